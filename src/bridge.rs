@@ -1,0 +1,235 @@
+//! The crossing between the server's thread and Emacs's main thread.
+//!
+//! Events to Lisp go over a crossbeam channel, which Lisp drains; a bell (one byte on a pipe)
+//! makes that prompt. A tool call that needs Lisp waits here for its answer. In the other
+//! direction Lisp calls straight into `mcp::session`: those calls are short, never block on the
+//! network, and can so tell at once whether somebody was still there to hear.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use tokio::sync::oneshot;
+
+use crate::ide::ReviewId;
+
+/// Proposals that may wait for a busy Emacs, in number and bytes of content. More are refused;
+/// every other event is bounded by these or held once.
+const MAX_WAITING_PROPOSALS: usize = 256;
+const MAX_WAITING_BYTES: usize = 256 << 20;
+
+/// Our key for the answer to one tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId(pub i64);
+
+/// What Lisp answers to a tool call: a text, or why there is none.
+pub type Answer = Result<String, String>;
+
+/// One message to Lisp.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A client proposes `content` for the file `path`.
+    OpenReview { review: ReviewId, client: String, path: String, content: String },
+    /// The review is over without the user; `call` waits for its text.
+    CloseReview { review: ReviewId, call: Option<CallId> },
+    /// The number of sessions changed.
+    Clients,
+    /// Something went wrong that the user may want to know.
+    Warning(String),
+}
+
+pub struct Bridge {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+    waiting_proposals: AtomicUsize,
+    waiting_bytes: AtomicUsize,
+    /// An `Event::Clients` is queued: the next one would say the same.
+    clients_queued: AtomicBool,
+    /// The bell was rung since Lisp last drained.
+    rung: AtomicBool,
+    bell: Mutex<Option<Bell>>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    last: i64,
+    waiting: HashMap<CallId, oneshot::Sender<Answer>>,
+}
+
+impl Bridge {
+    pub fn new() -> Bridge {
+        let (sender, receiver) = unbounded();
+        Bridge {
+            sender,
+            receiver,
+            waiting_proposals: AtomicUsize::new(0),
+            waiting_bytes: AtomicUsize::new(0),
+            clients_queued: AtomicBool::new(false),
+            rung: AtomicBool::new(false),
+            bell: Mutex::new(None),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// Whether a proposal of `bytes` may be queued for Emacs.
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        self.waiting_proposals.load(Ordering::Relaxed) < MAX_WAITING_PROPOSALS
+            && self.waiting_bytes.load(Ordering::Relaxed).saturating_add(bytes) <= MAX_WAITING_BYTES
+    }
+
+    /// Queues an event for Lisp and rings the bell.
+    pub fn send(&self, event: Event) {
+        match &event {
+            Event::OpenReview { content, .. } => {
+                self.waiting_proposals.fetch_add(1, Ordering::Relaxed);
+                self.waiting_bytes.fetch_add(content.len(), Ordering::Relaxed);
+            }
+            Event::Clients if self.clients_queued.swap(true, Ordering::AcqRel) => return,
+            _ => {}
+        }
+        // Cannot fail: this bridge owns a receiver.
+        let _ = self.sender.send(event);
+        self.ring();
+    }
+
+    /// The next event for Lisp. Called on Emacs's main thread until it returns `None`.
+    pub fn next_event(&self) -> Option<Event> {
+        // Before looking, so that an event queued in between rings again.
+        self.rung.store(false, Ordering::Release);
+        let event = self.receiver.try_recv().ok()?;
+        match &event {
+            Event::OpenReview { content, .. } => {
+                self.waiting_proposals.fetch_sub(1, Ordering::Relaxed);
+                self.waiting_bytes.fetch_sub(content.len(), Ordering::Relaxed);
+            }
+            Event::Clients => self.clients_queued.store(false, Ordering::Release),
+            _ => {}
+        }
+        Some(event)
+    }
+
+    /// Registers a tool call that waits for Lisp.
+    pub fn call(&self) -> (CallId, oneshot::Receiver<Answer>) {
+        let (sender, receiver) = oneshot::channel();
+        let mut calls = lock(&self.calls);
+        // Calls that gave up waiting have dropped their receiver.
+        calls.waiting.retain(|_, waiting| !waiting.is_closed());
+        calls.last += 1;
+        let id = CallId(calls.last);
+        calls.waiting.insert(id, sender);
+        (id, receiver)
+    }
+
+    /// Passes Lisp's answer to the waiting tool call, if it still waits.
+    pub fn answer(&self, call: CallId, answer: Answer) -> bool {
+        let waiting = lock(&self.calls).waiting.remove(&call);
+        waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
+    }
+
+    /// Makes `bell` the bell, or none. Lisp drains once afterwards.
+    pub fn attach(&self, bell: impl Into<Option<Bell>>) {
+        *lock(&self.bell) = bell.into();
+        self.rung.store(false, Ordering::Release);
+    }
+
+    fn ring(&self) {
+        if self.rung.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(bell) = &*lock(&self.bell) {
+            bell.ring();
+        }
+    }
+}
+
+/// The write end of Emacs's wake pipe.
+pub struct Bell {
+    #[cfg(unix)]
+    descriptor: std::os::fd::OwnedFd,
+}
+
+#[cfg(unix)]
+impl Bell {
+    /// Takes over `descriptor`: not inherited by subprocesses, and never blocking.
+    pub fn new(descriptor: std::os::fd::OwnedFd) -> std::io::Result<Bell> {
+        use std::os::fd::AsRawFd;
+        let raw = descriptor.as_raw_fd();
+        // Safety: `raw` is open, `descriptor` owns it; fcntl changes flags only.
+        let result = unsafe {
+            libc::fcntl(raw, libc::F_SETFD, libc::FD_CLOEXEC)
+                | libc::fcntl(raw, libc::F_SETFL, libc::O_WRONLY | libc::O_NONBLOCK)
+        };
+        if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(Bell { descriptor }) }
+    }
+
+    fn ring(&self) {
+        use std::os::fd::AsRawFd;
+        let byte = b'!';
+        // Safety: the descriptor is open and the buffer is one byte long. A full pipe (EAGAIN)
+        // already has bytes for Emacs to wake up to; other errors mean that Emacs closed it.
+        unsafe { libc::write(self.descriptor.as_raw_fd(), (&raw const byte).cast(), 1) };
+    }
+}
+
+#[cfg(not(unix))]
+impl Bell {
+    fn ring(&self) {}
+}
+
+/// Locks even after a panic elsewhere: our critical sections leave no half-made state.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proposal(bytes: usize) -> Event {
+        Event::OpenReview {
+            review: ReviewId(1),
+            client: String::new(),
+            path: "/a".to_owned(),
+            content: "x".repeat(bytes),
+        }
+    }
+
+    #[test]
+    fn proposals_that_wait_for_emacs_are_bounded() {
+        let bridge = Bridge::new();
+        assert!(bridge.has_room_for(MAX_WAITING_BYTES));
+        bridge.send(proposal(1));
+        assert!(!bridge.has_room_for(MAX_WAITING_BYTES));
+        bridge.next_event();
+        assert!(bridge.has_room_for(MAX_WAITING_BYTES));
+        for _ in 0..MAX_WAITING_PROPOSALS {
+            bridge.send(proposal(0));
+        }
+        assert!(!bridge.has_room_for(0));
+    }
+
+    #[test]
+    fn client_events_are_queued_once() {
+        let bridge = Bridge::new();
+        bridge.send(Event::Clients);
+        bridge.send(Event::Clients);
+        assert_eq!(bridge.next_event(), Some(Event::Clients));
+        assert_eq!(bridge.next_event(), None);
+        bridge.send(Event::Clients);
+        assert_eq!(bridge.next_event(), Some(Event::Clients));
+    }
+
+    #[test]
+    fn a_late_or_repeated_answer_reaches_nobody() {
+        let bridge = Bridge::new();
+        let (call, mut receiver) = bridge.call();
+        assert!(bridge.answer(call, Ok("text".to_owned())));
+        assert_eq!(receiver.try_recv(), Ok(Ok("text".to_owned())));
+        assert!(!bridge.answer(call, Ok("again".to_owned())));
+        let (call, receiver) = bridge.call();
+        drop(receiver);
+        assert!(!bridge.answer(call, Ok("late".to_owned())));
+    }
+}

@@ -1,0 +1,240 @@
+//! The discovery file, by which a client finds this companion.
+//!
+//! Document 002, I.2: one JSON object in `os.tmpdir()/gemini/ide/`, its name tells our process id
+//! and port. It holds the token, so nobody else may read it or put something in its place.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::token::{Token, random_hex};
+
+const IDE_NAME: &str = "emacs";
+const ROOT_SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
+/// A discovery file is a few hundred bytes; what is larger is none.
+const MAX_FILE_SIZE: u64 = 1 << 20;
+
+/// The file on disk. Dropping it deletes the file.
+#[derive(Debug)]
+pub struct DiscoveryFile {
+    path: PathBuf,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Content<'a> {
+    port: u16,
+    workspace_path: String,
+    auth_token: &'a str,
+    ide_info: IdeInfo<'a>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IdeInfo<'a> {
+    name: &'a str,
+    display_name: &'a str,
+}
+
+impl DiscoveryFile {
+    /// Creates the directory and the file for the companion of this process on `port`.
+    ///
+    /// Also deletes what Emacsen that were killed left there. Errors name the directory and what
+    /// to do.
+    pub fn create(
+        directory: &Path,
+        port: u16,
+        token: &Token,
+        roots: &[String],
+    ) -> Result<DiscoveryFile> {
+        prepare_directory(directory)?;
+        remove_stale_files(directory, std::process::id());
+        let name = format!("gemini-ide-server-{}-{port}.json", std::process::id());
+        let file = DiscoveryFile { path: directory.join(name) };
+        file.write(port, token, roots)?;
+        Ok(file)
+    }
+
+    /// Replaces the content. A reader sees the old or the new file, never half of one.
+    pub fn write(&self, port: u16, token: &Token, roots: &[String]) -> Result<()> {
+        let content = Content {
+            port,
+            workspace_path: roots.join(&ROOT_SEPARATOR.to_string()),
+            auth_token: token.reveal(),
+            ide_info: IdeInfo { name: IDE_NAME, display_name: "Emacs" },
+        };
+        replace_file(&self.path, &serde_json::to_vec(&content)?)
+            .with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+impl Drop for DiscoveryFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Splits `roots` into those a discovery file can hold and those with the separator in their name.
+pub fn split_roots(roots: &[String]) -> (Vec<String>, Vec<String>) {
+    roots.iter().cloned().partition(|root| !root.is_empty() && !root.contains(ROOT_SEPARATOR))
+}
+
+/// Writes a new private file beside `path` and renames it over it, so that whatever stands at
+/// `path`, a symbolic link too, is replaced and never followed.
+fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = path.with_extension(format!("json.{}.tmp", random_hex::<8>()?));
+    let result = create_private_file(&temporary)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    Ok(result?)
+}
+
+fn create_private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Makes `directory` (`TMPDIR/gemini/ide`) exist and checks that nobody else could replace it.
+fn prepare_directory(directory: &Path) -> Result<()> {
+    let parent = directory.parent().context("the discovery directory needs a parent")?;
+    let temporary = parent.parent().context("the discovery directory needs a grandparent")?;
+    if !temporary.is_dir() {
+        bail!(
+            "the temporary directory {} does not exist: set TMPDIR to one that does, for Emacs and \
+             for the terminals of your CLI",
+            temporary.display()
+        );
+    }
+    for directory in [parent, directory] {
+        create_private_directory(directory).with_context(|| {
+            format!("cannot create the directory {}: make its parent writable", directory.display())
+        })?;
+        check_owner(directory)?;
+    }
+    Ok(())
+}
+
+fn create_private_directory(directory: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        result => result,
+    }
+}
+
+/// Refuses a directory, or a symbolic link in its place, that is not ours.
+#[cfg(unix)]
+fn check_owner(directory: &Path) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let own = own_user();
+    let entry = fs::symlink_metadata(directory)?;
+    let target = fs::metadata(directory)?;
+    if !target.is_dir() {
+        bail!("{} is no directory: move it away", directory.display());
+    }
+    if entry.uid() != own || target.uid() != own {
+        bail!(
+            "the directory {} belongs to another user (uid {}): remove it, or set TMPDIR to a \
+             directory of your own, for Emacs and for the terminals of your CLI",
+            directory.display(),
+            if entry.uid() == own { target.uid() } else { entry.uid() }
+        );
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_owner(directory: &Path) -> Result<()> {
+    if !directory.is_dir() {
+        bail!("{} is no directory: move it away", directory.display());
+    }
+    Ok(())
+}
+
+/// Deletes files of Emacsen that no longer live, and older ones of this very Emacs: the client
+/// tries only one of several files. Touches no other companion's file.
+fn remove_stale_files(directory: &Path, own_process: u32) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let process = path.file_name().and_then(|name| name.to_str()).and_then(process_in_name);
+        let stale = process.is_some_and(|process| process == own_process || !is_alive(process));
+        if stale && is_our_file(&path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// The process id in the name of a discovery file, or of one that was never finished.
+fn process_in_name(name: &str) -> Option<u32> {
+    let rest = name.strip_prefix("gemini-ide-server-")?;
+    let (process, rest) = rest.split_once('-')?;
+    let (port, extension) = rest.split_once('.')?;
+    let known =
+        extension == "json" || (extension.starts_with("json.") && extension.ends_with(".tmp"));
+    (known && port.parse::<u16>().is_ok()).then(|| process.parse().ok())?
+}
+
+/// Whether a regular file of this user says that it is an Emacs companion's, or says nothing yet.
+fn is_our_file(path: &Path) -> bool {
+    let Ok(entry) = fs::symlink_metadata(path) else { return false };
+    if !entry.is_file() || entry.len() > MAX_FILE_SIZE || !belongs_to_us(&entry) {
+        return false;
+    }
+    let mut text = String::new();
+    if File::open(path).and_then(|mut file| file.read_to_string(&mut text)).is_err() {
+        return false;
+    }
+    if path.extension().is_some_and(|extension| extension == "tmp") {
+        return text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#);
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Marked {
+        ide_info: Name,
+    }
+    #[derive(Deserialize)]
+    struct Name {
+        name: String,
+    }
+    serde_json::from_str::<Marked>(&text).is_ok_and(|file| file.ide_info.name == IDE_NAME)
+}
+
+#[cfg(unix)]
+fn own_user() -> u32 {
+    // Safety: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(unix)]
+fn belongs_to_us(entry: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(entry) == own_user()
+}
+
+#[cfg(not(unix))]
+fn belongs_to_us(_entry: &fs::Metadata) -> bool {
+    true
+}
+
+#[cfg(unix)]
+fn is_alive(process: u32) -> bool {
+    let Ok(process) = libc::pid_t::try_from(process) else { return false };
+    // Safety: signal 0 is only a question.
+    let answer = unsafe { libc::kill(process, 0) };
+    answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+#[cfg(not(unix))]
+fn is_alive(_process: u32) -> bool {
+    true // cannot tell cheaply: leave the file alone
+}

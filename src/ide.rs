@@ -1,0 +1,154 @@
+//! Gemini's own messages: what the user looks at, and how a review ended.
+//!
+//! Shapes as in document 000, "II. The Context Interface" and "III. The Diffing Interface".
+//! Optional members are left out, never null: the client's schema refuses null and disconnects.
+
+use serde::Serialize;
+
+/// Most recently focused files are listed; the client looks at no more than these.
+pub const MAX_OPEN_FILES: usize = 10;
+
+/// Longest selection sent, in UTF-16 code units, the measure of the client.
+pub const MAX_SELECTION: usize = 16_384;
+
+/// Our name for one review, the same in Lisp. Clients name reviews by file path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReviewId(pub i64);
+
+/// How the user decided a review.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Accepted { content: String },
+    Rejected,
+}
+
+/// One snapshot of what the user looks at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IdeContext {
+    workspace_state: WorkspaceState,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WorkspaceState {
+    open_files: Vec<File>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct File {
+    pub path: String,
+    /// When the file was last focused, in milliseconds since 1970.
+    pub timestamp: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_active: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selected_text: Option<String>,
+}
+
+/// 1-based line, and 1-based character counted in UTF-16 code units.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cursor {
+    pub line: i64,
+    pub character: i64,
+}
+
+/// A notification that only Gemini's clients know.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "method", content = "params", rename_all_fields = "camelCase")]
+pub enum Notification<'a> {
+    #[serde(rename = "ide/contextUpdate")]
+    ContextUpdate(&'a IdeContext),
+    #[serde(rename = "ide/diffAccepted")]
+    DiffAccepted { file_path: &'a str, content: &'a str },
+    #[serde(rename = "ide/diffRejected")]
+    DiffRejected { file_path: &'a str },
+}
+
+impl IdeContext {
+    /// A snapshot of `files`, the one focused last first.
+    ///
+    /// Keeps what the client would use, and makes the timestamps distinct: the client orders by
+    /// them, and takes the file with the largest one for the active file.
+    pub fn new(mut files: Vec<File>) -> IdeContext {
+        files.truncate(MAX_OPEN_FILES);
+        let mut earlier_than = i64::MAX;
+        for file in &mut files {
+            file.timestamp = file.timestamp.min(earlier_than - 1);
+            earlier_than = file.timestamp;
+            if let Some(text) = &mut file.selected_text {
+                truncate_utf16(text, MAX_SELECTION);
+            }
+        }
+        IdeContext { workspace_state: WorkspaceState { open_files: files } }
+    }
+}
+
+impl<'a> Notification<'a> {
+    pub fn of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
+        match outcome {
+            Outcome::Accepted { content } => {
+                Notification::DiffAccepted { file_path: path, content }
+            }
+            Outcome::Rejected => Notification::DiffRejected { file_path: path },
+        }
+    }
+}
+
+/// Cuts `text` to at most `limit` UTF-16 code units, never within a character.
+fn truncate_utf16(text: &mut String, limit: usize) {
+    let mut units = 0;
+    let end = text.char_indices().find_map(|(start, character)| {
+        units += character.len_utf16();
+        (units > limit).then_some(start)
+    });
+    if let Some(end) = end {
+        text.truncate(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, timestamp: i64) -> File {
+        File { path: path.to_owned(), timestamp, ..File::default() }
+    }
+
+    #[test]
+    fn optional_members_are_left_out_and_never_null() {
+        let context = IdeContext::new(vec![file("/a", 7)]);
+        let json = serde_json::to_string(&Notification::ContextUpdate(&context)).unwrap();
+        assert_eq!(
+            json,
+            r#"{"method":"ide/contextUpdate","params":{"workspaceState":{"openFiles":[{"path":"/a","timestamp":7}]}}}"#
+        );
+    }
+
+    #[test]
+    fn timestamps_are_distinct_and_fall_in_list_order() {
+        let context = IdeContext::new(vec![file("/a", 5), file("/b", 5), file("/c", 9)]);
+        let stamps: Vec<i64> =
+            context.workspace_state.open_files.iter().map(|file| file.timestamp).collect();
+        assert_eq!(stamps, [5, 4, 3]);
+    }
+
+    #[test]
+    fn at_most_ten_files_are_listed() {
+        let context = IdeContext::new((0..20).map(|n| file(&format!("/{n}"), 100 - n)).collect());
+        assert_eq!(context.workspace_state.open_files.len(), MAX_OPEN_FILES);
+    }
+
+    #[test]
+    fn a_selection_is_cut_on_a_character_boundary() {
+        let mut text = format!("{}😀", "x".repeat(MAX_SELECTION - 1));
+        truncate_utf16(&mut text, MAX_SELECTION);
+        assert_eq!(text.len(), MAX_SELECTION - 1);
+        let mut whole = "é😀".to_owned();
+        truncate_utf16(&mut whole, 3);
+        assert_eq!(whole, "é😀");
+    }
+}

@@ -1,0 +1,226 @@
+//! The Emacs surface of the native module: what Lisp can call, one short function each.
+//!
+//! Only this file knows Emacs. Plain values and vectors cross the border, text as UTF-8; JSON is
+//! the business of `mcp` and `discovery`. `gemini-companion-bridge.el` is the only caller.
+
+mod companion;
+
+mod bridge;
+mod discovery;
+mod ide;
+mod mcp;
+mod panics;
+mod server;
+mod token;
+
+#[cfg(test)]
+#[path = "../test/rust/mod.rs"]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use emacs::func::Manage;
+use emacs::{CallEnv, Env, FromLisp, Result, Value, Vector, defun};
+
+use bridge::{Bell, CallId, Event};
+use companion::Companion;
+use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+
+emacs::plugin_is_GPL_compatible!();
+
+#[emacs::module(
+    name = "gemini-companion-module",
+    defun_prefix = "gemini-companion",
+    separator = "--mod-",
+    mod_in_name = false
+)]
+fn init(env: &Env) -> Result<()> {
+    panics::install_hook();
+    env.fset(
+        "gemini-companion--mod-attach-bell",
+        emacs::lambda!(
+            env,
+            attach_bell,
+            2..2,
+            "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
+             (fn COMPANION PROCESS)"
+        )?,
+    )?;
+    Ok(())
+}
+
+/// Return the version of this module, as in the package's Version header.
+#[defun]
+fn version() -> Result<String> {
+    Ok(env!("CARGO_PKG_VERSION").to_owned())
+}
+
+/// Start a companion: server thread, discovery file in DIRECTORY.
+///
+/// DIRECTORY is a string, the client's `os.tmpdir()` + "/gemini/ide".  PORT is the TCP port on
+/// 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without trailing
+/// slashes.  Signals an error if the port cannot be had.  A discovery file that cannot be written
+/// is no error: see `gemini-companion--mod-discovery-fault`.
+#[defun]
+fn start(directory: String, port: u16, roots: Vector) -> Result<Arc<Companion>> {
+    let roots = strings(roots)?;
+    Ok(Arc::new(Companion::start(PathBuf::from(directory), port, &roots)?))
+}
+
+/// Stop COMPANION: reject open reviews, end the streams, delete the discovery file.
+///
+/// Takes at most a few hundred milliseconds.  Stopping twice is harmless.
+#[defun]
+fn stop(companion: &Arc<Companion>) -> Result<()> {
+    companion.stop();
+    Ok(())
+}
+
+/// Return the TCP port on which COMPANION listens.
+#[defun]
+fn port(companion: &Arc<Companion>) -> Result<u16> {
+    Ok(companion.port())
+}
+
+/// Return the bearer token that clients of COMPANION must send.
+#[defun]
+fn token(companion: &Arc<Companion>) -> Result<String> {
+    Ok(companion.token().to_owned())
+}
+
+/// Return why clients cannot find the discovery file of COMPANION, or nil if they can.
+#[defun]
+fn discovery_fault(companion: &Arc<Companion>) -> Result<Option<String>> {
+    Ok(companion.discovery_fault())
+}
+
+/// Tell clients that the workspace roots of COMPANION are ROOTS, a vector of directory names.
+#[defun]
+fn set_roots(companion: &Arc<Companion>, roots: Vector) -> Result<()> {
+    companion.set_roots(&strings(roots)?);
+    Ok(())
+}
+
+/// Return the next event of COMPANION as a vector, or nil if there is none.
+///
+/// [open-review REVIEW CLIENT PATH CONTENT]: a client proposes CONTENT for the file PATH.
+/// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
+/// [clients COUNT]: COUNT sessions are connected now.
+/// [warning TEXT]: something went wrong that the user may want to know.
+#[defun]
+fn next_event<'e>(env: &'e Env, companion: &Arc<Companion>) -> Result<Option<Value<'e>>> {
+    let Some(event) = companion.bridge().next_event() else { return Ok(None) };
+    let vector = match event {
+        Event::OpenReview { review, client, path, content } => {
+            env.vector((env.intern("open-review")?, review.0, client, path, content))?
+        }
+        Event::CloseReview { review, call } => {
+            env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
+        }
+        Event::Clients => {
+            env.vector((env.intern("clients")?, companion.sessions().count() as i64))?
+        }
+        Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
+    };
+    Ok(Some(vector))
+}
+
+/// Publish what the user looks at to all clients of COMPANION.
+///
+/// FILES is a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION], the file focused last
+/// first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for the active file, which alone
+/// has LINE and CHARACTER (1-based, in UTF-16 code units) and SELECTION (UTF-8 bytes or nil).
+#[defun]
+fn publish_context(companion: &Arc<Companion>, files: Vector) -> Result<()> {
+    let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
+    companion.sessions().publish_context(&IdeContext::new(files));
+    Ok(())
+}
+
+/// Answer the tool call CALL of COMPANION with TEXT, UTF-8 bytes.
+///
+/// Return non-nil if somebody still waited for it.
+#[defun]
+fn answer_call(companion: &Arc<Companion>, call: i64, text: Vec<u8>) -> Result<bool> {
+    Ok(companion.bridge().answer(CallId(call), Ok(utf8(text))))
+}
+
+/// Answer the tool call CALL of COMPANION with the error REASON.
+///
+/// Return non-nil if somebody still waited for it.
+#[defun]
+fn fail_call(companion: &Arc<Companion>, call: i64, reason: Vec<u8>) -> Result<bool> {
+    Ok(companion.bridge().answer(CallId(call), Err(utf8(reason))))
+}
+
+/// Report that the user accepted REVIEW with TEXT, UTF-8 bytes, to the client that asked.
+///
+/// Return nil if the review was no longer open: a `close-review' event is on its way then.
+#[defun]
+fn accept_review(companion: &Arc<Companion>, review: i64, text: Vec<u8>) -> Result<bool> {
+    let outcome = Outcome::Accepted { content: utf8(text) };
+    Ok(companion.sessions().decide(ReviewId(review), outcome))
+}
+
+/// Report that the user rejected REVIEW to the client that asked.
+///
+/// Return nil if the review was no longer open: a `close-review' event is on its way then.
+#[defun]
+fn reject_review(companion: &Arc<Companion>, review: i64) -> Result<bool> {
+    Ok(companion.sessions().decide(ReviewId(review), Outcome::Rejected))
+}
+
+/// Take over a write end of the pipe process (second argument) as the bell of the companion.
+///
+/// Written by hand since `Env::open_channel` hides the descriptor: ours must not be inherited by
+/// Emacs's subprocesses and must never block.
+fn attach_bell(env: &CallEnv) -> Result<()> {
+    let companion = <&Arc<Companion>>::from_lisp(env.get_arg(0))?;
+    companion.bridge().attach(open_channel(env, 1)?);
+    Ok(())
+}
+
+#[cfg(unix)]
+fn open_channel(env: &CallEnv, argument: usize) -> Result<Bell> {
+    use std::os::fd::{FromRawFd, OwnedFd};
+    let raw = env.raw();
+    // Safety: `raw` is the environment of this very call and `argument` is below its arity.
+    let descriptor = unsafe {
+        let open_channel = (*raw).open_channel.expect("Emacs 28 has open_channel");
+        let descriptor = open_channel(raw, env.raw_args()[argument]);
+        if descriptor < 0 {
+            // Emacs has an error of its own pending; ours says what was wrong.
+            ((*raw).non_local_exit_clear.expect("every Emacs has non_local_exit_clear"))(raw);
+            anyhow::bail!("the bell must be a pipe process");
+        }
+        OwnedFd::from_raw_fd(descriptor)
+    };
+    Ok(Bell::new(descriptor)?)
+}
+
+#[cfg(not(unix))]
+fn open_channel(_env: &CallEnv, _argument: usize) -> Result<Bell> {
+    anyhow::bail!("no bell on this system: Emacs and the module may use different C runtimes")
+}
+
+fn file_from_lisp(value: Value) -> Result<File> {
+    let slots = Vector::from_lisp(value)?;
+    let mut file = File { path: slots.get(0)?, timestamp: slots.get::<i64>(1)?, ..File::default() };
+    if slots.get::<Value>(2)?.is_not_nil() {
+        file.is_active = Some(true);
+        file.cursor = Some(Cursor { line: slots.get(3)?, character: slots.get(4)? });
+        file.selected_text = slots.get::<Option<Vec<u8>>>(5)?.map(utf8);
+    }
+    Ok(file)
+}
+
+fn strings(vector: Vector) -> Result<Vec<String>> {
+    vector.into_iter().map(String::from_lisp).collect()
+}
+
+/// Lisp strings may hold raw bytes and surrogates, which UTF-8 cannot: they become U+FFFD.
+fn utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}

@@ -1,0 +1,141 @@
+//! The Model Context Protocol: one incoming message to its answer.
+//!
+//! Revisions up to 2025-11-25; later ones removed what companions are made of (sessions, and
+//! notifications of our own).
+
+pub mod message;
+mod outbox;
+pub mod session;
+mod tools;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::bridge::Bridge;
+use message::{Failure, Message, Request, Response};
+use session::{Client, SessionId, Sessions};
+
+/// Revisions of MCP we speak, the newest first.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The last revision that has JSON-RPC batches.
+const LAST_WITH_BATCHES: &str = "2025-03-26";
+
+pub struct Protocol {
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+}
+
+impl Protocol {
+    pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Protocol {
+        Protocol { bridge, sessions }
+    }
+
+    pub fn bridge(&self) -> &Bridge {
+        &self.bridge
+    }
+
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
+    }
+
+    /// Whether a client may name `version` in its requests.
+    pub fn knows_version(version: &str) -> bool {
+        VERSIONS.contains(&version)
+    }
+
+    /// Answers `initialize`, the request that starts a session.
+    pub fn initialize(&self, request: Request) -> (Response, Option<SessionId>) {
+        match self.open_session(request.params) {
+            Ok((result, session)) => (Response::new(request.id, Ok(result)), Some(session)),
+            Err(failure) => (Response::new(request.id, Err(failure)), None),
+        }
+    }
+
+    fn open_session(&self, params: Value) -> Result<(Value, SessionId), Failure> {
+        let hello = Hello::parse(params)?;
+        let version = hello.version();
+        let batches = version <= LAST_WITH_BATCHES; // revisions are dates, so they sort
+        let session = self.sessions.open(hello.client_info, batches).map_err(|error| Failure {
+            code: Failure::internal_error().code,
+            message: error.to_string(),
+        })?;
+        let result = json!({
+            "protocolVersion": version,
+            "capabilities": { "tools": {} },
+            "serverInfo": {
+                "name": "gemini-companion",
+                "title": "Emacs",
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+        });
+        Ok((result, session))
+    }
+
+    /// Handles one message of a session. Only requests have an answer.
+    pub async fn handle(&self, session: &SessionId, message: Message) -> Option<Response> {
+        match message {
+            Message::Request(Request { id, method, params }) => {
+                let outcome = self.answer(session, &method, params).await;
+                Some(Response::new(id, outcome))
+            }
+            Message::Notification | Message::Response => None,
+        }
+    }
+
+    async fn answer(
+        &self,
+        session: &SessionId,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, Failure> {
+        match method {
+            "ping" => Ok(json!({})),
+            "tools/list" => Ok(tools::list()),
+            "tools/call" => tools::call(self, session, params).await,
+            "initialize" => Err(Failure::invalid_request("this session is initialized already")),
+            _ => Err(Failure::method_not_found(method)),
+        }
+    }
+}
+
+/// The parameters of `initialize`. A client that leaves out everything is served, too.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Hello {
+    protocol_version: Option<String>,
+    #[serde(deserialize_with = "client_info")]
+    client_info: Client,
+}
+
+impl Hello {
+    fn parse(params: Value) -> Result<Hello, Failure> {
+        match params {
+            Value::Null => Ok(Hello::default()),
+            params => serde_json::from_value(params).map_err(Failure::invalid_params),
+        }
+    }
+
+    /// What the client asks for if we speak it, else our newest: the client decides then.
+    fn version(&self) -> &'static str {
+        let asked = self.protocol_version.as_deref();
+        VERSIONS.iter().find(|version| Some(**version) == asked).unwrap_or(&VERSIONS[0])
+    }
+}
+
+/// Names are shown to the user only: one line of modest length is enough of them.
+fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Client, D::Error> {
+    #[derive(Deserialize)]
+    struct Info {
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        version: String,
+    }
+    let tidy = |text: String| -> String {
+        text.chars().filter(|character| !character.is_control()).take(64).collect()
+    };
+    let Info { name, version } = Info::deserialize(from)?;
+    Ok(Client { name: tidy(name), version: tidy(version) })
+}

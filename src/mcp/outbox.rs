@@ -1,0 +1,141 @@
+//! What one session has still to hear, and what it may have to hear again.
+//!
+//! Messages are numbered from 1. `sent` is the last one handed to a stream; a client whose stream
+//! broke says what it really received, and the rest is handed out again. A context supersedes the
+//! one before; an outcome is never superseded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Outcomes that were handed out are kept for a broken stream, in number and bytes.
+const MAX_KEPT: usize = 16;
+const MAX_KEPT_BYTES: usize = 16 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    Context(Arc<str>),
+    Outcome(Arc<str>),
+}
+
+#[derive(Debug, Default)]
+pub struct Outbox {
+    messages: VecDeque<(u64, Outgoing)>,
+    last: u64,
+    sent: u64,
+}
+
+impl Outbox {
+    pub fn push(&mut self, message: Outgoing) {
+        if matches!(message, Outgoing::Context(_)) {
+            self.messages.retain(|(_, older)| matches!(older, Outgoing::Outcome(_)));
+        }
+        self.last += 1;
+        self.messages.push_back((self.last, message));
+        self.trim();
+    }
+
+    /// The next message that no stream was handed yet.
+    pub fn next(&mut self) -> Option<(u64, Arc<str>)> {
+        let (number, message) = self.messages.iter().find(|(number, _)| *number > self.sent)?;
+        self.sent = *number;
+        Some((*number, message.text().clone()))
+    }
+
+    /// A new stream begins. `received` is the last message the client has, if it says so; a
+    /// number we never gave is not believed.
+    pub fn resume(&mut self, received: Option<u64>) {
+        if let Some(received) = received.filter(|received| *received <= self.last) {
+            self.sent = received;
+        }
+    }
+
+    /// Whether a context waits to be handed out.
+    pub fn has_context(&self) -> bool {
+        let context = |message: &Outgoing| matches!(message, Outgoing::Context(_));
+        self.messages.iter().any(|(number, message)| *number > self.sent && context(message))
+    }
+
+    /// Forgets the oldest of the messages that were handed out, beyond the limits.
+    fn trim(&mut self) {
+        let handed_out = self.messages.iter().take_while(|(number, _)| *number <= self.sent);
+        let (mut count, mut bytes) = handed_out
+            .fold((0, 0), |(count, bytes), (_, message)| (count + 1, bytes + message.len()));
+        while count > MAX_KEPT || bytes > MAX_KEPT_BYTES {
+            let Some((_, message)) = self.messages.pop_front() else { return };
+            count -= 1;
+            bytes -= message.len();
+        }
+    }
+}
+
+impl Outgoing {
+    fn text(&self) -> &Arc<str> {
+        match self {
+            Outgoing::Context(text) | Outgoing::Outcome(text) => text,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.text().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(text: &str) -> Outgoing {
+        Outgoing::Context(text.into())
+    }
+
+    fn outcome(text: &str) -> Outgoing {
+        Outgoing::Outcome(text.into())
+    }
+
+    fn drain(outbox: &mut Outbox) -> Vec<String> {
+        std::iter::from_fn(|| outbox.next()).map(|(_, text)| text.to_string()).collect()
+    }
+
+    #[test]
+    fn a_context_supersedes_the_one_before_and_no_outcome() {
+        let mut outbox = Outbox::default();
+        for message in [context("c1"), outcome("o1"), context("c2"), outcome("o2"), context("c3")] {
+            outbox.push(message);
+        }
+        assert_eq!(drain(&mut outbox), ["o1", "o2", "c3"]);
+    }
+
+    #[test]
+    fn each_message_is_handed_out_once() {
+        let mut outbox = Outbox::default();
+        outbox.push(outcome("o1"));
+        assert_eq!(drain(&mut outbox), ["o1"]);
+        outbox.resume(None);
+        assert_eq!(drain(&mut outbox), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_client_did_not_receive_is_handed_out_again_in_order() {
+        let mut outbox = Outbox::default();
+        for message in [outcome("o1"), outcome("o2"), outcome("o3")] {
+            outbox.push(message);
+        }
+        assert_eq!(drain(&mut outbox).len(), 3);
+        outbox.resume(Some(1));
+        assert_eq!(drain(&mut outbox), ["o2", "o3"]);
+        outbox.resume(Some(99));
+        assert_eq!(drain(&mut outbox), [""; 0]);
+    }
+
+    #[test]
+    fn what_was_handed_out_is_kept_within_bounds_and_what_was_not_is_kept() {
+        let mut outbox = Outbox::default();
+        for number in 0..100 {
+            outbox.push(outcome(&number.to_string()));
+        }
+        assert_eq!(drain(&mut outbox).len(), 100);
+        outbox.push(outcome("new"));
+        outbox.resume(Some(0));
+        assert_eq!(drain(&mut outbox).len(), MAX_KEPT + 1);
+    }
+}

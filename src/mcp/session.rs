@@ -1,0 +1,458 @@
+//! MCP sessions: who is connected, what each has still to hear, and which reviews are open.
+//!
+//! `Sessions` is shared between the server's thread and Emacs's main thread. Everything is behind
+//! one short mutex, never held across an await or a call into Lisp. Sending an event to Lisp
+//! while holding it is fine, and keeps events in the order of what they tell.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::message::notification_json;
+use super::outbox::{Outbox, Outgoing};
+use crate::bridge::{Bridge, CallId, Event, lock};
+use crate::ide::{IdeContext, Notification, Outcome, ReviewId};
+use crate::token::random_hex;
+
+/// A session without stream and requests is forgotten after this long.
+const IDLE_LIMIT: Duration = Duration::from_secs(120);
+/// Reviews of a session are closed when its stream has been gone for this long: a client that
+/// lives reopens it after a second or two, one that was killed never does.
+const STREAM_GRACE: Duration = Duration::from_secs(10);
+/// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
+const MAX_SESSIONS: usize = 64;
+/// Reviews that may be open at once, of all clients together.
+const MAX_OPEN_REVIEWS: usize = 64;
+
+/// The `Mcp-Session-Id` of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId(Arc<str>);
+
+/// Who connected, as it says itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    pub name: String,
+    pub version: String,
+}
+
+pub struct Sessions {
+    bridge: Arc<Bridge>,
+    state: Mutex<State>,
+    /// Wakes `expire_forever` when the next deadline may have come closer.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: HashMap<SessionId, Session>,
+    reviews: BTreeMap<ReviewId, Review>,
+    last_review: i64,
+    /// The latest context as a message, for sessions that open their stream later.
+    context: Option<Arc<str>>,
+    /// The companion stops: streams end when they have sent what they hold.
+    ending: bool,
+}
+
+struct Session {
+    client: Client,
+    batches: bool,
+    outbox: Outbox,
+    stream: Stream,
+    /// Requests being answered.
+    busy: usize,
+    last_used: Instant,
+}
+
+enum Stream {
+    /// The session has not opened one yet.
+    Never,
+    /// `number` tells a stream from the one that replaced it.
+    Open {
+        number: u64,
+        waker: Option<Waker>,
+    },
+    Lost {
+        since: Instant,
+    },
+}
+
+/// A review that awaits its outcome.
+struct Review {
+    session: SessionId,
+    /// As the client wrote it: it knows the review by this very string.
+    path: String,
+}
+
+/// A request in progress keeps its session alive.
+pub struct Busy<'a> {
+    sessions: &'a Sessions,
+    session: SessionId,
+}
+
+/// The right to read the outgoing messages of one session, until a newer stream replaces it.
+pub struct StreamReader {
+    sessions: Arc<Sessions>,
+    session: SessionId,
+    number: u64,
+}
+
+impl SessionId {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Sessions {
+    pub fn new(bridge: Arc<Bridge>) -> Sessions {
+        Sessions { bridge, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Starts a session. `batches`: its revision of MCP has JSON-RPC batches.
+    pub fn open(&self, client: Client, batches: bool) -> anyhow::Result<SessionId> {
+        let id = SessionId(random_hex::<16>()?.into());
+        let session = Session {
+            client,
+            batches,
+            outbox: Outbox::default(),
+            stream: Stream::Never,
+            busy: 0,
+            last_used: Instant::now(),
+        };
+        let mut state = self.state();
+        if state.sessions.len() >= MAX_SESSIONS {
+            let Some(oldest) = state.least_used() else { anyhow::bail!("too many sessions") };
+            self.remove(&mut state, &oldest);
+        }
+        state.sessions.insert(id.clone(), session);
+        self.bridge.send(Event::Clients);
+        self.changed.notify_one();
+        Ok(id)
+    }
+
+    /// Finds the session of a request, and keeps it alive until the request is answered.
+    pub fn enter(&self, id: &str) -> Option<Busy<'_>> {
+        let mut state = self.state();
+        let (id, session) = state.find(id)?;
+        session.busy += 1;
+        Some(Busy { sessions: self, session: id })
+    }
+
+    /// Ends a session at its client's wish. Its reviews are closed.
+    pub fn close(&self, id: &str) -> bool {
+        let mut state = self.state();
+        let Some((id, _)) = state.find(id) else { return false };
+        self.remove(&mut state, &id);
+        true
+    }
+
+    /// The number of sessions.
+    pub fn count(&self) -> usize {
+        self.state().sessions.len()
+    }
+
+    /// Opens the stream of a session, in place of an older one. `last_event` is the number of
+    /// the last event that the client received, if it says so.
+    pub fn open_stream(
+        self: &Arc<Self>,
+        session: &SessionId,
+        last_event: Option<u64>,
+    ) -> Option<StreamReader> {
+        let mut state = self.state();
+        let context = state.context.clone();
+        let entry = state.sessions.get_mut(session)?;
+        let number = entry.stream.replace();
+        entry.outbox.resume(last_event);
+        if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
+            entry.outbox.push(Outgoing::Context(context));
+        }
+        Some(StreamReader { sessions: self.clone(), session: session.clone(), number })
+    }
+
+    /// Tells every session what the user looks at, unless it is what they know already.
+    pub fn publish_context(&self, context: &IdeContext) {
+        let message: Arc<str> = notification_json(&Notification::ContextUpdate(context)).into();
+        let mut state = self.state();
+        if state.sessions.is_empty() || state.context.as_ref() == Some(&message) {
+            return;
+        }
+        state.context = Some(message.clone());
+        for session in state.sessions.values_mut() {
+            session.push(Outgoing::Context(message.clone()));
+        }
+    }
+
+    /// Opens a review and tells Lisp. An open review of the same file and session is replaced.
+    pub fn open_review(
+        &self,
+        session: &SessionId,
+        path: String,
+        content: String,
+    ) -> Result<ReviewId, &'static str> {
+        let mut state = self.state();
+        let Some(entry) = state.sessions.get(session) else { return Err("the session has ended") };
+        let client = entry.client.describe();
+        if let Some(older) = state.review_of(session, &path) {
+            self.forget(&mut state, older);
+        }
+        if state.reviews.len() >= MAX_OPEN_REVIEWS || !self.bridge.has_room_for(content.len()) {
+            return Err("too many reviews wait for the user: decide some of them first");
+        }
+        state.last_review += 1;
+        let review = ReviewId(state.last_review);
+        state.reviews.insert(review, Review { session: session.clone(), path: path.clone() });
+        self.bridge.send(Event::OpenReview { review, client, path, content });
+        Ok(review)
+    }
+
+    /// Closes a review at its client's wish; Lisp answers `call` with the final text. Unless
+    /// `silent`, whoever waits for the outcome hears that it was rejected.
+    pub fn close_review(
+        &self,
+        session: &SessionId,
+        path: &str,
+        silent: bool,
+        call: CallId,
+    ) -> Option<ReviewId> {
+        let mut state = self.state();
+        let review = state.review_of(session, path)?;
+        if silent {
+            state.reviews.remove(&review);
+        } else {
+            state.settle(review, &Outcome::Rejected);
+        }
+        self.bridge.send(Event::CloseReview { review, call: Some(call) });
+        Some(review)
+    }
+
+    /// Reports the user's decision to the session that asked. False if it was no longer open.
+    pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
+        self.state().settle(review, &outcome)
+    }
+
+    /// Before the server stops: rejects open reviews, and lets the streams end properly.
+    pub fn end_all(&self) {
+        let mut state = self.state();
+        let open: Vec<ReviewId> = state.reviews.keys().copied().collect();
+        for review in open {
+            state.settle(review, &Outcome::Rejected);
+        }
+        state.ending = true;
+        state.sessions.values_mut().for_each(Session::wake);
+    }
+
+    /// Forgets sessions whose client went away without a word. Sleeps while there is none.
+    pub async fn expire_forever(&self) {
+        loop {
+            let next = self.expire(Instant::now());
+            match next {
+                None => self.changed.notified().await,
+                Some(deadline) => tokio::select! {
+                    () = tokio::time::sleep_until(deadline) => {}
+                    () = self.changed.notified() => {}
+                },
+            }
+        }
+    }
+
+    /// Forgets what is due at `now`. Returns when to look again.
+    fn expire(&self, now: Instant) -> Option<Instant> {
+        let mut state = self.state();
+        let lost: Vec<ReviewId> = state.reviews_due(now);
+        for review in lost {
+            self.forget(&mut state, review);
+        }
+        let idle: Vec<SessionId> = state
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.idle_until().is_some_and(|until| until <= now))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in idle {
+            self.remove(&mut state, &id);
+        }
+        state.next_deadline()
+    }
+
+    fn remove(&self, state: &mut State, id: &SessionId) {
+        let Some(mut session) = state.sessions.remove(id) else { return };
+        session.wake();
+        let open: Vec<ReviewId> = state.reviews_of(id).collect();
+        for review in open {
+            self.forget(state, review);
+        }
+        if state.sessions.is_empty() {
+            state.context = None;
+        }
+        self.bridge.send(Event::Clients);
+    }
+
+    /// Closes a review that nobody waits for any more.
+    fn forget(&self, state: &mut State, review: ReviewId) {
+        if state.reviews.remove(&review).is_some() {
+            self.bridge.send(Event::CloseReview { review, call: None });
+        }
+    }
+}
+
+impl State {
+    fn find(&mut self, id: &str) -> Option<(SessionId, &mut Session)> {
+        let id = SessionId(id.into());
+        let session = self.sessions.get_mut(&id)?;
+        session.last_used = Instant::now();
+        Some((id, session))
+    }
+
+    fn least_used(&self) -> Option<SessionId> {
+        let unused = self.sessions.iter().filter(|(_, session)| session.idle_until().is_some());
+        unused.min_by_key(|(_, session)| session.last_used).map(|(id, _)| id.clone())
+    }
+
+    fn reviews_of(&self, session: &SessionId) -> impl Iterator<Item = ReviewId> {
+        self.reviews.iter().filter(move |(_, review)| review.session == *session).map(|(id, _)| *id)
+    }
+
+    fn review_of(&self, session: &SessionId, path: &str) -> Option<ReviewId> {
+        self.reviews_of(session).find(|id| self.reviews[id].path == path)
+    }
+
+    /// Takes a review off the list and queues its outcome for the session that asked.
+    fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
+        let Some(Review { session, path }) = self.reviews.remove(&review) else { return false };
+        if let Some(session) = self.sessions.get_mut(&session) {
+            let message = notification_json(&Notification::of_outcome(&path, outcome));
+            session.push(Outgoing::Outcome(message.into()));
+        }
+        true
+    }
+
+    fn reviews_due(&self, now: Instant) -> Vec<ReviewId> {
+        let due = |id: &SessionId| {
+            self.sessions.get(id).and_then(Session::reviews_until).is_some_and(|until| until <= now)
+        };
+        self.reviews.iter().filter(|(_, review)| due(&review.session)).map(|(id, _)| *id).collect()
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let idle = self.sessions.values().filter_map(Session::idle_until);
+        let lost = self
+            .reviews
+            .values()
+            .filter_map(|review| self.sessions.get(&review.session)?.reviews_until());
+        idle.chain(lost).min()
+    }
+}
+
+impl Session {
+    fn push(&mut self, message: Outgoing) {
+        self.outbox.push(message);
+        self.wake();
+    }
+
+    fn wake(&mut self) {
+        if let Stream::Open { waker, .. } = &mut self.stream
+            && let Some(waker) = waker.take()
+        {
+            waker.wake();
+        }
+    }
+
+    /// When to forget this session, unless it is used before.
+    fn idle_until(&self) -> Option<Instant> {
+        match self.stream {
+            Stream::Open { .. } => None,
+            _ if self.busy > 0 => None,
+            Stream::Never => Some(self.last_used + IDLE_LIMIT),
+            Stream::Lost { since } => Some(self.last_used.max(since) + IDLE_LIMIT),
+        }
+    }
+
+    /// When to close this session's reviews, unless its stream returns before.
+    fn reviews_until(&self) -> Option<Instant> {
+        match self.stream {
+            Stream::Lost { since } => Some(since + STREAM_GRACE),
+            _ => None,
+        }
+    }
+}
+
+impl Stream {
+    /// Makes the stream open, ends the one that was. Returns the number of the new one.
+    fn replace(&mut self) -> u64 {
+        static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        let older = std::mem::replace(self, Stream::Open { number, waker: None });
+        if let Stream::Open { waker: Some(waker), .. } = older {
+            waker.wake();
+        }
+        number
+    }
+}
+
+impl Client {
+    fn describe(&self) -> String {
+        format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+}
+
+impl Busy<'_> {
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Whether the session's revision of MCP has JSON-RPC batches.
+    pub fn has_batches(&self) -> bool {
+        self.sessions.state().sessions.get(&self.session).is_some_and(|session| session.batches)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.state().sessions.get_mut(&self.session) {
+            session.busy -= 1;
+            session.last_used = Instant::now();
+        }
+        self.sessions.changed.notify_one();
+    }
+}
+
+impl StreamReader {
+    /// The next message and its event number; `None` when the stream is over.
+    pub fn poll_next(&self, current: &Waker) -> Poll<Option<(u64, Arc<str>)>> {
+        let mut state = self.sessions.state();
+        let ending = state.ending;
+        let Some(session) = state.sessions.get_mut(&self.session) else { return Poll::Ready(None) };
+        let Stream::Open { number, waker } = &mut session.stream else { return Poll::Ready(None) };
+        if *number != self.number {
+            return Poll::Ready(None);
+        }
+        match session.outbox.next() {
+            Some(message) => Poll::Ready(Some(message)),
+            None if ending => Poll::Ready(None),
+            None => {
+                *waker = Some(current.clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for StreamReader {
+    fn drop(&mut self) {
+        let mut state = self.sessions.state();
+        if let Some(session) = state.sessions.get_mut(&self.session)
+            && matches!(session.stream, Stream::Open { number, .. } if number == self.number)
+        {
+            session.stream = Stream::Lost { since: Instant::now() };
+        }
+        drop(state);
+        self.sessions.changed.notify_one();
+    }
+}

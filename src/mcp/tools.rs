@@ -1,0 +1,223 @@
+//! The tools of a companion, `openDiff` and `closeDiff`: document 000, "III".
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Protocol;
+use super::message::Failure;
+use super::session::SessionId;
+
+/// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
+/// headers, 600 s in all), which would end the connection.
+const EMACS_LIMIT: Duration = Duration::from_secs(60);
+
+/// A tool call that was understood and failed: its reason goes to the client as text.
+struct ToolError(String);
+
+#[derive(Deserialize)]
+struct Call {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenDiff {
+    file_path: String,
+    new_content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CloseDiff {
+    file_path: String,
+    #[serde(default)]
+    suppress_notification: Option<bool>,
+}
+
+/// The result of `tools/list`, all on one page.
+pub fn list() -> Value {
+    json!({ "tools": [
+        {
+            "name": "openDiff",
+            "description": "Open a diff of a file and its proposed new content, which the user \
+                can change, accept or reject. Returns at once; the outcome comes as the \
+                notification ide/diffAccepted or ide/diffRejected.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "filePath": {
+                        "type": "string",
+                        "description": "The absolute path of the file; it need not exist yet."
+                    },
+                    "newContent": {
+                        "type": "string",
+                        "description": "The proposed content of the whole file."
+                    }
+                },
+                "required": ["filePath", "newContent"]
+            }
+        },
+        {
+            "name": "closeDiff",
+            "description": "Close the open diff of a file without asking the user. Returns a \
+                text: a JSON object whose member content is the final content in the diff, with \
+                the user's changes.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "filePath": {
+                        "type": "string",
+                        "description": "The path that was given to openDiff."
+                    },
+                    "suppressNotification": {
+                        "type": "boolean",
+                        "description": "Do not send ide/diffRejected for this diff."
+                    }
+                },
+                "required": ["filePath"]
+            }
+        }
+    ]})
+}
+
+/// Runs `tools/call`.
+pub async fn call(
+    protocol: &Protocol,
+    session: &SessionId,
+    params: Value,
+) -> Result<Value, Failure> {
+    let Call { name, arguments } = parse(params)?;
+    let outcome = match name.as_str() {
+        "openDiff" => open_diff(protocol, session, parse(arguments)?).await,
+        "closeDiff" => close_diff(protocol, session, parse(arguments)?).await,
+        _ => return Err(Failure::invalid_params(format!("unknown tool {name:?}"))),
+    };
+    Ok(match outcome {
+        Ok(content) => json!({ "content": content }),
+        Err(ToolError(reason)) => json!({ "content": [text(&reason)], "isError": true }),
+    })
+}
+
+fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
+    serde_json::from_value(value).map_err(Failure::invalid_params)
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Queues the review for Emacs and answers at once, with empty content: an Emacs that is busy is
+/// no failure, and after an error the client's own "yes" would fail, too.
+async fn open_diff(
+    protocol: &Protocol,
+    session: &SessionId,
+    diff: OpenDiff,
+) -> Result<Vec<Value>, ToolError> {
+    let path = diff.file_path.clone();
+    // The file system may be slow; the streams of other clients must not wait for it.
+    let check = tokio::task::spawn_blocking(move || check_path(&path));
+    check.await.map_err(|error| ToolError(error.to_string()))??;
+    protocol
+        .sessions()
+        .open_review(session, diff.file_path, diff.new_content)
+        .map_err(|reason| ToolError(reason.to_owned()))?;
+    Ok(Vec::new())
+}
+
+/// Asks Emacs for the text of the review and closes it. The client parses the answer as JSON.
+async fn close_diff(
+    protocol: &Protocol,
+    session: &SessionId,
+    diff: CloseDiff,
+) -> Result<Vec<Value>, ToolError> {
+    let silent = diff.suppress_notification.unwrap_or(false);
+    let (call, answer) = protocol.bridge().call();
+    if protocol.sessions().close_review(session, &diff.file_path, silent, call).is_none() {
+        return Err(ToolError(format!("no diff of {} is open", diff.file_path)));
+    }
+    match tokio::time::timeout(EMACS_LIMIT, answer).await {
+        Ok(Ok(Ok(content))) => Ok(vec![text(&json!({ "content": content }).to_string())]),
+        Ok(Ok(Err(reason))) => Err(ToolError(reason)),
+        Ok(Err(_)) => Err(ToolError("the companion is stopping".to_owned())),
+        Err(_) => Err(ToolError(format!("Emacs did not answer for {} s", EMACS_LIMIT.as_secs()))),
+    }
+}
+
+/// Refuses paths that cannot be a local file.
+fn check_path(path: &str) -> Result<(), ToolError> {
+    let refuse = |reason: &str| Err(ToolError(format!("filePath {path:?} {reason}")));
+    if path.contains('\0') {
+        return refuse("contains a NUL character");
+    }
+    if is_remote(path) {
+        return refuse("is a remote name of Emacs: only local files can be reviewed");
+    }
+    if !Path::new(path).is_absolute() {
+        return refuse("must be absolute");
+    }
+    match std::fs::metadata(path) {
+        Ok(file) if file.is_dir() => refuse("is a directory"),
+        Ok(file) if !file.is_file() => refuse("is no regular file"),
+        Ok(_) => match std::fs::File::open(path) {
+            Ok(_) => Ok(()),
+            Err(error) => refuse(&format!("cannot be read: {error}")),
+        },
+        // A new file. Missing directories are no fault: the client creates them.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !path.ends_with('/') => {
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => refuse("is a directory"),
+        Err(error) => refuse(&format!("cannot be a file: {error}")),
+    }
+}
+
+/// Whether Emacs would take `path` for a file on another machine: `/METHOD:HOST:...`.
+fn is_remote(path: &str) -> bool {
+    let Some((method, rest)) = path.strip_prefix('/').and_then(|path| path.split_once(':')) else {
+        return false;
+    };
+    let is_method = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    !method.is_empty() && method.bytes().all(is_method) && rest.contains(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(path: &str) -> Option<String> {
+        check_path(path).err().map(|ToolError(reason)| reason)
+    }
+
+    #[test]
+    fn only_local_absolute_files_are_reviewed() {
+        assert_eq!(reason("/no/such/directory/file.txt"), None);
+        assert_eq!(reason(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")), None);
+        for (path, why) in [
+            ("relative.txt", "must be absolute"),
+            ("", "must be absolute"),
+            ("/ssh:host:/etc/passwd", "remote"),
+            ("/-:host:", "remote"),
+            (env!("CARGO_MANIFEST_DIR"), "is a directory"),
+            ("/no/such/directory/", "is a directory"),
+            ("/dev/null", "no regular file"),
+            ("/etc/hostname/below-a-file", "cannot be a file"),
+            ("/a\0b", "NUL"),
+        ] {
+            let reason = reason(path).unwrap_or_default();
+            assert!(reason.contains(why), "{path}: {reason}");
+        }
+    }
+
+    #[test]
+    fn colons_alone_make_no_remote_name() {
+        for path in ["/a:b", "/:", "/dir/a:b:c", "/a b:c:d", "/"] {
+            assert!(!is_remote(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What became of a panic: kept for the log instead of printed.
+//!
+//! The default hook writes to stderr, which garbles the screen of a terminal Emacs.
+
+use std::panic::PanicHookInfo;
+use std::sync::Mutex;
+
+static LAST: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps the message of each panic in this module's code for `take`.
+pub fn install_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        if let Ok(mut last) = LAST.lock() {
+            *last = Some(describe(info));
+        }
+    }));
+}
+
+/// The message of the last panic, once.
+pub fn take() -> String {
+    let last = LAST.lock().ok().and_then(|mut last| last.take());
+    last.unwrap_or_else(|| "unknown panic".to_owned())
+}
+
+fn describe(info: &PanicHookInfo) -> String {
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let message = text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("panic");
+    match info.location() {
+        Some(place) => format!("{message} ({}:{})", place.file(), place.line()),
+        None => message.to_owned(),
+    }
+}

@@ -1,0 +1,418 @@
+//! `/mcp`: HTTP requests to calls of the protocol, and their results to HTTP responses.
+//!
+//! Statuses as in contract 2 and MCP's Streamable HTTP transport. Every error has a JSON body.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    WWW_AUTHENTICATE,
+};
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::guard::{Guard, Refusal};
+use super::sse::EventStream;
+use crate::bridge::Event;
+use crate::mcp::Protocol;
+use crate::mcp::message::{self, Failure, Message};
+use crate::mcp::session::Busy;
+use crate::panics;
+
+/// The largest body we read. Whole files come in one message.
+const MAX_BODY: usize = 64 << 20;
+/// What is read and dropped of a larger one, so that the client sees our answer and no reset.
+const MAX_DROPPED: usize = 64 << 20;
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+const JSON: &str = "application/json";
+const EVENT_STREAM: &str = "text/event-stream";
+const METHODS: &str = "GET, POST, DELETE";
+
+pub type Answer = Response<Either<Full<Bytes>, EventStream>>;
+
+pub struct Endpoint {
+    guard: Guard,
+    protocol: Arc<Protocol>,
+}
+
+/// An HTTP error and the JSON-RPC error in its body.
+struct Problem {
+    status: StatusCode,
+    failure: Failure,
+}
+
+impl Endpoint {
+    pub fn new(guard: Guard, protocol: Arc<Protocol>) -> Endpoint {
+        Endpoint { guard, protocol }
+    }
+
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Answers one request. A panic on the way is answered, too, and reported to Emacs.
+    async fn respond(&self, request: Request<Incoming>) -> Answer {
+        let mut answer = std::pin::pin!(self.route(request));
+        let caught = std::future::poll_fn(|context| {
+            let poll = AssertUnwindSafe(|| answer.as_mut().poll(context));
+            match std::panic::catch_unwind(poll) {
+                Ok(poll) => poll.map(Ok),
+                Err(_) => Poll::Ready(Err(())),
+            }
+        });
+        let outcome = caught.await.unwrap_or_else(|()| {
+            self.protocol.bridge().send(Event::Warning(format!(
+                "a request failed because of a fault in the companion: {}",
+                panics::take()
+            )));
+            Err(Problem {
+                status: StatusCode::INTERNAL_SERVER_ERROR,
+                failure: Failure::internal_error(),
+            })
+        });
+        outcome.unwrap_or_else(Problem::into_answer)
+    }
+
+    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Problem> {
+        if let Err(refusal) = self.guard.check(request.headers()) {
+            return Ok(refuse(&refusal));
+        }
+        if request.uri().path() != "/mcp" {
+            return Err(Problem::new(StatusCode::NOT_FOUND, "the only path here is /mcp"));
+        }
+        match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => self.get(request.headers()),
+            Method::DELETE => self.delete(request.headers()),
+            _ => Ok(method_not_allowed()),
+        }
+    }
+
+    async fn post(&self, request: Request<Incoming>) -> Result<Answer, Problem> {
+        let (head, body) = request.into_parts();
+        if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
+            return Err(Problem::new(
+                StatusCode::NOT_ACCEPTABLE,
+                "Accept must list application/json and text/event-stream",
+            ));
+        }
+        if !has_json(&head.headers) {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Content-Type must be application/json",
+            ));
+        }
+        check_version(&head.headers)?;
+        let body = read(body).await?;
+        let incoming = message::parse(&body).map_err(Problem::bad_request)?;
+        drop(body); // large ones are not held while the call waits
+        match incoming {
+            message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
+                self.initialize(&head.headers, request)
+            }
+            message::Incoming::One(message) => {
+                let session = self.session(&head.headers)?;
+                let response = self.protocol.handle(session.session(), message).await;
+                Ok(response.map_or_else(accepted, |response| json(StatusCode::OK, &response)))
+            }
+            message::Incoming::Batch(items) => {
+                let session = self.session(&head.headers)?;
+                self.batch(&session, items).await
+            }
+        }
+    }
+
+    fn initialize(
+        &self,
+        headers: &HeaderMap,
+        request: message::Request,
+    ) -> Result<Answer, Problem> {
+        if headers.contains_key(SESSION_ID) {
+            return Err(Problem::bad_request(Failure::invalid_request(
+                "initialize must not name a session",
+            )));
+        }
+        let (response, session) = self.protocol.initialize(request);
+        let mut answer = json(StatusCode::OK, &response);
+        if let Some(session) = session {
+            let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
+            answer.headers_mut().insert(SESSION_ID, id);
+        }
+        Ok(answer)
+    }
+
+    async fn batch(
+        &self,
+        session: &Busy<'_>,
+        items: Vec<Result<Message, Failure>>,
+    ) -> Result<Answer, Problem> {
+        if !session.has_batches() {
+            return Err(Problem::bad_request(Failure::invalid_request(
+                "the revision of this session has no batches",
+            )));
+        }
+        let mut responses = Vec::new();
+        for item in items {
+            match item {
+                Ok(message) => {
+                    responses.extend(self.protocol.handle(session.session(), message).await);
+                }
+                Err(failure) => responses.push(message::Response::failure(failure)),
+            }
+        }
+        Ok(if responses.is_empty() { accepted() } else { json(StatusCode::OK, &responses) })
+    }
+
+    fn get(&self, headers: &HeaderMap) -> Result<Answer, Problem> {
+        if !accepts(headers, EVENT_STREAM) {
+            return Err(Problem::new(
+                StatusCode::NOT_ACCEPTABLE,
+                "Accept must list text/event-stream",
+            ));
+        }
+        check_version(headers)?;
+        let session = self.session(headers)?;
+        let last_event = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
+        let reader = self
+            .protocol
+            .sessions()
+            .open_stream(session.session(), last_event)
+            .ok_or_else(Problem::unknown_session)?;
+        let mut answer = Response::new(Either::Right(EventStream::new(reader)));
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+        answer
+            .headers_mut()
+            .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+        Ok(answer)
+    }
+
+    fn delete(&self, headers: &HeaderMap) -> Result<Answer, Problem> {
+        check_version(headers)?;
+        let id = session_id(headers)?;
+        if !self.protocol.sessions().close(id) {
+            return Err(Problem::unknown_session());
+        }
+        Ok(empty(StatusCode::OK))
+    }
+
+    fn session(&self, headers: &HeaderMap) -> Result<Busy<'_>, Problem> {
+        let id = session_id(headers)?;
+        self.protocol.sessions().enter(id).ok_or_else(Problem::unknown_session)
+    }
+}
+
+/// What hyper calls for each request of a connection.
+#[derive(Clone)]
+pub struct Service {
+    endpoint: Arc<Endpoint>,
+}
+
+impl Service {
+    pub fn new(endpoint: Arc<Endpoint>) -> Service {
+        Service { endpoint }
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Service {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let endpoint = self.endpoint.clone();
+        Box::pin(async move { Ok(endpoint.respond(request).await) })
+    }
+}
+
+impl Problem {
+    fn new(status: StatusCode, reason: &str) -> Problem {
+        Problem { status, failure: Failure::invalid_request(reason) }
+    }
+
+    fn bad_request(failure: Failure) -> Problem {
+        Problem { status: StatusCode::BAD_REQUEST, failure }
+    }
+
+    /// MCP: the client then starts a new session.
+    fn unknown_session() -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
+    }
+
+    fn into_answer(self) -> Answer {
+        json(self.status, &message::Response::failure(self.failure))
+    }
+}
+
+fn session_id(headers: &HeaderMap) -> Result<&str, Problem> {
+    headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
+        Problem::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing")
+    })
+}
+
+fn check_version(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(version) = headers.get(PROTOCOL_VERSION) else { return Ok(()) };
+    if version.to_str().is_ok_and(Protocol::knows_version) {
+        return Ok(());
+    }
+    Err(Problem::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported"))
+}
+
+/// Reads a body within limits of size and time.
+async fn read(mut body: Incoming) -> Result<Bytes, Problem> {
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &format!("a message may have at most {} MiB", MAX_BODY >> 20),
+        )
+    };
+    let announced = body.size_hint().lower();
+    if announced > (MAX_BODY + MAX_DROPPED) as u64 {
+        return Err(too_large());
+    }
+    let reading = async {
+        let mut bytes = Vec::with_capacity(announced.min(MAX_BODY as u64) as usize);
+        let mut dropped = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "broken body"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if dropped == 0 && bytes.len() + data.len() <= MAX_BODY {
+                bytes.extend_from_slice(&data);
+            } else {
+                bytes = Vec::new();
+                dropped += data.len();
+                if dropped > MAX_DROPPED {
+                    break;
+                }
+            }
+        }
+        if dropped > 0 { Err(too_large()) } else { Ok(Bytes::from(bytes)) }
+    };
+    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| {
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
+    })
+}
+
+/// Whether the Accept headers admit `media_type`; without any, everything is admitted.
+fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    let (group, _) = media_type.split_once('/').unwrap_or((media_type, ""));
+    let mut ranges = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .peekable();
+    if ranges.peek().is_none() {
+        return true;
+    }
+    ranges.any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let named = name == media_type || name == "*/*" || name.strip_suffix("/*") == Some(group);
+        named && !parts.any(is_zero_quality)
+    })
+}
+
+fn is_zero_quality(parameter: &str) -> bool {
+    let Some((name, value)) = parameter.split_once('=') else { return false };
+    name.trim().eq_ignore_ascii_case("q") && value.trim().parse::<f32>() == Ok(0.0)
+}
+
+fn has_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (essence, _) = value.split_once(';').unwrap_or((value, ""));
+    essence.trim().eq_ignore_ascii_case(JSON)
+}
+
+fn refuse(refusal: &Refusal) -> Answer {
+    let mut answer = Problem::new(refusal.status, refusal.reason).into_answer();
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    // The rest of the request was not read, and will not be.
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+fn method_not_allowed() -> Answer {
+    let mut answer =
+        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE").into_answer();
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(METHODS));
+    answer
+}
+
+/// Exactly 202: after anything else the client never opens its stream.
+fn accepted() -> Answer {
+    empty(StatusCode::ACCEPTED)
+}
+
+fn empty(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Either::Left(Full::default()));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn json(status: StatusCode, body: &impl serde::Serialize) -> Answer {
+    let bytes = serde_json::to_vec(body).expect("our own messages always serialise");
+    let mut answer = Response::new(Either::Left(Full::from(bytes)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept(values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(ACCEPT, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn media_ranges_are_understood() {
+        for values in [
+            &["application/json, text/event-stream"][..],
+            &["application/json", "text/event-stream"],
+            &["Application/*;q=0.5,TEXT/*"],
+            &["*/*"],
+            &[],
+        ] {
+            let headers = accept(values);
+            assert!(accepts(&headers, JSON) && accepts(&headers, EVENT_STREAM), "{values:?}");
+        }
+        for values in [&["text/event-stream"][..], &["application/json;q=0, text/html"], &[""]] {
+            assert!(!accepts(&accept(values), JSON), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn only_json_is_taken() {
+        for (value, taken) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("text/plain", false),
+            ("application/jsonp", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, value.parse().unwrap());
+            assert_eq!(has_json(&headers), taken, "{value}");
+        }
+        assert!(!has_json(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,139 @@
+//! Who may talk to us: checked on every request of every path, before anything of it is parsed.
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+
+use crate::token::Token;
+
+pub struct Guard {
+    token: Token,
+    /// `Host` values of our clients; one in a container uses the last.
+    hosts: [String; 3],
+}
+
+/// Why a request is refused. Never echoes anything of the request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub reason: &'static str,
+}
+
+impl Guard {
+    pub fn new(token: Token, port: u16) -> Guard {
+        let hosts =
+            ["127.0.0.1", "localhost", "host.docker.internal"].map(|name| format!("{name}:{port}"));
+        Guard { token, hosts }
+    }
+
+    /// The order is contract 2's: Host (a page that rebound its name), Origin (any page), token.
+    pub fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host = only(headers, &HOST).map(HeaderValue::as_bytes);
+        if !host.is_some_and(|host| self.is_our_name(host)) {
+            return refuse(StatusCode::FORBIDDEN, "the Host header does not name this server");
+        }
+        if headers.contains_key(ORIGIN) {
+            return refuse(StatusCode::FORBIDDEN, "requests from web pages are not served");
+        }
+        let token = only(headers, &AUTHORIZATION).and_then(bearer_token);
+        if !token.is_some_and(|token| self.token.matches(token)) {
+            return refuse(
+                StatusCode::UNAUTHORIZED,
+                "the bearer token is missing or wrong: it is the authToken of the discovery file",
+            );
+        }
+        Ok(())
+    }
+
+    fn is_our_name(&self, host: &[u8]) -> bool {
+        self.hosts.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(host))
+    }
+}
+
+fn refuse(status: StatusCode, reason: &'static str) -> Result<(), Refusal> {
+    Err(Refusal { status, reason })
+}
+
+/// The value of a header that must stand exactly once.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn bearer_token(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(lines: &[(&'static str, String)]) -> Option<u16> {
+        let (guard, headers) = (guard(), headers(lines));
+        guard.check(&headers).err().map(|refusal| refusal.status.as_u16())
+    }
+
+    fn guard() -> Guard {
+        Guard::new(Token::fixed("secret"), 4711)
+    }
+
+    fn headers(lines: &[(&'static str, String)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    fn host(name: &str) -> (&'static str, String) {
+        ("host", name.to_owned())
+    }
+
+    fn token(value: &str) -> (&'static str, String) {
+        ("authorization", value.to_owned())
+    }
+
+    #[test]
+    fn the_names_of_this_server_are_served() {
+        for name in
+            ["127.0.0.1:4711", "localhost:4711", "LocalHost:4711", "host.docker.internal:4711"]
+        {
+            assert_eq!(status(&[host(name), token("Bearer secret")]), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for name in ["127.0.0.1", "127.0.0.1:1", "evil.example:4711", "localhost", "[::1]:4711", ""]
+        {
+            assert_eq!(status(&[host(name), token("Bearer secret")]), Some(403), "{name}");
+        }
+        assert_eq!(status(&[token("Bearer secret")]), Some(403));
+        let twice = [host("127.0.0.1:4711"), host("127.0.0.1:4711"), token("Bearer secret")];
+        assert_eq!(status(&twice), Some(403));
+    }
+
+    #[test]
+    fn web_pages_are_refused_even_with_the_token() {
+        for origin in ["null", "http://127.0.0.1:4711", "https://example.com"] {
+            let origin = ("origin", origin.to_owned());
+            assert_eq!(
+                status(&[host("127.0.0.1:4711"), origin, token("Bearer secret")]),
+                Some(403)
+            );
+        }
+    }
+
+    #[test]
+    fn the_token_must_be_exact() {
+        let host = || host("127.0.0.1:4711");
+        assert_eq!(status(&[host(), token("bearer secret")]), None);
+        for wrong in
+            ["Bearer wrong!", "Bearer secre", "Bearer secret2", "secret", "Basic secret", ""]
+        {
+            assert_eq!(status(&[host(), token(wrong)]), Some(401), "{wrong}");
+        }
+        assert_eq!(status(&[host()]), Some(401));
+        assert_eq!(status(&[host(), token("Bearer secret"), token("Bearer x")]), Some(401));
+    }
+}

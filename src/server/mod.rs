@@ -1,0 +1,150 @@
+//! The HTTP server: one background thread with a tokio runtime of its own.
+//!
+//! Nothing here waits for Emacs's main thread. The thread has all signals blocked: they are
+//! Emacs's, and SIGPIPE would end a batch Emacs when a client hangs up.
+
+mod endpoint;
+mod guard;
+mod sse;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::mcp::Protocol;
+use crate::token::Token;
+use endpoint::Endpoint;
+use guard::Guard;
+
+/// Emacs can use 1024 descriptors in all; clients get a small part of them.
+const MAX_CONNECTIONS: usize = 128;
+/// Closes half-open and idle connections; the client closes idle ones after 4 s. Streams are
+/// not concerned: their request has long been read.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long connections may take to end when the server stops, then blocking tasks.
+const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
+const TASKS_GRACE: Duration = Duration::from_millis(50);
+/// How long Emacs waits for the thread in all.
+const THREAD_GRACE: Duration = Duration::from_millis(500);
+/// Before accepting again after an error, which is usually a want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The running server.
+pub struct Server {
+    stop: oneshot::Sender<()>,
+    finished: mpsc::Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves `listener` on a thread of its own until `stop`.
+    pub fn start(listener: TcpListener, token: Token, protocol: Protocol) -> Result<Server> {
+        let guard = Guard::new(token, listener.local_addr()?.port());
+        let endpoint = Arc::new(Endpoint::new(guard, Arc::new(protocol)));
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let listener = {
+            let _context = runtime.enter();
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let (stop, stopped) = oneshot::channel();
+        let (finish, finished) = mpsc::channel();
+        let thread = with_signals_blocked(|| {
+            std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
+                run(runtime, listener, endpoint, stopped);
+                let _ = finish.send(());
+            })
+        })
+        .context("cannot start the server thread")?;
+        Ok(Server { stop, finished, thread })
+    }
+
+    /// Stops accepting, lets connections end, and joins the thread. A thread that is stuck is
+    /// left behind rather than Emacs with it.
+    pub fn stop(self) {
+        drop(self.stop);
+        if self.finished.recv_timeout(THREAD_GRACE).is_ok() {
+            let _ = self.thread.join();
+        }
+    }
+}
+
+fn run(
+    runtime: Runtime,
+    listener: tokio::net::TcpListener,
+    endpoint: Arc<Endpoint>,
+    stopped: oneshot::Receiver<()>,
+) {
+    runtime.block_on(async {
+        let connections = GracefulShutdown::new();
+        tokio::select! {
+            () = accept(&listener, &endpoint, &connections) => {}
+            () = endpoint.protocol().sessions().expire_forever() => {}
+            _ = stopped => {}
+        }
+        drop(listener);
+        let _ = tokio::time::timeout(CONNECTIONS_GRACE, connections.shutdown()).await;
+    });
+    runtime.shutdown_timeout(TASKS_GRACE);
+}
+
+async fn accept(
+    listener: &tokio::net::TcpListener,
+    endpoint: &Arc<Endpoint>,
+    connections: &GracefulShutdown,
+) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let place = places.clone().acquire_owned().await;
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let connection = connections.watch(connect(stream, endpoint.clone()));
+                tokio::spawn(async move {
+                    let _place = place;
+                    let _ = connection.await; // a client that hangs up is no error
+                });
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+type Connection = http1::Connection<TokioIo<TcpStream>, endpoint::Service>;
+
+fn connect(stream: TcpStream, endpoint: Arc<Endpoint>) -> Connection {
+    let _ = stream.set_nodelay(true); // small messages, each awaited by somebody
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), endpoint::Service::new(endpoint))
+}
+
+/// Runs `spawn` so that the thread it starts has every signal blocked from its first instruction.
+#[cfg(unix)]
+fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
+    // Safety: both sets are initialised before they are read; the mask of this thread is put back.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut previous: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut previous);
+        let result = spawn();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &previous, std::ptr::null_mut());
+        result
+    }
+}
+
+#[cfg(not(unix))]
+fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
+    spawn()
+}

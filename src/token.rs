@@ -1,0 +1,45 @@
+//! Random secrets: the bearer token of a companion, and session ids.
+
+use rand::TryRng;
+use rand::rngs::SysRng;
+use subtle::ConstantTimeEq;
+
+/// The bearer token. Compared in constant time, and never printed by accident.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// A fresh token of 256 random bits from the operating system.
+    pub fn generate() -> anyhow::Result<Token> {
+        Ok(Token(random_hex::<32>()?))
+    }
+
+    pub fn matches(&self, candidate: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(candidate).into()
+    }
+
+    /// The secret itself, for the discovery file and the environment of our own terminals.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Token(..)")
+    }
+}
+
+/// `BYTES` random bytes from the operating system, in hexadecimal.
+pub fn random_hex<const BYTES: usize>() -> anyhow::Result<String> {
+    let mut bytes = [0; BYTES];
+    SysRng.try_fill_bytes(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+impl Token {
+    pub fn fixed(text: &str) -> Token {
+        Token(text.to_owned())
+    }
+}

@@ -1,0 +1,1 @@
+//! Behaviour of the server over real sockets, one file each.
