@@ -1,0 +1,258 @@
+;;; gemini-companion-bridge.el --- Events from the native module -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The Lisp end of the bridge to the server's thread.  It owns the running companion, and alone
+;; calls the functions of the native module, `gemini-companion--mod-...'.
+;;
+;; The server queues events; Lisp drains the queue.  Three things make it do so: a byte on a pipe
+;; (prompt, but starved while the user types), `post-command-hook' (when the user types), and a
+;; timer (for whatever the other two miss, and where there is no pipe).  The timer is quick while
+;; a client waits for the user, slow while clients are connected, and off otherwise.
+;;
+;; The bridge names no feature: other files add methods to `gemini-companion-handle-event'.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-log)
+
+(defmacro gemini-companion-bridge--declare (&rest functions)
+  "Declare FUNCTIONS of the module, each a list (NAME ARGUMENT...)."
+  `(progn
+     ,@(mapcar (lambda (function)
+                 `(declare-function
+                   ,(intern (format "gemini-companion--mod-%s" (car function)))
+                   "ext:gemini-companion-module" ,(cdr function) t))
+               functions)))
+
+(gemini-companion-bridge--declare
+ (start directory port roots) (stop companion) (port companion) (token companion)
+ (discovery-fault companion) (set-roots companion roots) (attach-bell companion process)
+ (next-event companion) (publish-context companion files) (answer-call companion call text)
+ (fail-call companion call reason) (accept-review companion review text)
+ (reject-review companion review))
+
+(defconst gemini-companion-bridge--batch 64
+  "Events handled in one go, so that the user is never kept waiting for long.")
+
+(defconst gemini-companion-bridge--quick 0.05
+  "Seconds between looks for events while a client waits for the user.")
+
+(defconst gemini-companion-bridge--slow 1.0
+  "Seconds between looks for events while clients are connected.")
+
+(defvar gemini-companion-clients-functions nil
+  "Functions called with the number of sessions when that has changed.")
+
+;;;; State
+
+(defvar gemini-companion-bridge--companion nil
+  "The running companion, an opaque object of the native module, or nil.")
+
+(defvar gemini-companion-bridge--pipe nil
+  "The pipe process whose filter tells that events wait, or nil if there is none.")
+
+(defvar gemini-companion-bridge--timer nil
+  "The timer that looks for events, or nil.")
+
+(defvar gemini-companion-bridge--soon nil
+  "The timer of no delay that the pipe's filter started, or nil.")
+
+(defvar gemini-companion-bridge--draining nil
+  "Non-nil while events are being handled.")
+
+(defvar gemini-companion-bridge--clients 0
+  "Number of sessions connected.")
+
+(defvar gemini-companion-bridge--awaited nil
+  "Non-nil while a client waits for the user.")
+
+;;;; The companion
+
+(defun gemini-companion-bridge-start (directory port roots)
+  "Start a companion on PORT (0: a free one), announcing it in DIRECTORY.
+ROOTS is a list of workspace roots.  Signal an error if it cannot start."
+  (setq gemini-companion-bridge--companion
+        (gemini-companion--mod-start directory port (vconcat roots)))
+  (unless (eq system-type 'windows-nt)
+    (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
+    (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
+                                       gemini-companion-bridge--pipe))
+  (add-hook 'post-command-hook #'gemini-companion-bridge-drain)
+  (gemini-companion-bridge--adjust-timer)
+  (gemini-companion-bridge-drain))
+
+(defun gemini-companion-bridge-stop ()
+  "Stop the companion.  Open reviews are rejected, the discovery file is deleted."
+  (remove-hook 'post-command-hook #'gemini-companion-bridge-drain)
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-stop gemini-companion-bridge--companion))
+  (setq gemini-companion-bridge--companion nil
+        gemini-companion-bridge--clients 0
+        gemini-companion-bridge--awaited nil)
+  (gemini-companion-bridge--adjust-timer)
+  (when gemini-companion-bridge--soon
+    (cancel-timer gemini-companion-bridge--soon)
+    (setq gemini-companion-bridge--soon nil))
+  ;; After the server: it must never write to a pipe that is gone.
+  (when gemini-companion-bridge--pipe
+    (delete-process gemini-companion-bridge--pipe)
+    (setq gemini-companion-bridge--pipe nil)))
+
+(defun gemini-companion-bridge-running-p ()
+  "Return non-nil if a companion runs."
+  (and gemini-companion-bridge--companion t))
+
+(defun gemini-companion-bridge-port ()
+  "Return the port of the running companion."
+  (gemini-companion--mod-port gemini-companion-bridge--companion))
+
+(defun gemini-companion-bridge-token ()
+  "Return the token of the running companion.  Never print or log it."
+  (gemini-companion--mod-token gemini-companion-bridge--companion))
+
+(defun gemini-companion-bridge-discovery-fault ()
+  "Return why clients cannot find the discovery file, or nil."
+  (gemini-companion--mod-discovery-fault gemini-companion-bridge--companion))
+
+(defun gemini-companion-bridge-clients ()
+  "Return the number of sessions connected."
+  gemini-companion-bridge--clients)
+
+;;;; To the clients
+
+(defun gemini-companion-bridge-set-roots (roots)
+  "Announce the list ROOTS as the workspace roots."
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-set-roots gemini-companion-bridge--companion (vconcat roots))))
+
+(defun gemini-companion-bridge-publish-context (files)
+  "Tell the clients what the user looks at.
+FILES is a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
+the file focused last first; only the active file has the last three."
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-publish-context
+     gemini-companion-bridge--companion
+     (vconcat (mapcar #'gemini-companion-bridge--encode-file files)))))
+
+(defun gemini-companion-bridge--encode-file (file)
+  "Return a copy of the vector FILE with its selection as UTF-8 bytes."
+  (let ((file (copy-sequence file)))
+    (when (aref file 5)
+      (aset file 5 (gemini-companion-bridge--encode (aref file 5))))
+    file))
+
+(defun gemini-companion-bridge-accept (review text)
+  "Report that the user accepted the review with id REVIEW, now reading TEXT.
+Return nil if it was no longer open: `close-review' is on its way then."
+  (and gemini-companion-bridge--companion
+       (gemini-companion--mod-accept-review gemini-companion-bridge--companion review
+                                            (gemini-companion-bridge--encode text))))
+
+(defun gemini-companion-bridge-reject (review)
+  "Report that the user rejected the review with id REVIEW.
+Return nil if it was no longer open: `close-review' is on its way then."
+  (and gemini-companion-bridge--companion
+       (gemini-companion--mod-reject-review gemini-companion-bridge--companion review)))
+
+(defun gemini-companion-bridge-answer (call text)
+  "Answer the tool call with id CALL with TEXT."
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-answer-call gemini-companion-bridge--companion call
+                                       (gemini-companion-bridge--encode text))))
+
+(defun gemini-companion-bridge-fail (call reason)
+  "Answer the tool call with id CALL with an error, the string REASON."
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-fail-call gemini-companion-bridge--companion call
+                                     (gemini-companion-bridge--encode reason))))
+
+(defun gemini-companion-bridge--encode (text)
+  "Return TEXT in UTF-8, as the module wants it.
+The module cannot take a multibyte string that holds a raw byte."
+  (encode-coding-string text 'utf-8-unix t))
+
+(defun gemini-companion-bridge-set-awaited (awaited)
+  "Say whether a client waits for the user: non-nil AWAITED makes looks frequent."
+  (unless (eq awaited gemini-companion-bridge--awaited)
+    (setq gemini-companion-bridge--awaited awaited)
+    (gemini-companion-bridge--adjust-timer)))
+
+;;;; From the clients
+
+(cl-defgeneric gemini-companion-handle-event (type &rest arguments)
+  "Handle an event of TYPE, a symbol, with ARGUMENTS.
+See `gemini-companion--mod-next-event' for the events there are.")
+
+(cl-defmethod gemini-companion-handle-event ((_ (eql 'clients)) &rest arguments)
+  "Note the number of sessions, the only one of ARGUMENTS, and pass it on."
+  (setq gemini-companion-bridge--clients (car arguments))
+  (gemini-companion-bridge--adjust-timer)
+  (run-hook-with-args 'gemini-companion-clients-functions (car arguments))
+  (force-mode-line-update t))
+
+(cl-defmethod gemini-companion-handle-event ((_ (eql 'warning)) &rest arguments)
+  "Log and show the text that is the only one of ARGUMENTS."
+  (gemini-companion-log-add "%s" (car arguments))
+  (message "gemini-companion: %s" (car arguments)))
+
+(defun gemini-companion-bridge-drain ()
+  "Handle the events that wait.  Never signals."
+  (when (and gemini-companion-bridge--companion (not gemini-companion-bridge--draining))
+    (let ((gemini-companion-bridge--draining t)
+          (left gemini-companion-bridge--batch)
+          event)
+      (while (and (> left 0)
+                  gemini-companion-bridge--companion
+                  (setq event (gemini-companion--mod-next-event
+                               gemini-companion-bridge--companion)))
+        (setq left (1- left))
+        (gemini-companion-log-errors (format "event %s" (aref event 0))
+          (apply #'gemini-companion-handle-event (append event nil))))
+      (when (zerop left) (gemini-companion-bridge--drain-soon)))))
+
+(defun gemini-companion-bridge--drain-soon ()
+  "Drain from a timer: nothing visible may happen inside a process filter."
+  (unless gemini-companion-bridge--soon
+    (setq gemini-companion-bridge--soon
+          (run-at-time 0 nil (lambda ()
+                               (setq gemini-companion-bridge--soon nil)
+                               (gemini-companion-bridge-drain))))))
+
+(defun gemini-companion-bridge--make-pipe ()
+  "Return a pipe process whose filter drains the events."
+  (let* (;; With adaptive buffering Emacs delays reads of single bytes by up to 50 ms.
+         (process-adaptive-read-buffering nil)
+         (pipe (make-pipe-process
+                :name "gemini-companion" :noquery t :buffer nil :coding 'no-conversion
+                :filter (lambda (_pipe _bytes) (gemini-companion-bridge--drain-soon))
+                :sentinel #'ignore))
+         (buffer (process-buffer pipe)))
+    ;; A buffer is made in spite of :buffer nil.
+    (set-process-buffer pipe nil)
+    (when (buffer-live-p buffer) (kill-buffer buffer))
+    pipe))
+
+(defun gemini-companion-bridge--adjust-timer ()
+  "Make the timer as quick as the present state needs."
+  (when gemini-companion-bridge--timer
+    (cancel-timer gemini-companion-bridge--timer)
+    (setq gemini-companion-bridge--timer nil))
+  (when-let ((interval (gemini-companion-bridge--interval)))
+    (setq gemini-companion-bridge--timer
+          (run-at-time interval interval #'gemini-companion-bridge-drain))))
+
+(defun gemini-companion-bridge--interval ()
+  "Return the seconds between looks for events, or nil for none."
+  (cond ((not gemini-companion-bridge--companion) nil)
+        ((or gemini-companion-bridge--awaited (not gemini-companion-bridge--pipe))
+         gemini-companion-bridge--quick)
+        ((> gemini-companion-bridge--clients 0) gemini-companion-bridge--slow)))
+
+(provide 'gemini-companion-bridge)
+;;; gemini-companion-bridge.el ends here

@@ -1,0 +1,103 @@
+;;; gemini-companion-follow.el --- Buffers that follow their files -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; After an accept it is the client that writes the file.  A buffer that visits it then shows the
+;; new text: point and marks stay, undo can take the change back, and Emacs does not ask about a
+;; file that "changed on disk".  A buffer with edits of the user is left alone.
+
+;;; Code:
+
+(require 'gemini-companion-log)
+
+(defconst gemini-companion-follow--interval 0.1
+  "Seconds between looks at a file that a client is about to write.")
+
+(defconst gemini-companion-follow--looks 100
+  "Looks after which the client is taken to have left the file alone.")
+
+(defvar gemini-companion-follow--timers nil
+  "The timers that look at files.")
+
+(defun gemini-companion-follow (path)
+  "Let the buffer that visits PATH follow the client's next write to it."
+  (when-let ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
+    (let ((before (gemini-companion-follow--stamp path))
+          (last nil)
+          (looks gemini-companion-follow--looks)
+          timer)
+      (setq timer
+            (run-at-time
+             gemini-companion-follow--interval gemini-companion-follow--interval
+             (lambda ()
+               (let ((now (gemini-companion-follow--stamp path)))
+                 (setq looks (1- looks))
+                 (cond ((or (zerop looks) (not (buffer-live-p buffer)))
+                        (gemini-companion-follow--stop timer))
+                       ;; Written, and not being written any more.
+                       ((and now (not (equal now before)) (equal now last))
+                        (gemini-companion-follow--stop timer)
+                        (gemini-companion-log-errors "follow"
+                          (gemini-companion-follow--update buffer)))
+                       (t (setq last now)))))))
+      (push timer gemini-companion-follow--timers))))
+
+(defun gemini-companion-follow-stop ()
+  "Stop looking at files."
+  (mapc #'gemini-companion-follow--stop gemini-companion-follow--timers))
+
+(defun gemini-companion-follow--stop (timer)
+  "Cancel TIMER."
+  (cancel-timer timer)
+  (setq gemini-companion-follow--timers (delq timer gemini-companion-follow--timers)))
+
+(defun gemini-companion-follow--stamp (path)
+  "Return what changes when the file PATH is written, or nil if there is none."
+  (let* ((file-name-handler-alist nil)
+         (attributes (file-attributes path)))
+    (and attributes
+         (list (file-attribute-modification-time attributes)
+               (file-attribute-size attributes)
+               (file-attribute-inode-number attributes)))))
+
+(defun gemini-companion-follow--update (buffer)
+  "Make BUFFER show its file."
+  (with-current-buffer buffer
+    (cond ((verify-visited-file-modtime))
+          ((buffer-modified-p)
+           (message "%s changed on disk; your edits in its buffer are kept"
+                    (buffer-name)))
+          (t (gemini-companion-follow--replace)))))
+
+(defun gemini-companion-follow--replace ()
+  "Replace the text of the current buffer by that of its file, in place."
+  (let ((file buffer-file-name)
+        (source (generate-new-buffer " *gemini-companion-file*" t))
+        (inhibit-read-only t))
+    (unwind-protect
+        (let* ((attributes (file-attributes file))
+               (coding (gemini-companion-follow--read file source)))
+          ;; First, or the change below would ask whether to edit a changed file.
+          (set-visited-file-modtime (file-attribute-modification-time attributes))
+          (undo-boundary)
+          (save-restriction
+            (widen)
+            (replace-buffer-contents source 1.0))
+          (undo-boundary)
+          (setq buffer-file-coding-system coding)
+          (set-buffer-modified-p nil))
+      (kill-buffer source))))
+
+(defun gemini-companion-follow--read (file buffer)
+  "Read FILE into BUFFER, decoded as the current buffer.  Return the coding system."
+  (let ((coding-system-for-read buffer-file-coding-system))
+    (with-current-buffer buffer
+      (insert-file-contents file)
+      last-coding-system-used)))
+
+(provide 'gemini-companion-follow)
+;;; gemini-companion-follow.el ends here

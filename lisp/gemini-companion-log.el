@@ -1,0 +1,63 @@
+;;; gemini-companion-log.el --- What went on -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A bounded buffer of one line for each thing worth knowing when something does not work.
+;; Hooks, filters and timers log their errors here instead of signalling them into the user's
+;; command loop.  Tokens and file contents are never logged.
+
+;;; Code:
+
+(defconst gemini-companion-log--buffer-name "*gemini-companion-log*"
+  "Name of the log buffer.")
+
+(defconst gemini-companion-log--max-size 200000
+  "Size in characters beyond which the older half of the log is dropped.")
+
+(define-derived-mode gemini-companion-log-mode special-mode "Gemini-Log"
+  "Major mode of the log of gemini-companion.")
+
+(defun gemini-companion-log-add (format &rest arguments)
+  "Add a line to the log: FORMAT with ARGUMENTS, as in `format'."
+  (with-current-buffer (gemini-companion-log--buffer)
+    (save-excursion
+      (let ((inhibit-read-only t))
+        (goto-char (point-max))
+        (insert (format-time-string "%F %T.%3N ")
+                (apply #'format format arguments) "\n")
+        (when (> (buffer-size) gemini-companion-log--max-size)
+          (goto-char (/ (point-max) 2))
+          (delete-region (point-min) (line-beginning-position 2)))))))
+
+(defun gemini-companion-log--buffer ()
+  "Return the log buffer, made if needed."
+  (or (get-buffer gemini-companion-log--buffer-name)
+      (with-current-buffer (get-buffer-create gemini-companion-log--buffer-name)
+        (gemini-companion-log-mode)
+        (buffer-disable-undo)
+        (current-buffer))))
+
+(defmacro gemini-companion-log-errors (where &rest body)
+  "Evaluate BODY; log an error instead of signalling it, with the string WHERE.
+Return nil then.  For hooks, filters and timers."
+  (declare (indent 1) (debug t))
+  (let ((error (make-symbol "error")))
+    `(condition-case ,error
+         (progn ,@body)
+       (error
+        (gemini-companion-log-add "%s: %s" ,where (error-message-string ,error))
+        nil))))
+
+;;;###autoload
+(defun gemini-companion-log ()
+  "Show what went on between Emacs and the clients of gemini-companion."
+  (interactive)
+  (pop-to-buffer (gemini-companion-log--buffer))
+  (goto-char (point-max)))
+
+(provide 'gemini-companion-log)
+;;; gemini-companion-log.el ends here

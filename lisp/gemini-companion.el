@@ -1,0 +1,152 @@
+;;; gemini-companion.el --- IDE companion for Gemini CLI -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors <gemini-companion@users.noreply.github.com>
+;; Maintainer: The gemini-companion authors <gemini-companion@users.noreply.github.com>
+;; URL: https://github.com/gemini-companion/gemini-companion
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "28.1"))
+;; Keywords: tools, convenience
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+;;
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+;;
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Gemini CLI, Google's terminal coding agent, connects to this Emacs: it learns which files are
+;; open, where point is and what is selected, and it shows each change it proposes in Ediff,
+;; where you can edit it, accept it or reject it.
+;;
+;; To start, type M-x gemini-companion-mode, then run `gemini' in a terminal inside the project
+;; of a file you have open, and once type /ide enable there.
+;;
+;; The server runs in a native module on a thread of its own, so that a busy Emacs never makes
+;; the client lose its connection.  See ARCHITECTURE.md for how the parts fit.
+
+;;; Code:
+
+(require 'gemini-companion-native)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-environment)
+(require 'gemini-companion-workspace)
+(require 'gemini-companion-context)
+(require 'gemini-companion-review)
+
+(autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
+
+;;;; Options
+
+(defgroup gemini-companion nil
+  "IDE companion for Gemini CLI."
+  :group 'tools
+  :prefix "gemini-companion-"
+  :link '(url-link "https://github.com/gemini-companion/gemini-companion"))
+
+(defcustom gemini-companion-port 0
+  "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.
+Takes effect when `gemini-companion-mode' is next switched on."
+  :type '(choice (const :tag "A free port" 0)
+                 (integer :tag "Port"))
+  :risky t)
+
+(defcustom gemini-companion-diff-function #'gemini-companion-ediff-show
+  "Function that shows a review.
+It is called with a `gemini-companion-review', makes its `proposal'
+buffer, and returns a function of no arguments that takes the review off
+the screen again."
+  :type '(choice (function-item :tag "Ediff" gemini-companion-ediff-show)
+                 (function :tag "Another function"))
+  :risky t)
+
+;;;; The mode
+
+;;;###autoload
+(define-minor-mode gemini-companion-mode
+  "Serve Gemini CLI: tell it what you look at, review what it proposes.
+The mode line shows \"Gem\", the number of clients connected, and after
+an exclamation mark the number of changes that await your decision.
+
+If the native module of this package is not there it is built first, and
+the mode is switched on when that is done."
+  :global t
+  :group 'gemini-companion
+  :lighter (:eval (gemini-companion--lighter))
+  (if gemini-companion-mode
+      (gemini-companion--switch-on)
+    (gemini-companion--stop)))
+
+(defun gemini-companion--switch-on ()
+  "Start everything; leave the mode off, and say why, if that cannot be."
+  ;; On only while it runs: the module may have to be built first.
+  (setq gemini-companion-mode nil)
+  (condition-case error
+      (gemini-companion-native-ensure #'gemini-companion--start)
+    (error
+     (gemini-companion--stop)
+     (let ((text (gemini-companion--describe-error error)))
+       (gemini-companion-log-add "%s" text)
+       (if noninteractive (error "%s" text) (message "%s" text))))))
+
+(defun gemini-companion--describe-error (error)
+  "Return one line for ERROR, as caught by `condition-case'."
+  (let ((text (string-join (seq-filter #'stringp (cdr error)) ": ")))
+    (format "Gemini companion is off: %s"
+            (if (string-empty-p text) (error-message-string error) text))))
+
+(defun gemini-companion--start ()
+  "Start the companion and follow the user.  The native module is loaded."
+  (unless (gemini-companion-bridge-running-p)
+    (gemini-companion-bridge-start (gemini-companion-environment-directory)
+                                   gemini-companion-port
+                                   (gemini-companion-workspace-roots))
+    (gemini-companion-environment-set (gemini-companion-bridge-port)
+                                      (gemini-companion-bridge-token))
+    (gemini-companion-workspace-follow)
+    (gemini-companion-context-follow)
+    (add-hook 'kill-emacs-hook #'gemini-companion--stop)
+    (setq gemini-companion-mode t)
+    (force-mode-line-update t)
+    (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
+    (gemini-companion--report-fault)))
+
+(defun gemini-companion--report-fault ()
+  "Say what keeps clients from finding us, if anything does."
+  (when-let ((fault (gemini-companion-bridge-discovery-fault)))
+    (gemini-companion-log-add "%s" fault)
+    (display-warning 'gemini-companion
+                     (format "Only clients that this Emacs starts will find it: %s" fault))))
+
+(defun gemini-companion--stop ()
+  "Stop the companion, and undo all that `gemini-companion--start' did.
+Clients that wait for a decision are told that it is a rejection."
+  (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
+  (gemini-companion-context-unfollow)
+  (gemini-companion-workspace-unfollow)
+  (gemini-companion-environment-restore)
+  (gemini-companion-review-end-all)
+  (gemini-companion-bridge-stop)
+  (setq gemini-companion-mode nil)
+  (force-mode-line-update t))
+
+(defun gemini-companion--lighter ()
+  "Return what the mode line shows."
+  (let ((clients (gemini-companion-bridge-clients))
+        (reviews (gemini-companion-review-count)))
+    (concat " Gem"
+            (and (> clients 0) (format ":%d" clients))
+            (and (> reviews 0) (format "!%d" reviews)))))
+
+(provide 'gemini-companion)
+;;; gemini-companion.el ends here
