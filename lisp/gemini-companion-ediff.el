@@ -266,7 +266,7 @@ the text is a client's."
                              #'gemini-companion-ediff--matches-p)))
     (when (and mode (symbolp mode) (fboundp mode))
       (autoload-do-load (symbol-function mode) mode)
-      (and (provided-mode-derived-p mode '(prog-mode text-mode conf-mode))
+      (and (provided-mode-derived-p mode 'prog-mode 'text-mode 'conf-mode)
            mode))))
 
 (defun gemini-companion-ediff--matches-p (pattern name)

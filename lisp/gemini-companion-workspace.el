@@ -77,8 +77,8 @@ Remember them as announced."
   "Return the root to which BUFFER belongs, or nil."
   (let ((file (buffer-local-value 'buffer-file-name buffer)))
     (cond (file (gemini-companion-workspace--root (file-name-directory file)))
-          ((provided-mode-derived-p (buffer-local-value 'major-mode buffer)
-                                    gemini-companion-workspace--terminal-modes)
+          ((apply #'provided-mode-derived-p (buffer-local-value 'major-mode buffer)
+                  gemini-companion-workspace--terminal-modes)
            (gemini-companion-workspace--root
             (buffer-local-value 'default-directory buffer))))))
 

@@ -17,8 +17,8 @@ mod token;
 #[path = "../test/rust/mod.rs"]
 mod tests;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, Result, Value, Vector, defun};
@@ -62,42 +62,42 @@ fn version() -> Result<String> {
 /// 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without trailing
 /// slashes.  Signals an error if the port cannot be had.  A discovery file that cannot be written
 /// is no error: see `gemini-companion--mod-discovery-fault`.
-#[defun]
-fn start(directory: String, port: u16, roots: Vector) -> Result<Arc<Companion>> {
+#[defun(user_ptr)]
+fn start(directory: String, port: u16, roots: Vector) -> Result<Companion> {
     let roots = strings(roots)?;
-    Ok(Arc::new(Companion::start(PathBuf::from(directory), port, &roots)?))
+    Companion::start(PathBuf::from(directory), port, &roots)
 }
 
 /// Stop COMPANION: reject open reviews, end the streams, delete the discovery file.
 ///
 /// Takes at most a few hundred milliseconds.  Stopping twice is harmless.
 #[defun]
-fn stop(companion: &Arc<Companion>) -> Result<()> {
+fn stop(companion: &Companion) -> Result<()> {
     companion.stop();
     Ok(())
 }
 
 /// Return the TCP port on which COMPANION listens.
 #[defun]
-fn port(companion: &Arc<Companion>) -> Result<u16> {
+fn port(companion: &Companion) -> Result<u16> {
     Ok(companion.port())
 }
 
 /// Return the bearer token that clients of COMPANION must send.
 #[defun]
-fn token(companion: &Arc<Companion>) -> Result<String> {
+fn token(companion: &Companion) -> Result<String> {
     Ok(companion.token().to_owned())
 }
 
 /// Return why clients cannot find the discovery file of COMPANION, or nil if they can.
 #[defun]
-fn discovery_fault(companion: &Arc<Companion>) -> Result<Option<String>> {
+fn discovery_fault(companion: &Companion) -> Result<Option<String>> {
     Ok(companion.discovery_fault())
 }
 
 /// Tell clients that the workspace roots of COMPANION are ROOTS, a vector of directory names.
 #[defun]
-fn set_roots(companion: &Arc<Companion>, roots: Vector) -> Result<()> {
+fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
     companion.set_roots(&strings(roots)?);
     Ok(())
 }
@@ -109,7 +109,7 @@ fn set_roots(companion: &Arc<Companion>, roots: Vector) -> Result<()> {
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [warning TEXT]: something went wrong that the user may want to know.
 #[defun]
-fn next_event<'e>(env: &'e Env, companion: &Arc<Companion>) -> Result<Option<Value<'e>>> {
+fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
     let Some(event) = companion.bridge().next_event() else { return Ok(None) };
     let vector = match event {
         Event::OpenReview { review, client, path, content } => {
@@ -132,7 +132,7 @@ fn next_event<'e>(env: &'e Env, companion: &Arc<Companion>) -> Result<Option<Val
 /// first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for the active file, which alone
 /// has LINE and CHARACTER (1-based, in UTF-16 code units) and SELECTION (UTF-8 bytes or nil).
 #[defun]
-fn publish_context(companion: &Arc<Companion>, files: Vector) -> Result<()> {
+fn publish_context(companion: &Companion, files: Vector) -> Result<()> {
     let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
     companion.sessions().publish_context(&IdeContext::new(files));
     Ok(())
@@ -142,7 +142,7 @@ fn publish_context(companion: &Arc<Companion>, files: Vector) -> Result<()> {
 ///
 /// Return non-nil if somebody still waited for it.
 #[defun]
-fn answer_call(companion: &Arc<Companion>, call: i64, text: Vec<u8>) -> Result<bool> {
+fn answer_call(companion: &Companion, call: i64, text: Vec<u8>) -> Result<bool> {
     Ok(companion.bridge().answer(CallId(call), Ok(utf8(text))))
 }
 
@@ -150,7 +150,7 @@ fn answer_call(companion: &Arc<Companion>, call: i64, text: Vec<u8>) -> Result<b
 ///
 /// Return non-nil if somebody still waited for it.
 #[defun]
-fn fail_call(companion: &Arc<Companion>, call: i64, reason: Vec<u8>) -> Result<bool> {
+fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> {
     Ok(companion.bridge().answer(CallId(call), Err(utf8(reason))))
 }
 
@@ -158,7 +158,7 @@ fn fail_call(companion: &Arc<Companion>, call: i64, reason: Vec<u8>) -> Result<b
 ///
 /// Return nil if the review was no longer open: a `close-review' event is on its way then.
 #[defun]
-fn accept_review(companion: &Arc<Companion>, review: i64, text: Vec<u8>) -> Result<bool> {
+fn accept_review(companion: &Companion, review: i64, text: Vec<u8>) -> Result<bool> {
     let outcome = Outcome::Accepted { content: utf8(text) };
     Ok(companion.sessions().decide(ReviewId(review), outcome))
 }
@@ -167,7 +167,7 @@ fn accept_review(companion: &Arc<Companion>, review: i64, text: Vec<u8>) -> Resu
 ///
 /// Return nil if the review was no longer open: a `close-review' event is on its way then.
 #[defun]
-fn reject_review(companion: &Arc<Companion>, review: i64) -> Result<bool> {
+fn reject_review(companion: &Companion, review: i64) -> Result<bool> {
     Ok(companion.sessions().decide(ReviewId(review), Outcome::Rejected))
 }
 
@@ -176,8 +176,8 @@ fn reject_review(companion: &Arc<Companion>, review: i64) -> Result<bool> {
 /// Written by hand since `Env::open_channel` hides the descriptor: ours must not be inherited by
 /// Emacs's subprocesses and must never block.
 fn attach_bell(env: &CallEnv) -> Result<()> {
-    let companion = <&Arc<Companion>>::from_lisp(env.get_arg(0))?;
-    companion.bridge().attach(open_channel(env, 1)?);
+    let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
+    companion.borrow().bridge().attach(open_channel(env, 1)?);
     Ok(())
 }
 

@@ -397,8 +397,14 @@ impl Stream {
 }
 
 impl Client {
+    /// The client in words for the user. Gemini CLI gives the name of its transport.
     fn describe(&self) -> String {
-        format!("{} {}", self.name, self.version).trim().to_owned()
+        let name = match self.name.as_str() {
+            "streamable-http-client" => "Gemini CLI",
+            "" => "A client",
+            name => name,
+        };
+        format!("{name} {}", self.version).trim_end().to_owned()
     }
 }
 

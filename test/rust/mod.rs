@@ -1,1 +1,8 @@
-//! Behaviour of the server over real sockets, one file each.
+//! Behaviour of a companion as clients and the disk see it: real sockets, no mocks.
+
+mod discovery;
+mod life;
+mod reviews;
+mod status;
+mod streams;
+mod support;

@@ -1,0 +1,157 @@
+//! The discovery file: what it says, who may read it, and what it never does.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::support::TestCompanion;
+use crate::discovery::{DiscoveryFile, split_roots};
+use crate::token::Token;
+
+fn create(directory: &Path) -> anyhow::Result<DiscoveryFile> {
+    DiscoveryFile::create(directory, 4711, &Token::fixed("secret"), &["/one".into(), "/two".into()])
+}
+
+fn own_file(directory: &Path) -> PathBuf {
+    directory.join(format!("gemini-ide-server-{}-4711.json", std::process::id()))
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The id of a process that has ended.
+fn dead_process() -> u32 {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    child.id()
+}
+
+#[test]
+fn it_says_all_that_a_client_needs() {
+    let server = TestCompanion::start();
+    let port = server.companion.port();
+    let name = format!("gemini-ide-server-{}-{port}.json", std::process::id());
+    assert_eq!(names(&server.directory), [name.as_str()]);
+    let text = fs::read_to_string(server.directory.join(name)).unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(&text).unwrap(),
+        json!({
+            "port": port,
+            "workspacePath": "/project",
+            "authToken": server.companion.token(),
+            "ideInfo": { "name": "emacs", "displayName": "Emacs" },
+        })
+    );
+    assert_eq!(server.companion.token().len(), 64);
+}
+
+#[test]
+fn only_its_owner_may_read_it() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    let _file = create(&directory).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&own_file(&directory)), 0o600);
+    assert_eq!(mode(&directory), 0o700);
+    assert_eq!(mode(directory.parent().unwrap()), 0o700);
+}
+
+#[test]
+fn new_roots_replace_it_whole_and_dropping_deletes_it() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    let file = create(&directory).unwrap();
+    let before = fs::metadata(own_file(&directory)).unwrap().ino();
+    file.write(4711, &Token::fixed("secret"), &["/three".into()]).unwrap();
+    assert_ne!(fs::metadata(own_file(&directory)).unwrap().ino(), before);
+    assert!(fs::read_to_string(own_file(&directory)).unwrap().contains(r#""/three""#));
+    assert_eq!(names(&directory).len(), 1);
+    drop(file);
+    assert_eq!(names(&directory), [""; 0]);
+}
+
+#[test]
+fn a_symbolic_link_in_its_place_is_replaced_and_not_followed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let victim = temporary.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, own_file(&directory)).unwrap();
+    let _file = create(&directory).unwrap();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(!fs::symlink_metadata(own_file(&directory)).unwrap().is_symlink());
+}
+
+#[test]
+fn files_of_emacsen_that_died_are_deleted_and_no_others() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let (dead, alive, own) = (dead_process(), 1, std::process::id());
+    let content = |ide: &str| format!(r#"{{"port":1,"ideInfo":{{"name":"{ide}"}}}}"#);
+    let put = |name: String, text: String| fs::write(directory.join(name), text).unwrap();
+    put(format!("gemini-ide-server-{dead}-1.json"), content("emacs"));
+    put(format!("gemini-ide-server-{own}-2.json"), content("emacs"));
+    put(format!("gemini-ide-server-{dead}-5.json.0123.tmp"), String::new());
+    let kept = [
+        (format!("gemini-ide-server-{alive}-3.json"), content("emacs")),
+        (format!("gemini-ide-server-{dead}-4.json"), content("vscode")),
+        (format!("gemini-ide-server-{dead}-6.json"), "{".to_owned()),
+        (format!("gemini-ide-server-{dead}.json"), content("emacs")),
+        ("notes.txt".to_owned(), String::new()),
+    ];
+    for (name, text) in kept.clone() {
+        put(name, text);
+    }
+    let file = create(&directory).unwrap();
+    let mut expected: Vec<String> = kept.into_iter().map(|(name, _)| name).collect();
+    expected.push(own_file(&directory).file_name().unwrap().to_str().unwrap().to_owned());
+    expected.sort();
+    assert_eq!(names(&directory), expected);
+    drop(file);
+}
+
+#[test]
+fn a_directory_that_will_not_do_is_named_with_its_remedy() {
+    let temporary = tempfile::tempdir().unwrap();
+    let reason = |path: &str| format!("{:#}", create(&temporary.path().join(path)).unwrap_err());
+    assert!(reason("missing/gemini/ide").contains("set TMPDIR"));
+    fs::create_dir(temporary.path().join("file")).unwrap();
+    fs::write(temporary.path().join("file/gemini"), "").unwrap();
+    assert!(reason("file/gemini/ide").contains("move it away"), "{}", reason("file/gemini/ide"));
+    if fs::metadata(temporary.path()).unwrap().uid() == 0 {
+        let foreign = temporary.path().join("foreign");
+        fs::create_dir_all(foreign.join("gemini")).unwrap();
+        std::os::unix::fs::chown(foreign.join("gemini"), Some(12345), None).unwrap();
+        let reason = reason("foreign/gemini/ide");
+        assert!(reason.contains("belongs to another user (uid 12345)"), "{reason}");
+    }
+}
+
+#[test]
+fn a_companion_serves_without_its_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    fs::write(temporary.path().join("gemini"), "").unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    let companion = crate::companion::Companion::start(directory, 0, &[]).unwrap();
+    assert!(companion.discovery_fault().is_some_and(|fault| fault.contains("move it away")));
+    std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
+}
+
+#[test]
+fn roots_that_cannot_be_listed_are_left_out() {
+    let roots = ["/a", "/b:c", "", "/d e"].map(str::to_owned);
+    let (usable, unusable) = split_roots(&roots);
+    assert_eq!(usable, ["/a", "/d e"]);
+    assert_eq!(unusable, ["/b:c", ""]);
+}

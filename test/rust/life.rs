@@ -1,0 +1,73 @@
+//! Starting and stopping: nothing is left behind, and clients are told.
+
+use std::fs;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::support::{DEADLINE, TestCompanion, wait_for};
+use crate::bridge::Event;
+use crate::companion::Companion;
+
+#[test]
+fn stopping_rejects_open_reviews_and_ends_streams_properly() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut stream = session.open_stream();
+    session.open_diff("/no/such/a", "new");
+    session.open_diff("/no/such/b", "new");
+    server.companion.stop();
+    for path in ["/no/such/a", "/no/such/b"] {
+        let rejected = ("ide/diffRejected".to_owned(), json!({ "filePath": path }));
+        assert_eq!(stream.notification(), rejected);
+    }
+    assert_eq!(stream.next(), None);
+    assert_eq!(fs::read_dir(&server.directory).unwrap().count(), 0);
+}
+
+#[test]
+fn stopping_does_not_wait_for_a_client_or_for_lisp() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let _never_read = session.open_stream();
+    session.open_diff("/no/such/a", &"x".repeat(10_000_000));
+    std::thread::scope(|scope| {
+        // Lisp never answers this one.
+        let waiting = scope.spawn(|| {
+            session.post(&super::support::request(
+                1,
+                "tools/call",
+                json!({ "name": "closeDiff", "arguments": { "filePath": "/no/such/a" } }),
+            ))
+        });
+        wait_for("closeDiff", || {
+            server
+                .events()
+                .iter()
+                .any(|event| matches!(event, Event::CloseReview { .. }))
+                .then_some(())
+        });
+        let start = Instant::now();
+        server.companion.stop();
+        assert!(start.elapsed() < DEADLINE / 5, "{:?}", start.elapsed());
+        let _ = waiting.join();
+    });
+}
+
+#[test]
+fn stopping_twice_is_harmless_and_frees_the_port() {
+    let server = TestCompanion::start();
+    let port = server.companion.port();
+    server.companion.stop();
+    server.companion.stop();
+    let again = Companion::start(server.directory.clone(), port, &[]).unwrap();
+    assert_eq!(again.port(), port);
+}
+
+#[test]
+fn a_port_that_is_taken_is_a_clear_error() {
+    let server = TestCompanion::start();
+    let taken = Companion::start(server.directory.clone(), server.companion.port(), &[]);
+    let reason = format!("{:#}", taken.err().unwrap());
+    assert!(reason.contains(&format!("cannot listen on 127.0.0.1:{}", server.companion.port())));
+}

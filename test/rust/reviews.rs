@@ -1,0 +1,209 @@
+//! A review from openDiff to its outcome, with the test in the place of Lisp.
+
+use serde_json::{Value, json};
+
+use super::support::TestCompanion;
+use crate::bridge::{CallId, Event};
+use crate::ide::{Outcome, ReviewId};
+
+const PATH: &str = "/no/such/directory/файл 😀.txt";
+
+fn opened(server: &TestCompanion) -> ReviewId {
+    match server.next_event() {
+        Event::OpenReview { review, .. } => review,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
+    match server.next_event() {
+        Event::CloseReview { review, call } => (review, call),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn accepted(content: &str) -> Outcome {
+    Outcome::Accepted { content: content.to_owned() }
+}
+
+#[test]
+fn a_proposal_reaches_lisp_as_it_is() {
+    let server = TestCompanion::start();
+    let content = "\u{feff}a\0b\r\nc\n\u{1f600}\u{2028} no newline";
+    server.open_session().open_diff(PATH, content);
+    let expected = Event::OpenReview {
+        review: ReviewId(1),
+        client: "test 1".to_owned(),
+        path: PATH.to_owned(),
+        content: content.to_owned(),
+    };
+    assert_eq!(server.next_event(), expected);
+}
+
+#[test]
+fn the_session_that_asked_hears_the_outcome_and_no_other() {
+    let server = TestCompanion::start();
+    let (one, other) = (server.open_session(), server.open_session());
+    let (mut stream, mut other_stream) = (one.open_stream(), other.open_stream());
+    one.open_diff(PATH, "new");
+    other.open_diff(PATH, "other");
+    let (first, second) = (opened(&server), opened(&server));
+    assert!(server.companion.sessions().decide(first, accepted("edited\r\n")));
+    assert!(server.companion.sessions().decide(second, Outcome::Rejected));
+    assert_eq!(
+        stream.notification(),
+        ("ide/diffAccepted".to_owned(), json!({ "filePath": PATH, "content": "edited\r\n" }))
+    );
+    assert_eq!(
+        other_stream.notification(),
+        ("ide/diffRejected".to_owned(), json!({ "filePath": PATH }))
+    );
+}
+
+#[test]
+fn a_review_is_decided_once() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    session.open_diff(PATH, "new");
+    let review = opened(&server);
+    assert!(server.companion.sessions().decide(review, accepted("new")));
+    assert!(!server.companion.sessions().decide(review, Outcome::Rejected));
+    let mut stream = session.open_stream();
+    assert_eq!(stream.notification().0, "ide/diffAccepted");
+    server.companion.stop();
+    assert_eq!(stream.next(), None);
+}
+
+#[test]
+fn an_outcome_waits_for_a_stream() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    session.open_diff(PATH, "new");
+    server.companion.sessions().decide(opened(&server), accepted("late"));
+    assert_eq!(session.open_stream().notification().1["content"], "late");
+}
+
+/// Calls closeDiff while another thread stands in for Lisp and answers with `text`.
+fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<&str, &str>) -> Value {
+    let session = server.open_session();
+    session.open_diff(PATH, "proposed");
+    let review = opened(server);
+    std::thread::scope(|scope| {
+        let answering = scope.spawn(|| {
+            let (closed, call) = closed(server);
+            assert_eq!(closed, review);
+            let answer = answer.map(str::to_owned).map_err(str::to_owned);
+            assert!(server.companion.bridge().answer(call.unwrap(), answer));
+        });
+        let mut stream = session.open_stream();
+        let result = session.call("closeDiff", arguments.clone());
+        answering.join().unwrap();
+        if arguments["suppressNotification"] != true {
+            assert_eq!(stream.notification().0, "ide/diffRejected");
+        }
+        // Whatever comes next, it is not about this review.
+        assert!(!server.companion.sessions().decide(review, Outcome::Rejected));
+        server.companion.sessions().publish_context(&crate::ide::IdeContext::new(Vec::new()));
+        assert_eq!(stream.notification().0, "ide/contextUpdate");
+        result["result"].clone()
+    })
+}
+
+#[test]
+fn close_diff_answers_with_the_text_of_the_review_as_json() {
+    let server = TestCompanion::start();
+    let arguments = json!({ "filePath": PATH, "suppressNotification": true });
+    let result = close_diff(&server, arguments, Ok("edited \"text\"\n"));
+    let text = json!({ "content": "edited \"text\"\n" }).to_string();
+    assert_eq!(result, json!({ "content": [{ "type": "text", "text": text }] }));
+}
+
+#[test]
+fn close_diff_tells_whoever_waits_unless_asked_not_to() {
+    let server = TestCompanion::start();
+    let result = close_diff(&server, json!({ "filePath": PATH }), Ok("text"));
+    assert_eq!(result["content"][0]["text"], r#"{"content":"text"}"#);
+}
+
+#[test]
+fn close_diff_passes_on_why_lisp_has_no_text() {
+    let server = TestCompanion::start();
+    let arguments = json!({ "filePath": PATH, "suppressNotification": false });
+    let text = json!({ "type": "text", "text": "cannot say" });
+    assert_eq!(
+        close_diff(&server, arguments, Err("cannot say")),
+        json!({ "content": [text], "isError": true })
+    );
+}
+
+#[test]
+fn close_diff_of_no_review_is_a_tool_error() {
+    let server = TestCompanion::start();
+    let other = server.open_session();
+    other.open_diff(PATH, "of another session");
+    let result = &server.open_session().call("closeDiff", json!({ "filePath": PATH }))["result"];
+    assert_eq!(result["isError"], true);
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("no diff"));
+}
+
+#[test]
+fn a_second_proposal_for_a_file_replaces_the_first() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    session.open_diff(PATH, "first");
+    session.open_diff(PATH, "second");
+    let first = opened(&server);
+    assert_eq!(closed(&server), (first, None));
+    let second = opened(&server);
+    assert!(!server.companion.sessions().decide(first, Outcome::Rejected));
+    assert!(server.companion.sessions().decide(second, Outcome::Rejected));
+}
+
+#[test]
+fn a_session_that_ends_closes_its_reviews_and_no_others() {
+    let server = TestCompanion::start();
+    let (one, other) = (server.open_session(), server.open_session());
+    one.open_diff(PATH, "new");
+    other.open_diff(PATH, "other");
+    let (first, second) = (opened(&server), opened(&server));
+    let named = [("Mcp-Session-Id", one.id.as_str())];
+    assert_eq!(server.request("DELETE", "/mcp", &named, "").status, 200);
+    assert_eq!(closed(&server), (first, None));
+    assert!(!server.companion.sessions().decide(first, Outcome::Rejected));
+    assert!(server.companion.sessions().decide(second, Outcome::Rejected));
+}
+
+#[test]
+fn arguments_of_the_wrong_shape_are_invalid_and_impossible_files_are_tool_errors() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    for (tool, arguments) in [
+        ("openDiff", json!({})),
+        ("openDiff", json!({ "filePath": "/a" })),
+        ("openDiff", json!({ "filePath": "/a", "newContent": null })),
+        ("openDiff", json!({ "filePath": 7, "newContent": "" })),
+        ("closeDiff", json!({})),
+        ("closeDiff", json!({ "filePath": "/a", "suppressNotification": "yes" })),
+        ("writeFile", json!({})),
+    ] {
+        assert_eq!(session.call(tool, arguments.clone())["error"]["code"], -32602, "{arguments}");
+    }
+    for path in ["relative", "/ssh:host:/file", "/", "/dev/null", "/a\0b"] {
+        let arguments = json!({ "filePath": path, "newContent": "" });
+        let result = &session.call("openDiff", arguments)["result"];
+        assert_eq!(result["isError"], true, "{path}");
+        assert_eq!(result["content"][0]["type"], "text");
+    }
+    assert_eq!(server.events(), []);
+}
+
+#[test]
+fn reviews_that_wait_are_bounded() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    for number in 0..64 {
+        session.open_diff(&format!("/no/such/{number}"), "");
+    }
+    let arguments = json!({ "filePath": "/no/such/more", "newContent": "" });
+    assert_eq!(session.call("openDiff", arguments)["result"]["isError"], true);
+}

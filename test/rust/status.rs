@@ -1,0 +1,189 @@
+//! Which status and error each kind of request gets.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use super::support::{TestCompanion, notification, request};
+
+#[test]
+fn initialize_offers_a_revision_both_sides_speak() {
+    let server = TestCompanion::start();
+    for (asked, offered) in [
+        ("2025-11-25", "2025-11-25"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-03-26", "2025-03-26"),
+        ("2024-11-05", "2024-11-05"),
+        ("2026-07-28", "2025-11-25"),
+        ("1.0", "2025-11-25"),
+    ] {
+        let response = server.initialize(asked);
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header("content-type").as_deref(), Some("application/json"));
+        assert!(response.header("mcp-session-id").is_some_and(|id| id.len() >= 32));
+        let result = &response.json()["result"];
+        assert_eq!(result["protocolVersion"], offered);
+        assert_eq!(result["capabilities"], json!({ "tools": {} }));
+        assert_eq!(result["serverInfo"]["name"], "gemini-companion");
+    }
+    assert_eq!(server.companion.sessions().count(), 6);
+}
+
+#[test]
+fn initialize_without_parameters_is_served_and_with_wrong_ones_refused() {
+    let server = TestCompanion::start();
+    assert_eq!(server.post(&[], &request(1, "initialize", json!({}))).status, 200);
+    let wrong = request(1, "initialize", json!({ "protocolVersion": 7 }));
+    assert_eq!(server.post(&[], &wrong).error_code(), -32602);
+    let session = server.open_session();
+    assert_eq!(session.post(&request(1, "initialize", json!({}))).status, 400);
+}
+
+#[test]
+fn guards_come_before_everything_else() {
+    let server = TestCompanion::start();
+    for method in ["GET", "POST", "DELETE", "OPTIONS", "PUT"] {
+        for path in ["/mcp", "/events", "/", "/mcp/../secret"] {
+            let status = |changes: &[(&str, &str)]| {
+                let response = server.request(method, path, changes, "{");
+                assert!(response.json()["error"]["message"].is_string());
+                assert!(!response.body.contains(server.companion.token()));
+                response.status
+            };
+            assert_eq!(status(&[("Authorization", "")]), 401, "{method} {path}");
+            assert_eq!(status(&[("Authorization", "Bearer wrong")]), 401, "{method} {path}");
+            assert_eq!(status(&[("Host", "evil.example")]), 403, "{method} {path}");
+            assert_eq!(status(&[("Origin", "http://localhost")]), 403, "{method} {path}");
+        }
+    }
+    let refused = server.post(&[("Authorization", "")], "");
+    assert_eq!(refused.header("www-authenticate").as_deref(), Some("Bearer"));
+}
+
+#[test]
+fn wrong_paths_and_methods_are_told_so() {
+    let server = TestCompanion::start();
+    assert_eq!(server.request("POST", "/", &[], "").status, 404);
+    for method in ["PUT", "PATCH", "OPTIONS"] {
+        let response = server.request(method, "/mcp", &[], "");
+        assert_eq!(response.status, 405);
+        assert_eq!(response.header("allow").as_deref(), Some("GET, POST, DELETE"));
+    }
+}
+
+#[test]
+fn media_types_are_checked() {
+    let server = TestCompanion::start();
+    let ping = request(1, "ping", json!({}));
+    assert_eq!(server.post(&[("Accept", "application/json")], &ping).status, 406);
+    assert_eq!(server.post(&[("Accept", "text/html")], &ping).status, 406);
+    assert_eq!(server.post(&[("Content-Type", "text/plain")], &ping).status, 415);
+    assert_eq!(server.post(&[("Content-Type", "")], &ping).status, 415);
+    assert_eq!(server.request("GET", "/mcp", &[("Accept", "application/json")], "").status, 406);
+}
+
+#[test]
+fn sessions_are_needed_and_known() {
+    let server = TestCompanion::start();
+    let ping = request(1, "ping", json!({}));
+    assert_eq!(server.post(&[], &ping).status, 400);
+    assert_eq!(server.request("GET", "/mcp", &[], "").status, 400);
+    assert_eq!(server.request("DELETE", "/mcp", &[], "").status, 400);
+    let unknown = [("Mcp-Session-Id", "0123456789abcdef")];
+    assert_eq!(server.post(&unknown, &ping).status, 404);
+    assert_eq!(server.request("GET", "/mcp", &unknown, "").status, 404);
+    assert_eq!(server.request("DELETE", "/mcp", &unknown, "").status, 404);
+}
+
+#[test]
+fn a_deleted_session_is_unknown() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let named = [("Mcp-Session-Id", session.id.as_str())];
+    assert_eq!(server.request("DELETE", "/mcp", &named, "").status, 200);
+    assert_eq!(session.post(&request(1, "ping", json!({}))).status, 404);
+    assert_eq!(server.companion.sessions().count(), 0);
+}
+
+#[test]
+fn revisions_named_in_a_header_must_be_known() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let ping = request(1, "ping", json!({}));
+    for (version, status) in [("2025-06-18", 200), ("2026-07-28", 400), ("x", 400)] {
+        let headers = [("Mcp-Session-Id", session.id.as_str()), ("MCP-Protocol-Version", version)];
+        assert_eq!(server.post(&headers, &ping).status, status, "{version}");
+    }
+}
+
+#[test]
+fn messages_get_the_errors_of_json_rpc() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    for (body, status, code) in [
+        ("{", 400, -32700),
+        ("", 400, -32700),
+        ("{}", 400, -32600),
+        ("[]", 400, -32600),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 400, -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, 400, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"resources/list"}"#, 200, -32601),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, 200, -32602),
+    ] {
+        let response = session.post(body);
+        assert_eq!((response.status, response.error_code()), (status, code), "{body}");
+    }
+}
+
+#[test]
+fn notifications_and_responses_are_accepted_silently() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    for body in [
+        notification("notifications/initialized"),
+        notification("notifications/of-some-other-kind"),
+        json!({ "jsonrpc": "2.0", "id": 1, "result": {} }).to_string(),
+    ] {
+        let response = session.post(&body);
+        assert_eq!((response.status, response.body.as_str()), (202, ""), "{body}");
+    }
+}
+
+#[test]
+fn batches_belong_to_the_revisions_that_have_them() {
+    let server = TestCompanion::start();
+    let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
+    let batch = format!(
+        "[{},{},7]",
+        request(1, "ping", json!({})),
+        notification("notifications/initialized")
+    );
+    let answers = server.post(&[("Mcp-Session-Id", &id)], &batch).json();
+    assert_eq!(answers[0], json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+    assert_eq!(answers[1]["error"]["code"], -32600);
+    assert_eq!(answers.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_body_over_the_limit_is_refused_and_the_server_lives() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut connection = server.connect();
+    let head = server.head("POST", "/mcp", &[("Mcp-Session-Id", &session.id)]);
+    write!(connection, "{head}Content-Length: {}\r\n\r\n", 1_u64 << 40).unwrap();
+    let mut answer = [0; 12];
+    std::io::Read::read_exact(&mut connection, &mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
+}
+
+#[test]
+fn both_tools_are_listed_with_their_schemas() {
+    let server = TestCompanion::start();
+    let answer = server.open_session().request("tools/list", json!({}));
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["openDiff", "closeDiff"]);
+    assert_eq!(tools[0]["inputSchema"]["required"], json!(["filePath", "newContent"]));
+    assert_eq!(tools[1]["inputSchema"]["required"], json!(["filePath"]));
+}

@@ -1,0 +1,134 @@
+//! What a session hears on its event stream, and when.
+
+use serde_json::json;
+
+use super::support::{TestCompanion, wait_for};
+use crate::ide::{Cursor, File, IdeContext};
+
+fn context(path: &str, line: i64) -> IdeContext {
+    let file = File {
+        path: path.to_owned(),
+        timestamp: 1,
+        is_active: Some(true),
+        cursor: Some(Cursor { line, character: 1 }),
+        selected_text: None,
+    };
+    IdeContext::new(vec![file])
+}
+
+fn publish(server: &TestCompanion, line: i64) {
+    server.companion.sessions().publish_context(&context("/a", line));
+}
+
+fn line_of(message: (String, serde_json::Value)) -> i64 {
+    assert_eq!(message.0, "ide/contextUpdate");
+    message.1["workspaceState"]["openFiles"][0]["cursor"]["line"].as_i64().unwrap()
+}
+
+#[test]
+fn a_context_has_the_shape_of_the_documents() {
+    let server = TestCompanion::start();
+    let mut stream = server.open_session().open_stream();
+    publish(&server, 3);
+    let file = json!({
+        "path": "/a", "timestamp": 1, "isActive": true, "cursor": { "line": 3, "character": 1 },
+    });
+    let params = json!({ "workspaceState": { "openFiles": [file] } });
+    assert_eq!(stream.notification(), ("ide/contextUpdate".to_owned(), params));
+}
+
+#[test]
+fn every_session_hears_the_context_and_equal_ones_only_once() {
+    let server = TestCompanion::start();
+    let (one, other) = (server.open_session(), server.open_session());
+    let mut streams = [one.open_stream(), other.open_stream()];
+    publish(&server, 1);
+    for stream in &mut streams {
+        assert_eq!(line_of(stream.notification()), 1);
+    }
+    publish(&server, 1);
+    publish(&server, 2);
+    for stream in &mut streams {
+        assert_eq!(line_of(stream.notification()), 2);
+    }
+}
+
+#[test]
+fn a_stream_opened_later_gets_the_current_context_first() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    publish(&server, 1);
+    publish(&server, 2);
+    assert_eq!(line_of(session.open_stream().notification()), 2);
+    assert_eq!(line_of(server.open_session().open_stream().notification()), 2);
+    // Also one that has heard it before: its client may have forgotten.
+    assert_eq!(line_of(session.open_stream().notification()), 2);
+}
+
+#[test]
+fn what_nobody_connected_could_hear_is_not_kept() {
+    let server = TestCompanion::start();
+    publish(&server, 1);
+    let mut stream = server.open_session().open_stream();
+    publish(&server, 2);
+    assert_eq!(line_of(stream.notification()), 2);
+}
+
+#[test]
+fn a_second_stream_ends_the_first_properly_and_nothing_is_sent_twice() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut first = session.open_stream();
+    publish(&server, 1);
+    assert_eq!(line_of(first.notification()), 1);
+    let mut second = session.open_stream();
+    assert_eq!(first.next(), None);
+    assert_eq!(line_of(second.notification()), 1);
+    publish(&server, 2);
+    assert_eq!(line_of(second.notification()), 2);
+}
+
+#[test]
+fn a_stream_resumes_after_the_last_event_received() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    for name in ["a", "b", "c"] {
+        session.open_diff(&format!("/no/such/{name}"), "");
+        let review = match server.next_event() {
+            crate::bridge::Event::OpenReview { review, .. } => review,
+            other => panic!("{other:?}"),
+        };
+        server.companion.sessions().decide(review, crate::ide::Outcome::Rejected);
+    }
+    let mut stream = session.open_stream();
+    let numbers: Vec<u64> = (0..3).map(|_| stream.next().unwrap().0).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+    drop(stream);
+    let mut resumed = session.open_stream_after(&[("Last-Event-ID", "1")]);
+    assert_eq!(resumed.notification().1["filePath"], "/no/such/b");
+    assert_eq!(resumed.notification().1["filePath"], "/no/such/c");
+}
+
+#[test]
+fn delete_ends_the_stream_properly() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut stream = session.open_stream();
+    let named = [("Mcp-Session-Id", session.id.as_str())];
+    server.request("DELETE", "/mcp", &named, "");
+    assert_eq!(stream.next(), None);
+}
+
+#[test]
+fn a_stopped_reader_holds_up_nobody() {
+    let server = TestCompanion::start();
+    let stopped = server.open_session();
+    let _never_read = stopped.open_stream();
+    let mut stream = server.open_session().open_stream();
+    let path = format!("/{}", "x".repeat(100_000));
+    for line in 1..=200 {
+        server.companion.sessions().publish_context(&context(&path, line));
+    }
+    wait_for("the last context", || (line_of(stream.notification()) == 200).then_some(()));
+    assert_eq!(stopped.request("ping", json!({}))["result"], json!({}));
+}

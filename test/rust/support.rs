@@ -1,0 +1,256 @@
+//! A companion for a test, and a small HTTP client to talk to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::bridge::Event;
+use crate::companion::Companion;
+
+/// Nothing here takes long; a test that waits longer has failed.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+pub struct TestCompanion {
+    pub companion: Companion,
+    pub directory: PathBuf,
+    _temporary: tempfile::TempDir,
+}
+
+pub struct Response {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+/// A session, after the handshake of a real client.
+pub struct Session<'a> {
+    server: &'a TestCompanion,
+    pub id: String,
+}
+
+/// The open event stream of a session.
+pub struct Stream {
+    reader: BufReader<TcpStream>,
+    text: String,
+}
+
+impl TestCompanion {
+    pub fn start() -> TestCompanion {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = temporary.path().join("gemini/ide");
+        let companion = Companion::start(directory.clone(), 0, &["/project".to_owned()]).unwrap();
+        TestCompanion { companion, directory, _temporary: temporary }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.companion.port())).unwrap();
+        connection.set_read_timeout(Some(DEADLINE)).unwrap();
+        connection
+    }
+
+    /// The headers of the real client, less those named in `changes`, plus `changes`; an empty
+    /// value leaves the header out.
+    pub fn head(&self, method: &str, path: &str, changes: &[(&str, &str)]) -> String {
+        let host = format!("127.0.0.1:{}", self.companion.port());
+        let token = format!("Bearer {}", self.companion.token());
+        let usual = [
+            ("Host", host.as_str()),
+            ("Authorization", token.as_str()),
+            ("Accept", "application/json, text/event-stream"),
+            ("Content-Type", "application/json"),
+            ("Connection", "close"),
+        ];
+        let changed = |name: &str| changes.iter().any(|(other, _)| *other == name);
+        let kept = usual.iter().filter(|(name, _)| !changed(name));
+        let lines: String = kept
+            .chain(changes)
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        format!("{method} {path} HTTP/1.1\r\n{lines}")
+    }
+
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        changes: &[(&str, &str)],
+        body: &str,
+    ) -> Response {
+        let mut connection = self.connect();
+        let head = self.head(method, path, changes);
+        write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        Response::read(connection)
+    }
+
+    pub fn post(&self, changes: &[(&str, &str)], body: &str) -> Response {
+        self.request("POST", "/mcp", changes, body)
+    }
+
+    pub fn initialize(&self, version: &str) -> Response {
+        let params = json!({
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        self.post(&[], &request(0, "initialize", params))
+    }
+
+    /// Connects as the real client does, without opening a stream.
+    pub fn open_session(&self) -> Session<'_> {
+        let id = self.initialize("2025-06-18").header("mcp-session-id").unwrap();
+        let session = Session { server: self, id };
+        assert_eq!(session.post(&notification("notifications/initialized")).status, 202);
+        session
+    }
+
+    /// The next event for Lisp other than changes of the number of clients.
+    pub fn next_event(&self) -> Event {
+        wait_for("an event for Lisp", || {
+            std::iter::from_fn(|| self.companion.bridge().next_event())
+                .find(|event| *event != Event::Clients)
+        })
+    }
+
+    /// The events for Lisp that are there now, other than changes of the number of clients.
+    pub fn events(&self) -> Vec<Event> {
+        std::iter::from_fn(|| self.companion.bridge().next_event())
+            .filter(|event| *event != Event::Clients)
+            .collect()
+    }
+}
+
+impl Response {
+    fn read(mut connection: TcpStream) -> Response {
+        let mut text = String::new();
+        connection.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").expect("a complete response");
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Response { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    pub fn header(&self, name: &str) -> Option<String> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+        })
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+    }
+
+    /// The code of the JSON-RPC error in the body.
+    pub fn error_code(&self) -> i64 {
+        self.json()["error"]["code"].as_i64().unwrap_or_else(|| panic!("{}", self.body))
+    }
+}
+
+impl Session<'_> {
+    pub fn post(&self, body: &str) -> Response {
+        self.server.post(&[("Mcp-Session-Id", &self.id)], body)
+    }
+
+    pub fn request(&self, method: &str, params: Value) -> Value {
+        let response = self.post(&request(7, method, params));
+        assert_eq!(response.status, 200, "{}", response.body);
+        assert_eq!(response.json()["id"], 7);
+        response.json()
+    }
+
+    pub fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.request("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    pub fn open_diff(&self, path: &str, content: &str) {
+        let answer = self.call("openDiff", json!({ "filePath": path, "newContent": content }));
+        assert_eq!(answer["result"], json!({ "content": [] }));
+    }
+
+    pub fn open_stream(&self) -> Stream {
+        self.open_stream_after(&[])
+    }
+
+    pub fn open_stream_after(&self, changes: &[(&str, &str)]) -> Stream {
+        let mut changes = changes.to_vec();
+        changes.extend([("Mcp-Session-Id", self.id.as_str()), ("Accept", "text/event-stream")]);
+        let mut connection = self.server.connect();
+        let head = self.server.head("GET", "/mcp", &changes);
+        write!(connection, "{head}\r\n").unwrap();
+        let mut stream = Stream { reader: BufReader::new(connection), text: String::new() };
+        let head = stream.read_head();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(head.to_ascii_lowercase().contains("content-type: text/event-stream"), "{head}");
+        assert_eq!(stream.next_block().as_deref(), Some(": connected"));
+        stream
+    }
+}
+
+impl Stream {
+    fn read_head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(self.reader.read_line(&mut head).unwrap(), 0, "cut off: {head}");
+        }
+        head
+    }
+
+    /// The next event or comment as text; `None` after the stream's proper end.
+    pub fn next_block(&mut self) -> Option<String> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let block = block.to_owned();
+                self.text = rest.to_owned();
+                return Some(block);
+            }
+            let mut size = String::new();
+            self.reader.read_line(&mut size).unwrap();
+            let size = usize::from_str_radix(size.trim(), 16).expect("a chunk: the stream was cut");
+            let mut chunk = vec![0; size + 2];
+            self.reader.read_exact(&mut chunk).unwrap();
+            if size == 0 {
+                return None;
+            }
+            self.text.push_str(std::str::from_utf8(&chunk[..size]).unwrap());
+        }
+    }
+
+    /// The next notification and its number, or `None` at the end of the stream.
+    pub fn next(&mut self) -> Option<(u64, Value)> {
+        let block = self.next_block()?;
+        let (id, data) = block.split_once('\n').unwrap_or_else(|| panic!("no event: {block}"));
+        let number = id.strip_prefix("id: ").unwrap().parse().unwrap();
+        let message: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+        assert_eq!(message["jsonrpc"], "2.0");
+        Some((number, message))
+    }
+
+    /// The next notification as method and parameters.
+    pub fn notification(&mut self) -> (String, Value) {
+        let (_, mut message) = self.next().expect("a notification");
+        (message["method"].as_str().unwrap().to_owned(), message["params"].take())
+    }
+}
+
+pub fn request(id: i64, method: &str, params: Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
+
+pub fn notification(method: &str) -> String {
+    json!({ "jsonrpc": "2.0", "method": method }).to_string()
+}
+
+/// Waits until `probe` finds something.
+pub fn wait_for<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(start.elapsed() < DEADLINE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
