@@ -40,6 +40,7 @@
   "What is on screen while a review is shown."
   (review nil :documentation "The review.")
   (control nil :documentation "Ediff's control buffer.")
+  (helpers nil :documentation "Buffers that Ediff made for the session.")
   (current nil :documentation "The buffer with the file as it is.")
   (windows nil :documentation "The window configuration before."))
 
@@ -105,6 +106,7 @@ The hook runs while Ediff or Emacs takes something down, so the rest is
 taken down a moment later."
   (lambda ()
     (let* ((review (gemini-companion-ediff-review view)))
+      (gemini-companion-ediff--note-helpers view)
       (gemini-companion-ediff--keep-text review)
       (when (gemini-companion-review-hide review)
         (run-at-time 0 nil #'gemini-companion-review-postpone review)))))
@@ -132,17 +134,17 @@ taken down a moment later."
 
 (defun gemini-companion-ediff--hide (view)
   "Take VIEW off the screen.  The windows come back as they were."
-  (let ((review (gemini-companion-ediff-review view))
-        (on-screen (gemini-companion-ediff--on-screen-p view)))
+  (let ((proposal (gemini-companion-review-proposal (gemini-companion-ediff-review view)))
+        (windows (if (gemini-companion-ediff--on-screen-p view)
+                     (gemini-companion-ediff-windows view)
+                   (current-window-configuration))))
     (gemini-companion-ediff--unwatch view)
-    (gemini-companion-ediff--end-session (gemini-companion-ediff-control view))
-    (when on-screen
-      (ignore-errors
-        (set-window-configuration (gemini-companion-ediff-windows view))))
+    (gemini-companion-ediff--end-session view)
+    ;; Ediff leaves the two texts on screen.
+    (ignore-errors (set-window-configuration windows))
     (gemini-companion-ediff--kill (gemini-companion-ediff-current view))
-    (let ((proposal (gemini-companion-review-proposal review)))
-      (when (buffer-live-p proposal)
-        (with-current-buffer proposal (remove-overlays))))))
+    (when (buffer-live-p proposal)
+      (with-current-buffer proposal (remove-overlays)))))
 
 (defun gemini-companion-ediff--on-screen-p (view)
   "Return non-nil if a buffer of VIEW is still in a window of its frame.
@@ -167,19 +169,31 @@ If the user has put something else there, that is left alone."
         (setq-local kill-buffer-hook nil)
         (kill-local-variable 'kill-buffer-hook)))))
 
-(defun gemini-companion-ediff--end-session (control)
-  "End the Ediff session of the buffer CONTROL, in whatever state it is."
-  (when (buffer-live-p control)
-    (let ((helpers (with-current-buffer control
-                     (list ediff-diff-buffer ediff-custom-diff-buffer
-                           ediff-fine-diff-buffer ediff-tmp-buffer
-                           ediff-error-buffer ediff-msg-buffer))))
+(defun gemini-companion-ediff--end-session (view)
+  "End the Ediff session of VIEW, in whatever state it is."
+  (let ((control (gemini-companion-ediff-control view)))
+    (gemini-companion-ediff--note-helpers view)
+    (when (buffer-live-p control)
       (with-current-buffer control
         (kill-local-variable 'ediff-quit-hook)
         ;; Signals if one of the two texts was killed, and leaves the session half there.
-        (ignore-errors (ediff-really-quit nil)))
-      (setq ediff-session-registry (delq control ediff-session-registry))
-      (mapc #'gemini-companion-ediff--kill (cons control helpers)))))
+        (ignore-errors (ediff-really-quit nil))))
+    (setq ediff-session-registry (delq control ediff-session-registry))
+    (mapc #'gemini-companion-ediff--kill
+          (cons control (gemini-companion-ediff-helpers view)))
+    (unless (or ediff-session-registry
+                (not (buffer-live-p ediff-registry-buffer))
+                (get-buffer-window ediff-registry-buffer t))
+      (kill-buffer ediff-registry-buffer))))
+
+(defun gemini-companion-ediff--note-helpers (view)
+  "Note the buffers that Ediff made for VIEW, while its control buffer lives."
+  (let ((control (gemini-companion-ediff-control view)))
+    (when (buffer-live-p control)
+      (setf (gemini-companion-ediff-helpers view)
+            (with-current-buffer control
+              (list ediff-diff-buffer ediff-custom-diff-buffer ediff-fine-diff-buffer
+                    ediff-tmp-buffer ediff-error-buffer ediff-msg-buffer))))))
 
 (defun gemini-companion-ediff--kill (buffer)
   "Kill BUFFER, if it is one and alive, without a question."
@@ -233,7 +247,7 @@ a file with CRLF, and write CRLF again."
 (defun gemini-companion-ediff--make-buffer (review part)
   "Return a new buffer named after the file of REVIEW and PART."
   (generate-new-buffer
-   (format "*gemini %s: %s*" part (gemini-companion-review-file review)) t))
+   (format "*gemini %s: %s*" part (gemini-companion-review-file review))))
 
 (defun gemini-companion-ediff--prepare (review header)
   "Set up the current buffer for REVIEW: looks, keys and HEADER, its header line."

@@ -51,8 +51,9 @@ install one that has it (its build option is --with-modules)")))
         (t (gemini-companion-native--build continue))))
 
 (defun gemini-companion-native--loaded-p ()
-  "Return non-nil if the native module is loaded."
-  (featurep 'gemini-companion-module))
+  "Return non-nil if the native module is loaded.
+Not by its feature: `unload-feature' takes that away, not the module."
+  (fboundp 'gemini-companion--mod-version))
 
 (defun gemini-companion-native--file ()
   "Return the name of the module's file, which need not exist."

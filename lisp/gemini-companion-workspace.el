@@ -21,8 +21,10 @@
   "Seconds after the last change of open files before the roots are looked up.")
 
 (defconst gemini-companion-workspace--hooks
-  '(find-file-hook kill-buffer-hook after-set-visited-file-name-hook)
-  "Hooks that run when the roots may have changed.")
+  '(find-file-hook kill-buffer-hook after-set-visited-file-name-hook
+    window-buffer-change-functions)
+  "Hooks that run when the roots may have changed.
+A terminal is noticed when it is shown.")
 
 (defconst gemini-companion-workspace--terminal-modes
   '(comint-mode term-mode eshell-mode vterm-mode eat-mode ghostel-mode)
@@ -58,7 +60,7 @@ Remember them as announced."
     (setq gemini-companion-workspace--timer nil))
   (clrhash gemini-companion-workspace--cache))
 
-(defun gemini-companion-workspace--note ()
+(defun gemini-companion-workspace--note (&rest _)
   "Look up the roots soon."
   (unless gemini-companion-workspace--timer
     (setq gemini-companion-workspace--timer

@@ -116,10 +116,10 @@ the mode is switched on when that is done."
     (gemini-companion-workspace-follow)
     (gemini-companion-context-follow)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
-    (setq gemini-companion-mode t)
-    (force-mode-line-update t)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
-    (gemini-companion--report-fault)))
+    (gemini-companion--report-fault))
+  (setq gemini-companion-mode t)
+  (force-mode-line-update t))
 
 (defun gemini-companion--report-fault ()
   "Say what keeps clients from finding us, if anything does."

@@ -1,0 +1,63 @@
+;;; gemini-companion-bridge-test.el --- Tests of the bridge  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(ert-deftest gemini-companion-bridge/odd-strings-reach-the-client ()
+  (gemini-companion-test-with-client client
+    (pcase-dolist (`(,text ,arrives)
+                   '(("plain" "plain")
+                     ("naïve 😀 \u2028" "naïve 😀 \u2028")
+                     ("raw \377 byte" "raw \ufffd byte")
+                     ("" "")))
+      (let ((review (gemini-companion-test-propose client "a.txt" "proposed")))
+        (should (gemini-companion-bridge-accept
+                 (gemini-companion-review-id review) text))
+        (gemini-companion-review--end review)
+        (fake-cli-wait-notification
+         client "ide/diffAccepted"
+         (lambda (params) (equal (alist-get 'content params) arrives)))))))
+
+(ert-deftest gemini-companion-bridge/a-handler-that-fails-is-logged-and-no-more ()
+  (gemini-companion-test-with-client client
+    (cl-letf (((symbol-function 'gemini-companion-review--update)
+               (lambda () (error "No view today"))))
+      (gemini-companion-test-propose client "a.txt" "proposed"))
+    (with-current-buffer (gemini-companion-log--buffer)
+      (should (string-match-p "open-review: No view today" (buffer-string))))
+    (should (fake-cli-request client "tools/list"))))
+
+(ert-deftest gemini-companion-bridge/the-timer-runs-only-as-long-as-it-must ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (should-not (gemini-companion-bridge--interval))
+    (should-not gemini-companion-bridge--timer))
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-wait "a slow timer"
+                                (lambda () (eql (gemini-companion-bridge--interval)
+                                                gemini-companion-bridge--slow)))
+    (let ((review (gemini-companion-test-propose client "a.txt" "x")))
+      (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--quick))
+      (should gemini-companion-bridge--timer)
+      (gemini-companion-review--end review)
+      (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--slow)))))
+
+(ert-deftest gemini-companion-bridge/the-module-names-what-is-wrong ()
+  (should-error (gemini-companion--mod-start 7 0 []) :type 'wrong-type-argument)
+  (should-error (gemini-companion--mod-start "/tmp/gemini/ide" 99999 []))
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let ((companion gemini-companion-bridge--companion))
+      (should-error (gemini-companion--mod-attach-bell companion 'no-process))
+      (should-error (gemini-companion--mod-publish-context companion [[]]))
+      (should-error (gemini-companion--mod-publish-context companion '(list)))
+      (should-not (gemini-companion--mod-accept-review companion 4711 "text"))
+      (should-not (gemini-companion--mod-answer-call companion 4711 "text"))
+      (gemini-companion--mod-stop companion)
+      (gemini-companion--mod-stop companion))))
+
+;;; gemini-companion-bridge-test.el ends here

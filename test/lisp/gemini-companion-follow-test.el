@@ -1,0 +1,76 @@
+;;; gemini-companion-follow-test.el --- Tests of following files  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-follow-test--with (text &rest body)
+  "Evaluate BODY in a buffer that visits the file a.txt with TEXT and follows it."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-project
+     (with-current-buffer
+         (find-file-noselect (gemini-companion-test-file "a.txt" ,text))
+       (unwind-protect (progn ,@body)
+         (gemini-companion-follow-stop)))))
+
+(defun gemini-companion-follow-test--write (text)
+  "Write TEXT to the followed file as the client does, and wait."
+  (gemini-companion-follow buffer-file-name)
+  (gemini-companion-test-write buffer-file-name text)
+  (gemini-companion-test-wait "the file to be followed"
+                              (lambda () (null gemini-companion-follow--timers))))
+
+(ert-deftest gemini-companion-follow/the-buffer-shows-the-new-text-and-point-stays ()
+  (gemini-companion-follow-test--with "one\ntwo\nthree\nfour\n"
+    (search-forward "thr")
+    (let ((marker (copy-marker (+ (point) 4))))
+      (gemini-companion-follow-test--write "zero\none\nthree\nfour\nfive\n")
+      (should (equal (buffer-string) "zero\none\nthree\nfour\nfive\n"))
+      (should (looking-at "ee\nfour"))
+      (should (equal (char-after marker) ?o))
+      (should-not (buffer-modified-p))
+      (should (verify-visited-file-modtime)))))
+
+(ert-deftest gemini-companion-follow/undo-takes-it-back ()
+  (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-follow-test--write "two\n")
+    (undo-boundary)
+    (let ((inhibit-message t)) (undo))
+    (should (equal (buffer-string) "one\n"))))
+
+(ert-deftest gemini-companion-follow/edits-of-the-user-are-kept ()
+  (gemini-companion-follow-test--with "one\n"
+    (let ((create-lockfiles nil)) (insert "mine "))
+    (gemini-companion-follow-test--write "two\n")
+    (should (equal (buffer-string) "mine one\n"))
+    (should (buffer-modified-p))))
+
+(ert-deftest gemini-companion-follow/line-ends-and-narrowing-stay ()
+  (gemini-companion-follow-test--with "one\r\ntwo\r\n"
+    (should (equal (buffer-string) "one\ntwo\n"))
+    (narrow-to-region 1 4)
+    (gemini-companion-follow-test--write "one!\r\ntwo\r\n")
+    (should (buffer-narrowed-p))
+    (widen)
+    (should (equal (buffer-string) "one!\ntwo\n"))
+    (should (eq (coding-system-eol-type buffer-file-coding-system) 1))))
+
+(ert-deftest gemini-companion-follow/a-read-only-buffer-follows ()
+  (gemini-companion-follow-test--with "one\n"
+    (read-only-mode 1)
+    (gemini-companion-follow-test--write "two\n")
+    (should (equal (buffer-string) "two\n"))
+    (should buffer-read-only)))
+
+(ert-deftest gemini-companion-follow/a-file-that-is-not-written-is-let-go ()
+  (gemini-companion-follow-test--with "one\n"
+    (let ((gemini-companion-follow--looks 2))
+      (gemini-companion-follow buffer-file-name)
+      (gemini-companion-test-wait "the end of patience"
+                                  (lambda () (null gemini-companion-follow--timers))))
+    (should (equal (buffer-string) "one\n"))))
+
+;;; gemini-companion-follow-test.el ends here

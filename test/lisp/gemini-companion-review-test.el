@@ -1,0 +1,328 @@
+;;; gemini-companion-review-test.el --- Tests of reviews and their view  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-review-test--show (client name text)
+  "Let CLIENT propose TEXT for the file NAME, show the review and return it."
+  (let ((review (gemini-companion-test-propose client name text)))
+    (gemini-companion-review--show review)
+    review))
+
+(defun gemini-companion-review-test--control ()
+  "Return the control buffer of the one Ediff session there is."
+  (car ediff-session-registry))
+
+(defun gemini-companion-review-test--outcome (client method)
+  "Return the file, without directory, and content of METHOD, heard by CLIENT."
+  (let ((params (fake-cli-wait-notification client method)))
+    (list (file-name-nondirectory (alist-get 'filePath params))
+          (alist-get 'content params))))
+
+(defun gemini-companion-review-test--traces ()
+  "Return what a review on screen changes."
+  (list (mapcar #'buffer-name (buffer-list))
+        (mapcar #'window-buffer (window-list))
+        (selected-window)
+        ediff-session-registry))
+
+(ert-deftest gemini-companion-review/the-view-shows-both-texts-and-the-keys ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-test--show client "a.txt" "one\n2\n")
+    (with-current-buffer (gemini-companion-review-test--control)
+      (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
+      (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject))
+      (should (eq (key-binding (kbd "n")) #'ediff-next-difference))
+      (should (= ediff-number-of-differences 1))
+      (dolist (side (list ediff-buffer-A ediff-buffer-B))
+        (with-current-buffer side
+          (should (get-buffer-window side))
+          (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
+          (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject))
+          (should (string-match-p "C-c C-c.*accept.*C-c C-k.*reject" header-line-format))
+          (should-not buffer-file-name)
+          (should-not buffer-auto-save-file-name)))
+      (with-current-buffer ediff-buffer-A
+        (should (equal (buffer-string) "one\ntwo\n"))
+        (should buffer-read-only))
+      (with-current-buffer ediff-buffer-B
+        (should (equal (buffer-string) "one\n2\n"))
+        (should-not buffer-read-only)))))
+
+(ert-deftest gemini-companion-review/accept-sends-what-the-proposal-then-says ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "one\r\n2 😀")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-max))
+        (insert " edited \C-a")
+        (narrow-to-region 1 2))
+      (gemini-companion-accept)
+      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                     '("a.txt" "one\r\n2 😀 edited \C-a")))
+      (should (= (gemini-companion-review-count) 0)))))
+
+(ert-deftest gemini-companion-review/reject-leaves-the-file-alone ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-test--show client "a.txt" "2\n")
+    (gemini-companion-reject)
+    (should (equal (gemini-companion-review-test--outcome client "ide/diffRejected")
+                   '("a.txt" nil)))
+    (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
+                   "one\ntwo\n"))))
+
+(ert-deftest gemini-companion-review/everything-comes-back-as-it-was ()
+  (gemini-companion-test-with-client client
+    (split-window-right)
+    (goto-char 6)
+    (let ((before (gemini-companion-review-test--traces)))
+      (dolist (decide '(gemini-companion-accept gemini-companion-reject))
+        (gemini-companion-review-test--show client "a.txt" "2\n")
+        (should-not (equal (gemini-companion-review-test--traces) before))
+        (funcall decide)
+        (should (equal (gemini-companion-review-test--traces) before))
+        (should (= (point) 6))))))
+
+(ert-deftest gemini-companion-review/windows-that-the-user-changed-are-left-alone ()
+  (gemini-companion-test-with-client client
+    (select-window (get-buffer-window
+                    (gemini-companion-review-proposal
+                     (gemini-companion-review-test--show client "a.txt" "2\n"))))
+    (delete-other-windows)
+    (switch-to-buffer (generate-new-buffer "elsewhere"))
+    (gemini-companion-reject)
+    (should (equal (buffer-name (window-buffer)) "elsewhere"))))
+
+(ert-deftest gemini-companion-review/a-side-window-is-no-obstacle ()
+  (gemini-companion-test-with-client client
+    (let ((side (display-buffer-in-side-window (generate-new-buffer "side")
+                                               '((side . right)))))
+      (select-window side)
+      (gemini-companion-review-test--show client "a.txt" "2\n")
+      (gemini-companion-accept)
+      (should (eq (selected-window) side)))))
+
+(ert-deftest gemini-companion-review/reviews-wait-their-turn ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-test--show client "a.txt" "a")
+    (gemini-companion-test-propose client "b.txt" "b")
+    (gemini-companion-test-propose client "c.txt" "c")
+    (gemini-companion-review-next)
+    (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "b.txt"))
+    (gemini-companion-accept)
+    ;; None is on screen now, so the oldest is decided.
+    (gemini-companion-reject)
+    (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                   '("b.txt" "b")))
+    (should (equal (gemini-companion-review-test--outcome client "ide/diffRejected")
+                   '("a.txt" nil)))
+    (should (equal (mapcar #'gemini-companion-review-file gemini-companion-review--open)
+                   '("c.txt")))))
+
+(ert-deftest gemini-companion-review/without-a-review-the-commands-say-so ()
+  (should-error (gemini-companion-accept) :type 'user-error)
+  (should-error (gemini-companion-reject) :type 'user-error)
+  (should-error (gemini-companion-review-next) :type 'user-error))
+
+(ert-deftest gemini-companion-review/the-client-s-yes-takes-the-edited-text ()
+  (gemini-companion-test-with-client client
+    (let ((before (gemini-companion-review-test--traces))
+          (review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (insert "edited "))
+      (let ((result (fake-cli-call-tool client "closeDiff"
+                                        `(:filePath ,(gemini-companion-review-path review)
+                                          :suppressNotification t))))
+        (should (equal (gemini-companion-test-json-decode
+                        (encode-coding-string (fake-cli-result-text result) 'utf-8))
+                       '((content . "edited 2\n")))))
+      (should (equal (gemini-companion-review-test--traces) before))
+      (should (= (gemini-companion-review-count) 0))
+      (fake-cli-request client "ping")
+      (should-not (fake-cli-find-notification client "ide/diffRejected")))))
+
+(ert-deftest gemini-companion-review/a-decision-after-the-client-s-is-reported-as-late ()
+  (gemini-companion-test-with-client client
+    (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+           (id (gemini-companion-review-id review)))
+      (should (gemini-companion-bridge-reject id))
+      (should-not (gemini-companion-bridge-accept id "2\n"))
+      (let (said)
+        (cl-letf (((symbol-function 'message)
+                   (lambda (&rest arguments) (setq said (apply #'format arguments)))))
+          (gemini-companion-accept))
+        (should (string-match-p "decided in the client already" said))))))
+
+(ert-deftest gemini-companion-review/a-killed-buffer-postpones-and-loses-nothing ()
+  (dolist (part '(control ediff-buffer-A ediff-buffer-B))
+    (gemini-companion-test-with-client client
+      (let ((before (gemini-companion-review-test--traces))
+            (review (gemini-companion-review-test--show client "a.txt" "2\n"))
+            (control (gemini-companion-review-test--control)))
+        (with-current-buffer (gemini-companion-review-proposal review)
+          (insert "edited "))
+        (kill-buffer (if (eq part 'control) control
+                       (buffer-local-value part control)))
+        (gemini-companion-test-wait
+         "the view to go" (lambda () (not (gemini-companion-review-shown))))
+        (when-let ((proposal (gemini-companion-review-proposal review)))
+          (when (buffer-live-p proposal)
+            (should-not (get-buffer-window proposal))
+            (push (buffer-name proposal) (car before))))
+        (should (equal (sort (car (gemini-companion-review-test--traces)) #'string<)
+                       (sort (car before) #'string<)))
+        (should (equal (cdr (gemini-companion-review-test--traces)) (cdr before)))
+        (should-not (fake-cli-find-notification client "ide/diffRejected"))
+        ;; Shown again, it is as it was left.
+        (gemini-companion-review-next)
+        (should (eq (gemini-companion-review-shown) review))
+        (gemini-companion-accept)
+        (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                       '("a.txt" "edited 2\n")))))))
+
+(ert-deftest gemini-companion-review/q-asks-once-and-quitting-that-means-later ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-test--control)
+        (should (eq (key-binding (kbd "q")) #'gemini-companion-ediff-quit))
+        (cl-letf (((symbol-function 'read-multiple-choice)
+                   (lambda (&rest _) (signal 'quit nil))))
+          (gemini-companion-ediff-quit)))
+      (should-not (gemini-companion-review-shown))
+      (should (memq review gemini-companion-review--open))
+      (should-not (gemini-companion-review--due))
+      (gemini-companion-review-next)
+      (with-current-buffer (gemini-companion-review-test--control)
+        (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?r))))
+          (gemini-companion-ediff-quit)))
+      (should (gemini-companion-review-test--outcome client "ide/diffRejected")))))
+
+(ert-deftest gemini-companion-review/ediff-s-own-quit-postpones ()
+  (gemini-companion-test-with-client client
+    (let ((before (gemini-companion-review-test--traces))
+          (review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-test--control)
+        (ediff-really-quit nil))
+      (gemini-companion-test-wait
+       "the view to go" (lambda () (not (gemini-companion-review-shown))))
+      (should (memq review gemini-companion-review--open))
+      (should (equal (nth 3 (gemini-companion-review-test--traces)) (nth 3 before))))))
+
+(ert-deftest gemini-companion-review/a-view-that-fails-leaves-nothing-and-the-review-waits ()
+  (gemini-companion-test-with-client client
+    (let ((before (gemini-companion-review-test--traces))
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (cl-letf (((symbol-function 'ediff-make-diff2-buffer)
+                 (lambda (&rest _) (error "No diff program"))))
+        (should-error (gemini-companion-review--show review)))
+      (should-not (gemini-companion-review-shown))
+      (should-not (gemini-companion-review--due))
+      (should (equal (cdr (gemini-companion-review-test--traces)) (cdr before)))
+      (gemini-companion-accept)
+      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                     '("a.txt" "2\n"))))))
+
+(ert-deftest gemini-companion-review/an-empty-accept-asks-first ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-proposal review) (erase-buffer))
+      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+        (should-error (gemini-companion-accept) :type 'user-error))
+      (should (eq (gemini-companion-review-shown) review))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-accept))
+      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                     '("a.txt" ""))))))
+
+(ert-deftest gemini-companion-review/only-real-differences-of-line-ends-show ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "dos.txt" "one\r\ntwo\r\nthree\r\n")
+    (pcase-dolist (`(,text ,differences)
+                   '(("one\n2\nthree\n" 1)          ; as Gemini CLI proposes it
+                     ("one\r\n2\r\nthree\r\n" 1)    ; as it is on disk
+                     ("one\r\ntwo\nthree\r\n" 1)))  ; a line end is the difference
+      (gemini-companion-review-test--show client "dos.txt" text)
+      (with-current-buffer (gemini-companion-review-test--control)
+        (should (= ediff-number-of-differences differences)))
+      (gemini-companion-reject))))
+
+(ert-deftest gemini-companion-review/a-new-file-is-compared-with-nothing ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-test--show client "new/dir/x.txt" "text\n")
+    (with-current-buffer (gemini-companion-review-test--control)
+      (with-current-buffer ediff-buffer-A
+        (should (= (buffer-size) 0))
+        (should (string-match-p "New file" header-line-format))))
+    (should-not (file-exists-p (gemini-companion-test-file "new")))))
+
+(ert-deftest gemini-companion-review/a-client-s-text-is-data ()
+  (gemini-companion-test-with-client client
+    (let* ((hooked nil)
+           (emacs-lisp-mode-hook (list (lambda () (setq hooked t))))
+           (enable-local-variables :all)
+           (text "-*- mode: python; eval: (setq gemini-companion-test--evil t) -*-
+;; Local Variables:
+;; eval: (setq gemini-companion-test--evil t)
+;; fill-column: 7
+;; End:
+")
+           (review (gemini-companion-review-test--show client "x.el" text)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (eq major-mode 'emacs-lisp-mode))
+        (should-not (= fill-column 7)))
+      (should-not hooked)
+      (should-not (boundp 'gemini-companion-test--evil)))))
+
+(ert-deftest gemini-companion-review/the-user-s-ediff-is-left-alone ()
+  (gemini-companion-test-with-client client
+    (let ((options (lambda ()
+                     (mapcar #'default-value
+                             '(ediff-window-setup-function ediff-split-window-function
+                               ediff-keep-variants ediff-quit-hook ediff-startup-hook
+                               ediff-keymap-setup-hook)))))
+      (let ((before (funcall options)))
+        (gemini-companion-review-test--show client "a.txt" "2\n")
+        (should (equal (funcall options) before))
+        (gemini-companion-reject)
+        (should (equal (funcall options) before))))
+    (let ((one (generate-new-buffer "one")) (other (generate-new-buffer "other")))
+      (ediff-buffers one other)
+      (with-current-buffer (gemini-companion-review-test--control)
+        (should (eq (key-binding (kbd "q")) #'ediff-quit))
+        (should-not (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
+        (ediff-really-quit nil)))))
+
+(ert-deftest gemini-companion-review/stopping-rejects-and-cleans-up ()
+  (gemini-companion-test-with-client client
+    (let ((before (gemini-companion-review-test--traces)))
+      (gemini-companion-review-test--show client "a.txt" "a")
+      (gemini-companion-test-propose client "b.txt" "b")
+      (gemini-companion-mode -1)
+      (should (= (gemini-companion-review-count) 0))
+      (should (equal (gemini-companion-review-test--traces) before)))
+    (dolist (name '("a.txt" "b.txt"))
+      (fake-cli-wait-notification
+       client "ide/diffRejected"
+       (lambda (params)
+         (equal (alist-get 'filePath params) (gemini-companion-test-file name)))))))
+
+(ert-deftest gemini-companion-review/nothing-is-shown-at-a-bad-moment ()
+  "The states that can be had in batch; the rest is tested end to end."
+  (cl-letf (((symbol-function 'gemini-companion-review--user-frame-p) #'always)
+            ((symbol-function 'current-idle-time) (lambda () '(0 10))))
+    (let ((this-command nil))
+      (should (gemini-companion-review--calm-p))
+      (let ((this-command 'forward-char)) (should-not (gemini-companion-review--calm-p)))
+      (let ((prefix-arg '(4))) (should-not (gemini-companion-review--calm-p)))
+      (let ((defining-kbd-macro t)) (should-not (gemini-companion-review--calm-p)))
+      (let ((throw-on-input 'tag)) (should-not (gemini-companion-review--calm-p)))
+      (let ((overriding-terminal-local-map (make-sparse-keymap)))
+        (should-not (gemini-companion-review--calm-p)))
+      (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 0 100000))))
+        (should-not (gemini-companion-review--calm-p)))))
+  (should-not (gemini-companion-review--user-frame-p)))
+
+;;; gemini-companion-review-test.el ends here

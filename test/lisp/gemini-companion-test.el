@@ -1,0 +1,107 @@
+;;; gemini-companion-test.el --- Tests of the mode  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-test--traces ()
+  "Return what a running companion changes in Emacs."
+  (list (default-toplevel-value 'process-environment)
+        (process-list)
+        (length timer-list)
+        (mapcar #'symbol-value
+                '(post-command-hook kill-emacs-hook find-file-hook kill-buffer-hook
+                  after-save-hook after-set-visited-file-name-hook
+                  window-selection-change-functions window-buffer-change-functions
+                  gemini-companion-clients-functions))
+        (directory-files (gemini-companion-environment-directory) nil "json")))
+
+(ert-deftest gemini-companion/off-is-the-mirror-of-on ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (gemini-companion-mode -1)
+    (let ((before (gemini-companion-test--traces)))
+      (gemini-companion-mode 1)
+      (should gemini-companion-mode)
+      (should-not (equal (gemini-companion-test--traces) before))
+      (gemini-companion-mode -1)
+      (should-not gemini-companion-mode)
+      (should (equal (gemini-companion-test--traces) before)))))
+
+(ert-deftest gemini-companion/switching-on-twice-starts-one-companion ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let ((port (gemini-companion-bridge-port)))
+      (gemini-companion-mode 1)
+      (should gemini-companion-mode)
+      (should (eql (gemini-companion-bridge-port) port)))))
+
+(ert-deftest gemini-companion/processes-of-emacs-find-it ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (should (equal (shell-command-to-string
+                    "echo $GEMINI_CLI_IDE_SERVER_PORT $GEMINI_CLI_IDE_PID")
+                   (format "%d %d\n" (gemini-companion-bridge-port) (emacs-pid))))
+    (should (equal (getenv "GEMINI_CLI_IDE_AUTH_TOKEN") (gemini-companion-bridge-token)))
+    (gemini-companion-mode -1)
+    (should-not (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))
+
+(ert-deftest gemini-companion/no-descriptor-leaks-into-processes ()
+  (skip-unless (file-directory-p "/proc/self/fd"))
+  (gemini-companion-test-with-project
+    (let ((inherited (lambda () (shell-command-to-string "ls /proc/self/fd | wc -l"))))
+      (let ((before (funcall inherited)))
+        (gemini-companion-mode 1)
+        (should (equal (funcall inherited) before))))))
+
+(ert-deftest gemini-companion/a-port-that-is-taken-leaves-it-off ()
+  (let* ((taken (make-network-process :name "taken" :server t :host "127.0.0.1"
+                                      :service t :noquery t))
+         (gemini-companion-port (process-contact taken :service)))
+    (unwind-protect
+        (gemini-companion-test-with-project
+          (let ((problem (should-error (gemini-companion-mode 1))))
+            (should (string-match-p (format "cannot listen on 127.0.0.1:%d"
+                                            gemini-companion-port)
+                                    (error-message-string problem))))
+          (should-not gemini-companion-mode)
+          (should-not (gemini-companion-bridge-running-p)))
+      (delete-process taken))))
+
+(ert-deftest gemini-companion/a-fixed-port-is-used ()
+  (let* ((free (make-network-process :name "free" :server t :host "127.0.0.1"
+                                     :service t :noquery t))
+         (gemini-companion-port (process-contact free :service)))
+    (delete-process free)
+    (gemini-companion-test-with-project
+      (gemini-companion-mode 1)
+      (should (eql (gemini-companion-bridge-port) gemini-companion-port)))))
+
+(ert-deftest gemini-companion/the-mode-line-tells-clients-and-reviews ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-wait "the client in the mode line"
+                                (lambda () (equal (gemini-companion--lighter) " Gem:1")))
+    (gemini-companion-test-propose client "a.txt" "x")
+    (should (equal (gemini-companion--lighter) " Gem:1!1"))))
+
+(ert-deftest gemini-companion/loading-has-no-side-effects ()
+  (with-temp-buffer
+    (let ((directory (gemini-companion-test-path "lisp")))
+      (call-process
+       (expand-file-name invocation-name invocation-directory) nil t nil
+       "-Q" "--batch" "-L" directory "--eval"
+       (prin1-to-string
+        '(let ((before (list post-command-hook kill-emacs-hook find-file-hook
+                             process-environment timer-list global-map)))
+           (require 'gemini-companion)
+           (princ (list (equal before (list post-command-hook kill-emacs-hook
+                                            find-file-hook process-environment
+                                            timer-list global-map))
+                        (featurep 'gemini-companion-module)
+                        (featurep 'ediff))))))
+      (should (equal (buffer-string) "(t nil nil)")))))
+
+;;; gemini-companion-test.el ends here

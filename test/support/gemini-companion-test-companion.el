@@ -1,0 +1,74 @@
+;;; gemini-companion-test-companion.el --- A companion in this very Emacs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The unit suites run in one batch Emacs.  The server has a thread of its
+;; own, so this Emacs can be both the companion and, with fake-cli.el, its
+;; client.  In batch nothing is shown by itself; tests call the commands.
+
+;;; Code:
+
+(require 'gemini-companion)
+(require 'gemini-companion-ediff)
+(require 'fake-cli)
+(require 'gemini-companion-test-util)
+
+(defvar gemini-companion-test-project nil
+  "The project directory of the running test, with a slash.")
+
+(defun gemini-companion-test-file (name &optional text)
+  "Return the file NAME in the project of the test; make it hold TEXT."
+  (let ((file (expand-file-name name gemini-companion-test-project)))
+    (when text (gemini-companion-test-write file text))
+    file))
+
+(defmacro gemini-companion-test-with-project (&rest body)
+  "Evaluate BODY with a new project directory.
+Afterwards the directory, new buffers and the companion are gone."
+  (declare (indent 0) (debug t))
+  `(let* ((gemini-companion-test-project (gemini-companion-test-temp-directory))
+          (default-directory gemini-companion-test-project)
+          (buffers (buffer-list)))
+     (unwind-protect
+         (save-window-excursion ,@body)
+       (gemini-companion-mode -1)
+       (dolist (buffer (buffer-list))
+         (unless (memq buffer buffers)
+           (with-current-buffer buffer (set-buffer-modified-p nil))
+           (kill-buffer buffer)))
+       (delete-directory gemini-companion-test-project t))))
+
+(defmacro gemini-companion-test-with-client (client &rest body)
+  "Evaluate BODY with the mode on and CLIENT connected, in a new project.
+The file a.txt in it is shown, and has two lines."
+  (declare (indent 1) (debug (symbolp body)))
+  `(gemini-companion-test-with-project
+     (switch-to-buffer
+      (find-file-noselect (gemini-companion-test-file "a.txt" "one\ntwo\n")))
+     (gemini-companion-mode 1)
+     (let ((,client (fake-cli-connect temporary-file-directory
+                                      gemini-companion-test-project)))
+       (unwind-protect (progn ,@body)
+         (fake-cli-disconnect ,client)))))
+
+(defun gemini-companion-test-propose (client name text)
+  "Let CLIENT propose TEXT for the file NAME; return the review."
+  (let* ((path (gemini-companion-test-file name))
+         (result (fake-cli-call-tool client "openDiff"
+                                     `(:filePath ,path :newContent ,text))))
+    (unless (equal result '((content)))
+      (error "The answer to openDiff is %S" result))
+    (gemini-companion-test-wait
+     (concat "a review of " name)
+     (lambda ()
+       (seq-find (lambda (review)
+                   (and (equal (gemini-companion-review-path review) path)
+                        (equal (gemini-companion-review-proposed review) text)))
+                 gemini-companion-review--open)))))
+
+(provide 'gemini-companion-test-companion)
+;;; gemini-companion-test-companion.el ends here
