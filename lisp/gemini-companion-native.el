@@ -15,9 +15,9 @@
 
 ;;; Code:
 
-(require 'compile)
 (require 'seq)
-(eval-when-compile (require 'pcase))
+
+(defvar compilation-finish-functions)
 
 (declare-function gemini-companion--mod-version "ext:gemini-companion-module" () t)
 
@@ -89,8 +89,9 @@ Emacs, and it is built anew"
 the mode is switched on when that is done")
       (with-current-buffer
           (compilation-start
-           (concat "cargo build --release --locked --manifest-path "
-                   (shell-quote-argument manifest))
+           (format "cargo build --release --locked --manifest-path %s --target-dir %s"
+                   (shell-quote-argument manifest)
+                   (shell-quote-argument (gemini-companion-native--target manifest)))
            nil (lambda (_mode) "*gemini-companion build*"))
         (add-hook 'compilation-finish-functions
                   (lambda (_buffer status)
@@ -138,8 +139,13 @@ MANIFEST was built, and that ended with STATUS."
                   ('windows-nt ".dll")
                   ('darwin ".dylib")
                   (_ ".so"))))
-    (expand-file-name (concat "target/release/" prefix "gemini_companion_module" suffix)
-                      (file-name-directory manifest))))
+    (expand-file-name (concat "release/" prefix "gemini_companion_module" suffix)
+                      (gemini-companion-native--target manifest))))
+
+(defun gemini-companion-native--target (manifest)
+  "Return the directory in which cargo builds what MANIFEST describes.
+The user's settings may name another one for all projects."
+  (expand-file-name "target" (file-name-directory manifest)))
 
 (defun gemini-companion-native--install (built)
   "Put the file BUILT in its place.

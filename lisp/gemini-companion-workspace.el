@@ -13,9 +13,10 @@
 
 ;;; Code:
 
-(require 'project)
 (require 'seq)
 (require 'gemini-companion-bridge)
+
+(declare-function project-root "project" (project))
 
 (defconst gemini-companion-workspace--delay 0.3
   "Seconds after the last change of open files before the roots are looked up.")

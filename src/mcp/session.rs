@@ -20,8 +20,8 @@ use crate::token::random_hex;
 
 /// A session without stream and requests is forgotten after this long.
 const IDLE_LIMIT: Duration = Duration::from_secs(120);
-/// Reviews of a session are closed when its stream has been gone for this long: a client that
-/// lives reopens it after a second or two, one that was killed never does.
+/// A client is gone, and its reviews are closed, when its stream has been lost for this long: one
+/// that lives reopens it after a second or two, one that was killed never does.
 const STREAM_GRACE: Duration = Duration::from_secs(10);
 /// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
 const MAX_SESSIONS: usize = 64;
@@ -53,6 +53,8 @@ struct State {
     last_review: i64,
     /// The latest context as a message, for sessions that open their stream later.
     context: Option<Arc<str>>,
+    /// The number of connected sessions that Lisp was told last.
+    announced: usize,
     /// The companion stops: streams end when they have sent what they hold.
     ending: bool,
 }
@@ -132,7 +134,7 @@ impl Sessions {
             self.remove(&mut state, &oldest);
         }
         state.sessions.insert(id.clone(), session);
-        self.bridge.send(Event::Clients);
+        self.announce(&mut state, Instant::now());
         self.changed.notify_one();
         Ok(id)
     }
@@ -153,9 +155,9 @@ impl Sessions {
         true
     }
 
-    /// The number of sessions.
+    /// The number of sessions whose client is there, as far as we know.
     pub fn count(&self) -> usize {
-        self.state().sessions.len()
+        self.state().announced
     }
 
     /// Opens the stream of a session, in place of an older one. `last_event` is the number of
@@ -173,6 +175,7 @@ impl Sessions {
         if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
             entry.outbox.push(Outgoing::Context(context));
         }
+        self.announce(&mut state, Instant::now());
         Some(StreamReader { sessions: self.clone(), session: session.clone(), number })
     }
 
@@ -265,20 +268,16 @@ impl Sessions {
     /// Forgets what is due at `now`. Returns when to look again.
     fn expire(&self, now: Instant) -> Option<Instant> {
         let mut state = self.state();
-        let lost: Vec<ReviewId> = state.reviews_due(now);
-        for review in lost {
+        let gone: Vec<SessionId> = state.sessions_where(|session| !session.is_connected(now));
+        for review in gone.iter().flat_map(|id| state.reviews_of(id)).collect::<Vec<_>>() {
             self.forget(&mut state, review);
         }
-        let idle: Vec<SessionId> = state
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.idle_until().is_some_and(|until| until <= now))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let idle = state.sessions_where(|session| session.idle_until().is_some_and(|t| t <= now));
         for id in idle {
             self.remove(&mut state, &id);
         }
-        state.next_deadline()
+        self.announce(&mut state, now);
+        state.next_deadline(now)
     }
 
     fn remove(&self, state: &mut State, id: &SessionId) {
@@ -291,7 +290,16 @@ impl Sessions {
         if state.sessions.is_empty() {
             state.context = None;
         }
-        self.bridge.send(Event::Clients);
+        self.announce(state, Instant::now());
+    }
+
+    /// Tells Lisp how many clients there are if that has changed.
+    fn announce(&self, state: &mut State, now: Instant) {
+        let connected = state.sessions.values().filter(|session| session.is_connected(now)).count();
+        if connected != state.announced {
+            state.announced = connected;
+            self.bridge.send(Event::Clients);
+        }
     }
 
     /// Closes a review that nobody waits for any more.
@@ -333,20 +341,15 @@ impl State {
         true
     }
 
-    fn reviews_due(&self, now: Instant) -> Vec<ReviewId> {
-        let due = |id: &SessionId| {
-            self.sessions.get(id).and_then(Session::reviews_until).is_some_and(|until| until <= now)
-        };
-        self.reviews.iter().filter(|(_, review)| due(&review.session)).map(|(id, _)| *id).collect()
+    fn sessions_where(&self, matches: impl Fn(&Session) -> bool) -> Vec<SessionId> {
+        let found = self.sessions.iter().filter(|(_, session)| matches(session));
+        found.map(|(id, _)| id.clone()).collect()
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
+    fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let idle = self.sessions.values().filter_map(Session::idle_until);
-        let lost = self
-            .reviews
-            .values()
-            .filter_map(|review| self.sessions.get(&review.session)?.reviews_until());
-        idle.chain(lost).min()
+        let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
+        idle.chain(gone).min()
     }
 }
 
@@ -374,12 +377,16 @@ impl Session {
         }
     }
 
-    /// When to close this session's reviews, unless its stream returns before.
-    fn reviews_until(&self) -> Option<Instant> {
+    /// When the client is taken to be gone, unless its stream returns before.
+    fn gone_at(&self) -> Option<Instant> {
         match self.stream {
             Stream::Lost { since } => Some(since + STREAM_GRACE),
             _ => None,
         }
+    }
+
+    fn is_connected(&self, now: Instant) -> bool {
+        self.gone_at().is_none_or(|gone| gone > now)
     }
 }
 
@@ -460,5 +467,87 @@ impl Drop for StreamReader {
         }
         drop(state);
         self.sessions.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
+        let bridge = Arc::new(Bridge::new());
+        (bridge.clone(), Arc::new(Sessions::new(bridge)))
+    }
+
+    fn events(bridge: &Bridge) -> Vec<Event> {
+        std::iter::from_fn(|| bridge.next_event()).collect()
+    }
+
+    fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
+        sessions.open_review(session, "/a".to_owned(), String::new()).unwrap()
+    }
+
+    #[test]
+    fn a_client_whose_stream_does_not_return_is_gone() {
+        let (bridge, sessions) = sessions();
+        let session = sessions.open(Client::default(), false).unwrap();
+        let stream = sessions.open_stream(&session, None);
+        let review = open_review(&sessions, &session);
+        events(&bridge);
+        drop(stream);
+        let lost = Instant::now();
+        let deadline = sessions.expire(lost).unwrap();
+        assert!(deadline <= lost + STREAM_GRACE);
+        assert_eq!(events(&bridge), []);
+        sessions.expire(lost + STREAM_GRACE);
+        let closed = Event::CloseReview { review, call: None };
+        assert_eq!(events(&bridge), [closed, Event::Clients]);
+        assert_eq!(sessions.count(), 0);
+        assert!(!sessions.decide(review, Outcome::Rejected));
+        // It may still come back.
+        let _stream = sessions.open_stream(&session, None);
+        assert_eq!(sessions.count(), 1);
+    }
+
+    #[test]
+    fn a_stream_that_returns_in_time_keeps_its_reviews() {
+        let (_, sessions) = sessions();
+        let session = sessions.open(Client::default(), false).unwrap();
+        drop(sessions.open_stream(&session, None));
+        let review = open_review(&sessions, &session);
+        let _stream = sessions.open_stream(&session, None);
+        assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+        assert!(sessions.decide(review, Outcome::Rejected));
+    }
+
+    #[test]
+    fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
+        let (bridge, sessions) = sessions();
+        let session = sessions.open(Client::default(), false).unwrap();
+        let review = open_review(&sessions, &session);
+        assert_eq!(sessions.count(), 1);
+        events(&bridge);
+        let busy = sessions.enter(session.as_str());
+        assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+        drop(busy);
+        assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+        let closed = Event::CloseReview { review, call: None };
+        assert_eq!(events(&bridge), [closed, Event::Clients]);
+        assert_eq!(sessions.count(), 0);
+        assert!(sessions.enter(session.as_str()).is_none());
+    }
+
+    #[test]
+    fn the_session_unused_longest_makes_room() {
+        let (_, sessions) = sessions();
+        let first = sessions.open(Client::default(), false).unwrap();
+        let _stream = sessions.open_stream(&first, None);
+        let second = sessions.open(Client::default(), false).unwrap();
+        for _ in 0..MAX_SESSIONS - 1 {
+            sessions.open(Client::default(), false).unwrap();
+        }
+        assert_eq!(sessions.count(), MAX_SESSIONS);
+        assert!(sessions.enter(first.as_str()).is_some());
+        assert!(sessions.enter(second.as_str()).is_none());
     }
 }
