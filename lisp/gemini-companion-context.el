@@ -37,7 +37,8 @@
   "Hooks that run when another buffer may be in the selected window.")
 
 (defconst gemini-companion-context--change-hooks
-  '(post-command-hook window-selection-change-functions window-buffer-change-functions
+  '(post-command-hook
+    window-selection-change-functions window-buffer-change-functions
     find-file-hook kill-buffer-hook after-save-hook after-set-visited-file-name-hook)
   "Hooks that run when there may be something new to publish.")
 

@@ -21,6 +21,9 @@
 (defconst gemini-companion-ediff--max-fontified 1000000
   "Size in characters beyond which text is shown without a major mode.")
 
+(defconst gemini-companion-ediff--text-modes '(prog-mode text-mode conf-mode)
+  "Major modes for text; others may do anything with a client's.")
+
 (defvar gemini-companion-review-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
@@ -280,7 +283,7 @@ the text is a client's."
                              #'gemini-companion-ediff--matches-p)))
     (when (and mode (symbolp mode) (fboundp mode))
       (autoload-do-load (symbol-function mode) mode)
-      (and (provided-mode-derived-p mode 'prog-mode 'text-mode 'conf-mode)
+      (and (apply #'provided-mode-derived-p mode gemini-companion-ediff--text-modes)
            mode))))
 
 (defun gemini-companion-ediff--matches-p (pattern name)

@@ -32,7 +32,7 @@ own.")
 
 (define-error 'gemini-companion-error "Gemini companion")
 (define-error 'gemini-companion-native-missing
-              "Native module of gemini-companion" 'gemini-companion-error)
+  "Native module of gemini-companion" 'gemini-companion-error)
 
 (defun gemini-companion-native-ensure (continue)
   "Call CONTINUE, a function of no arguments, when the native module is loaded.

@@ -22,8 +22,8 @@
   "Seconds after the last change of open files before the roots are looked up.")
 
 (defconst gemini-companion-workspace--hooks
-  '(find-file-hook kill-buffer-hook after-set-visited-file-name-hook
-    window-buffer-change-functions)
+  '(find-file-hook
+    kill-buffer-hook after-set-visited-file-name-hook window-buffer-change-functions)
   "Hooks that run when the roots may have changed.
 A terminal is noticed when it is shown.")
 

@@ -140,6 +140,11 @@ Clients that wait for a decision are told that it is a rejection."
   (setq gemini-companion-mode nil)
   (force-mode-line-update t))
 
+(defun gemini-companion-unload-function ()
+  "Switch the mode off before `unload-feature' takes its functions away."
+  (gemini-companion-mode -1)
+  nil)
+
 (defun gemini-companion--lighter ()
   "Return what the mode line shows."
   (let ((clients (gemini-companion-bridge-clients))

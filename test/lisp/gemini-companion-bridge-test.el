@@ -7,6 +7,13 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
+(declare-function gemini-companion--mod-start "ext:gemini-companion-module" t t)
+(declare-function gemini-companion--mod-stop "ext:gemini-companion-module" t t)
+(declare-function gemini-companion--mod-attach-bell "ext:gemini-companion-module" t t)
+(declare-function gemini-companion--mod-publish-context "ext:gemini-companion-module" t t)
+(declare-function gemini-companion--mod-accept-review "ext:gemini-companion-module" t t)
+(declare-function gemini-companion--mod-answer-call "ext:gemini-companion-module" t t)
+
 (ert-deftest gemini-companion-bridge/odd-strings-reach-the-client ()
   (gemini-companion-test-with-client client
     (pcase-dolist (`(,text ,arrives)

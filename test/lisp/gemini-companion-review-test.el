@@ -133,9 +133,10 @@
           (review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (insert "edited "))
-      (let ((result (fake-cli-call-tool client "closeDiff"
-                                        `(:filePath ,(gemini-companion-review-path review)
-                                          :suppressNotification t))))
+      (let ((result (fake-cli-call-tool
+                     client "closeDiff"
+                     (list :filePath (gemini-companion-review-path review)
+                           :suppressNotification t))))
         (should (equal (gemini-companion-test-json-decode
                         (encode-coding-string (fake-cli-result-text result) 'utf-8))
                        '((content . "edited 2\n")))))
@@ -280,9 +281,9 @@
   (gemini-companion-test-with-client client
     (let ((options (lambda ()
                      (mapcar #'default-value
-                             '(ediff-window-setup-function ediff-split-window-function
-                               ediff-keep-variants ediff-quit-hook ediff-startup-hook
-                               ediff-keymap-setup-hook)))))
+                             '(ediff-window-setup-function
+                               ediff-split-window-function ediff-keep-variants
+                               ediff-quit-hook ediff-startup-hook ediff-keymap-setup-hook)))))
       (let ((before (funcall options)))
         (gemini-companion-review-test--show client "a.txt" "2\n")
         (should (equal (funcall options) before))

@@ -13,7 +13,8 @@
         (process-list)
         (length timer-list)
         (mapcar #'symbol-value
-                '(post-command-hook kill-emacs-hook find-file-hook kill-buffer-hook
+                '(post-command-hook
+                  kill-emacs-hook find-file-hook kill-buffer-hook
                   after-save-hook after-set-visited-file-name-hook
                   window-selection-change-functions window-buffer-change-functions
                   gemini-companion-clients-functions))

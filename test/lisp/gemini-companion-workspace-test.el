@@ -8,7 +8,7 @@
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-workspace-test--root (name)
-  "Return the root to which the new file NAME belongs, relative to the test's project."
+  "Return the root of the new file NAME, relative to the test's project."
   (clrhash gemini-companion-workspace--cache)
   (with-current-buffer (find-file-noselect (gemini-companion-test-file name ""))
     (file-relative-name (gemini-companion-workspace--buffer-root (current-buffer))
