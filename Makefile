@@ -1,0 +1,42 @@
+# The verbs of the project; `make` lists them.  What they do is in scripts/.
+
+EMACS ?= emacs
+export EMACS SUITE MATCH
+
+.PHONY: help build compile test demo lint fmt clean distclean
+
+help: ## List these verbs
+	@echo 'make VERB, where VERB is one of'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+build: ## Build the native module and put it beside the Lisp files
+	@scripts/bootstrap build
+	scripts/build
+
+compile: ## Byte-compile the Lisp files; a warning is an error
+	@scripts/bootstrap build
+	$(EMACS) -Q --batch -L lisp --eval '(setq byte-compile-error-on-warn t load-prefer-newer t)' \
+		-f batch-byte-compile lisp/*.el
+
+test: ## Run all tests; SUITE=rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
+	@scripts/bootstrap test
+	scripts/build
+	@scripts/test
+
+demo: ## Show the companion at work, with a client, in a scripted session
+	@scripts/bootstrap demo
+	scripts/build
+	@scripts/demo
+
+lint: ## Check formatting, style and packaging
+	@scripts/bootstrap lint
+	@scripts/lint
+
+fmt: ## Format the Rust sources
+	cargo fmt
+
+clean: ## Remove what build and compile made
+	rm -rf target lisp/*.elc lisp/*.so lisp/*.dylib lisp/*.dll dist
+
+distclean: clean ## Remove downloaded tools and clients, too
+	rm -rf .cache .eask test/e2e/client/node_modules

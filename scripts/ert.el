@@ -1,0 +1,71 @@
+;;; ert.el --- Run ERT suites and leave the numbers in a file -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; emacs -Q --batch ... -l scripts/ert.el -- RESULT MATCH FILE...
+;;
+;; Loads each test FILE and runs the tests whose names match the regexp MATCH, all if it is
+;; empty.  scripts/test reads the file RESULT, which is there only if the run came to its end:
+;;
+;;   passed N
+;;   failed N
+;;   skipped N
+;;   FAILED NAME
+;;   SKIPPED NAME: REASON
+
+;;; Code:
+
+(require 'ert)
+(require 'seq)
+
+(defun gemini-companion-ert-run (result match files)
+  "Run the tests of FILES that match the regexp MATCH, then write file RESULT."
+  (let ((broken (seq-remove #'gemini-companion-ert--load files))
+        (stats (ert-run-tests-batch (if (equal match "") t match))))
+    (with-temp-file result
+      (insert (format "passed %d\nfailed %d\nskipped %d\n"
+                      (ert-stats-completed-expected stats)
+                      (+ (ert-stats-completed-unexpected stats) (length broken))
+                      (ert-stats-skipped stats)))
+      (dolist (file broken)
+        (insert (format "FAILED %s cannot be loaded\n" file)))
+      (seq-doseq (test (ert--stats-tests stats))
+        (insert (gemini-companion-ert--line test))))
+    (kill-emacs 0)))
+
+(defun gemini-companion-ert--load (file)
+  "Load FILE.  Return non-nil if that worked."
+  (condition-case problem
+      (load (expand-file-name file) nil t t)
+    (error (message "%s: %s" file (error-message-string problem))
+           nil)))
+
+(defun gemini-companion-ert--line (test)
+  "Return the line that says what became of TEST, empty if it passed."
+  (let ((outcome (ert-test-most-recent-result test)))
+    (cond ((ert-test-skipped-p outcome)
+           (format "SKIPPED %s: %s\n" (ert-test-name test)
+                   (gemini-companion-ert--reason
+                    (cadr (ert-test-result-with-condition-condition outcome)))))
+          ((not (ert-test-result-expected-p test outcome))
+           (format "FAILED %s\n" (ert-test-name test)))
+          (t ""))))
+
+(defun gemini-companion-ert--reason (reason)
+  "Return the REASON given to `ert-skip' or `skip-unless' as one line."
+  (replace-regexp-in-string
+   "[ \n]+" " " (if (stringp reason) reason (prin1-to-string reason))))
+
+;; A stale .elc must not be what is tested, and backtraces are read in a log, not on a screen.
+(setq load-prefer-newer t
+      ert-batch-backtrace-right-margin 160)
+
+(when (equal (car command-line-args-left) "--")
+  (pop command-line-args-left))
+(let ((arguments command-line-args-left))
+  (setq command-line-args-left nil)
+  (gemini-companion-ert-run (nth 0 arguments) (nth 1 arguments) (nthcdr 2 arguments)))
+
+;;; ert.el ends here

@@ -1,0 +1,71 @@
+# shellcheck shell=sh
+# What the scripts share.  Sourced first thing; works in the repository's top directory from then on.
+
+cd "$(dirname -- "$0")/.." || exit 1
+
+EMACS=${EMACS:-emacs}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+heading() { printf '\n=== %s ===\n' "$*"; }
+
+# A line that must not drown in the output of other programs.
+loud() { printf '!!! %s\n' "$*" >&2; }
+
+# Something that is not worth failing for on a user's machine, but is in CI.
+missing() {
+    if [ "${CI:-}" = true ]; then
+        loud "$* (an error, because CI=true)"
+        return 1
+    fi
+    loud "$*"
+}
+
+# at_least WANTED FOUND: whether version FOUND is WANTED or later.
+at_least() {
+    awk -v wanted="$1" -v found="$2" 'BEGIN {
+        split(wanted, w, "."); split(found, f, ".")
+        for (i = 1; i <= 3; i++) if (f[i] + 0 != w[i] + 0) exit f[i] + 0 < w[i] + 0
+    }'
+}
+
+rust_wanted() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml; }
+
+rust_is_recent() {
+    have cargo && have rustc || return 1
+    wanted=$(rust_wanted)
+    at_least "$wanted" "$(cargo --version | awk '{ print $2 }')" &&
+        at_least "$wanted" "$(rustc --version | awk '{ print $2 }')"
+}
+
+# rustup's programs are often not on the PATH of a shell that is not a login shell.
+find_rust() {
+    rust_is_recent && return
+    rustup_bin=${CARGO_HOME:-$HOME/.cargo}/bin
+    [ -x "$rustup_bin/cargo" ] || return 1
+    PATH=$rustup_bin:$PATH
+    rust_is_recent
+}
+
+# Emacs 28.1 or later that can load modules; the program is $1.
+emacs_is_usable() {
+    have "$1" && "$1" -Q --batch --eval \
+        '(kill-emacs (if (and module-file-suffix (version<= "28.1" emacs-version)) 0 1))' >/dev/null 2>&1
+}
+
+node_is_recent() {
+    have node && have npm && at_least 20 "$(node --version | tr -d v)"
+}
+
+# Where to find distribution and release, as VARIABLE of the file that every Linux has.
+os_release() {
+    # shellcheck disable=SC1091 # is not ours
+    ( . /etc/os-release 2>/dev/null && eval "printf %s \"\${$1:-}\"" )
+}
+
+is_debian_like() {
+    case " $(os_release ID) $(os_release ID_LIKE) " in
+        *" debian "* | *" ubuntu "*) have apt-get ;;
+        *) false ;;
+    esac
+}

@@ -1,0 +1,209 @@
+;;; lint.el --- Check the Lisp files -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; emacs -Q --batch -L lisp -L test/support -l test/lint.el -- [CHECK...]
+;;
+;; Runs the CHECKs, all if none is named, prints each finding as FILE:LINE: [CHECK] TEXT, and
+;; exits with status 1 if there is one.  A checker that is not installed is left out with a
+;; line, which is a finding with CI=true.
+
+;;; Code:
+
+(require 'check-declare)
+(require 'checkdoc)
+(require 'ert)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function package-lint-buffer "ext:package-lint" (&optional buffer) t)
+(declare-function relint-buffer "ext:relint" (buffer) t)
+(defvar package-lint-main-file)
+
+(defconst gemini-companion-lint--checks
+  '((compile package tests)
+    (checkdoc package)
+    (package-lint package)
+    (relint package tests)
+    (declare package)
+    (indent package tests)
+    (whitespace package tests))
+  "Each check, with the kinds of files that it is for.")
+
+(defvar gemini-companion-lint--findings 0
+  "How many findings were printed.")
+
+(defun gemini-companion-lint (checks)
+  "Run CHECKS, names as strings, on all Lisp files of the repository."
+  (let ((files `((package . ,(file-expand-wildcards "lisp/*.el"))
+                 (tests . ,(append (file-expand-wildcards "test/*.el")
+                                   (file-expand-wildcards "test/*/*.el")
+                                   (file-expand-wildcards "scripts/*.el"))))))
+    (dolist (file (apply #'append (mapcar #'cdr files)))
+      (gemini-companion-lint--learn-indentation file))
+    (pcase-dolist (`(,check . ,kinds) gemini-companion-lint--checks)
+      (when (and (or (null checks) (member (symbol-name check) checks))
+                 (gemini-companion-lint--available-p check))
+        (dolist (file (mapcan (lambda (kind) (copy-sequence (alist-get kind files))) kinds))
+          (condition-case problem
+              (gemini-companion-lint--check check file)
+            (error (gemini-companion-lint--note check file 0 (error-message-string problem)))))))
+    (message "Emacs %s: %d findings in %d files" emacs-version gemini-companion-lint--findings
+             (apply #'+ (mapcar (lambda (kind) (length (cdr kind))) files)))
+    (kill-emacs (if (zerop gemini-companion-lint--findings) 0 1))))
+
+(defun gemini-companion-lint--available-p (check)
+  "Return non-nil if CHECK can be done here, else say that it cannot."
+  (pcase check
+    ;; It changes from version to version; that of the oldest is ours.
+    ('indent
+     (or (= emacs-major-version 28)
+         (ignore (message "Indentation is checked with Emacs 28 only"))))
+    ((or 'package-lint 'relint)
+     (or (require check nil t)
+         (ignore (if (equal (getenv "CI") "true")
+                     (gemini-companion-lint--note check "test/lint.el" 0 "is not installed")
+                   (message "!!! %s is not installed and was left out" check)))))
+    (_ t)))
+
+(defun gemini-companion-lint--note (check file line text)
+  "Print that CHECK found TEXT at LINE, a number or nil, of FILE."
+  (setq gemini-companion-lint--findings (1+ gemini-companion-lint--findings))
+  (princ (format "%s:%d: [%s] %s\n" file (or line 0) check text)
+         ;; `message' is silent within some checks.
+         #'external-debugging-output))
+
+(defun gemini-companion-lint--check (check file)
+  "Do CHECK on FILE."
+  (if (eq check 'compile)
+      (gemini-companion-lint--compile file)
+    (with-current-buffer (find-file-noselect file t)
+      (funcall (intern (format "gemini-companion-lint--%s" check))
+               (lambda (line text) (gemini-companion-lint--note check file line text))))))
+
+;;;; The checks.  Each calls NOTE with the line and the text of what it finds in the current buffer.
+
+(defun gemini-companion-lint--compile (file)
+  "Byte-compile FILE in a new Emacs: what others loaded would hide what it lacks."
+  (let ((compiled (make-temp-file "lint" nil ".elc")))
+    (unwind-protect
+        (with-temp-buffer
+          (let ((status (call-process
+                         (expand-file-name invocation-name invocation-directory) nil t nil
+                         "-Q" "--batch" "-L" "lisp" "-L" "test/support"
+                         "--eval" (format "(setq load-prefer-newer t
+                                                 byte-compile-dest-file-function
+                                                 (lambda (_) %S))"
+                                          compiled)
+                         "-f" "batch-byte-compile" file))
+                (before gemini-companion-lint--findings))
+            (goto-char (point-min))
+            (while (re-search-forward
+                    "^[^ \n][^:\n]*:\\(?:\\([0-9]+\\):[0-9]+:\\)? *\\(?:Warning\\|Error\\): " nil t)
+              (gemini-companion-lint--note
+               'compile file (string-to-number (or (match-string 1) "0"))
+               (gemini-companion-lint--paragraph)))
+            (unless (or (eq status 0) (< before gemini-companion-lint--findings))
+              (gemini-companion-lint--note 'compile file 0 (buffer-string)))))
+      (delete-file compiled))))
+
+(defun gemini-companion-lint--paragraph ()
+  "Return the rest of the line and the indented lines after it as one line."
+  (let ((start (point)))
+    (forward-line)
+    (while (looking-at "[ \t]+[^ \t\n]") (forward-line))
+    (string-join (split-string (buffer-substring start (point))) " ")))
+
+(defun gemini-companion-lint--checkdoc (note)
+  "Check the style of documentation strings; see `gemini-companion-lint' for NOTE."
+  (let ((checkdoc-create-error-function
+         (lambda (text start _end &optional _unfixable)
+           (funcall note (and start (line-number-at-pos start)) text)
+           nil))
+        ;; Takes each "what the user sees" for a verb at the wrong place.
+        (checkdoc-verb-check-experimental-flag nil)
+        (inhibit-message t))
+    (cl-letf (((symbol-function 'checkdoc-show-diagnostics) #'ignore))
+      (checkdoc-current-buffer t))))
+
+(defun gemini-companion-lint--package-lint (note)
+  "Check what package archives ask for; call NOTE."
+  (setq-local package-lint-main-file (expand-file-name "../lisp/gemini-companion.el"))
+  (pcase-dolist (`(,line ,_column ,_type ,text) (package-lint-buffer))
+    ;; Debian 12's package-lint was made before Emacs 28 was released.
+    (unless (string-match-p "uninstallable in all released Emacs versions" text)
+      (funcall note line text))))
+
+(defun gemini-companion-lint--relint (note)
+  "Check regular expressions; call NOTE."
+  (dolist (complaint (relint-buffer (current-buffer)))
+    (funcall note (line-number-at-pos (or (nth 2 complaint) (nth 1 complaint)))
+             (car complaint))))
+
+(defun gemini-companion-lint--declare (note)
+  "Check that declared functions are where it says; call NOTE."
+  (let ((found (let ((inhibit-message t)) (check-declare-file buffer-file-name))))
+    (pcase-dolist (`(,library . ,claims) found)
+      (pcase-dolist (`(,_file ,function ,problem . ,_) claims)
+        (save-excursion
+          (goto-char (point-min))
+          (search-forward (format "(declare-function %s" function) nil t)
+          (funcall note (line-number-at-pos)
+                   (format "%s in %s: %s" function (file-name-base library) problem)))))))
+
+(defun gemini-companion-lint--indent (note)
+  "Check that each line is indented as Emacs would; call NOTE."
+  (let ((text (buffer-string)))
+    (with-temp-buffer
+      (insert text)
+      (let ((inhibit-message t)
+            (indent-tabs-mode nil)
+            (lines (split-string text "\n"))
+            (line 0))
+        (delay-mode-hooks (emacs-lisp-mode))
+        (indent-region (point-min) (point-max))
+        (dolist (indented (split-string (buffer-string) "\n"))
+          (setq line (1+ line))
+          (unless (equal indented (pop lines))
+            (funcall note line (format "should be indented as %S" indented))))))))
+
+(defun gemini-companion-lint--learn-indentation (file)
+  "Learn from FILE how macros are indented; to load it might do more."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (condition-case nil
+        (while t
+          (pcase (read (current-buffer))
+            (`(,(or 'defmacro 'cl-defmacro 'defun) ,name ,_ . ,body)
+             (dolist (how (alist-get 'declare (seq-filter #'consp body)))
+               (when (eq (car-safe how) 'indent)
+                 (put name 'lisp-indent-function (cadr how)))))))
+      (end-of-file nil))))
+
+(defun gemini-companion-lint--whitespace (note)
+  "Check for tabs, trailing spaces and the newline at the end; call NOTE."
+  (goto-char (point-min))
+  (while (re-search-forward "\t\\|[ \t]+$" nil t)
+    (funcall note (line-number-at-pos)
+             (if (equal (match-string 0) "\t") "tab" "trailing space")))
+  (goto-char (point-max))
+  (unless (looking-back "[^\n]\n" (- (point) 2))
+    (funcall note (line-number-at-pos) "ends with no newline, or with several")))
+
+;; Debian's packages of Lisp, which -Q leaves out, are found by EMACSLOADPATH (see scripts/lint);
+;; the user's own must not be.
+(setq load-prefer-newer t
+      enable-local-variables :safe
+      vc-handled-backends nil
+      package-user-dir (make-temp-name (expand-file-name "lint-packages" temporary-file-directory)))
+(package-initialize)
+
+(let ((checks (remove "--" command-line-args-left)))
+  (setq command-line-args-left nil)
+  (gemini-companion-lint checks))
+
+;;; lint.el ends here
