@@ -1,0 +1,224 @@
+;;; cli-test.el --- The real, interactive Gemini CLI with Emacs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The pinned CLI runs in a terminal, its model is a local stand-in, and the
+;; test types into both it and Emacs.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-review)
+
+(defun gemini-companion-cli-test--propose (cli file text)
+  "Let the model behind CLI propose TEXT for FILE, then say \"All done\"."
+  (gemini-companion-test-cli-script
+   cli `("write_file" :file_path ,file :content ,text) "All done")
+  (gemini-companion-test-cli-submit cli "please write"))
+
+(defun gemini-companion-cli-test--wait-file (file text)
+  "Wait until FILE holds TEXT, as the CLI should write it."
+  (gemini-companion-test-wait
+   (format "%S in %s" text file)
+   (lambda () (and (file-exists-p file)
+                   (equal (gemini-companion-test-read file) text)))))
+
+(defmacro gemini-companion-cli-test--with (spec &rest body)
+  "Run BODY with an Emacs and a CLI that is connected to it.
+SPEC is (EMACS CLI FILES [START]): two variables, files as
+\(NAME . TEXT) pairs, all of which Emacs visits, the first one
+last, and the function that starts the CLI."
+  (declare (indent 1) (debug ((symbolp symbolp form &optional form) body)))
+  (pcase-let ((`(,emacs ,cli ,files ,start) spec)
+              (list (make-symbol "files")))
+    `(let ((,list ,files))
+       (gemini-companion-test-require-real-client)
+       (gemini-companion-test-with-emacs (,emacs :files ,list)
+         (dolist (file (reverse ,list))
+           (gemini-companion-test-visit ,emacs (car file)))
+         (gemini-companion-test-with-cli
+             (,cli (funcall ,(or start '#'gemini-companion-test-cli-start)
+                            ,emacs))
+           ,@body)))))
+
+;;;; Context
+
+(ert-deftest gemini-companion-cli/status-lists-open-files ()
+  "The CLI says that it is connected to Emacs, and which files are open."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with
+      (emacs cli '(("b.txt" . "b\n") ("a.txt" . "a\n")))
+    (gemini-companion-test-cli-submit cli "/ide status")
+    (should (string-match-p
+             "- b\\.txt (active)[^-]*- a\\.txt"
+             (gemini-companion-test-cli-wait-screen
+              cli "Connected to Emacs\\(?:.\\|\n\\)*- a\\.txt")))))
+
+(ert-deftest gemini-companion-cli/model-is-told-file-cursor-and-selection ()
+  "The request to the model holds what the user looks at."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with
+      (emacs cli '(("b.txt" . "one\ntwo ä𝕏 words\n") ("a.txt" . "a\n")))
+    (gemini-companion-test-keys emacs "C-n" "C-Space" "C-f" "C-f" "C-f" "C-f"
+                                "C-f" "C-f")
+    (gemini-companion-test-wait-eval emacs '(and (region-active-p)
+                                                 (= (point) 11)))
+    (gemini-companion-test-cli-wait-screen cli "2 open files")
+    (gemini-companion-cli-test--wait-context
+     cli `((activeFile (path . ,(gemini-companion-test-project emacs "b.txt"))
+                       (cursor (line . 2) (character . 8))
+                       (selectedText . "two ä𝕏"))
+           (otherOpenFiles ,(gemini-companion-test-project emacs "a.txt"))))))
+
+(defun gemini-companion-cli-test--wait-context (cli context)
+  "Prompt CLI and check that its model is told CONTEXT.
+The context is debounced, so the CLI may not know it at once: start
+a new conversation and ask again until it does."
+  (let ((count 0))
+    (gemini-companion-test-wait
+     (lambda () (format "%S; the model was told %S" context
+                        (mapcar #'gemini-companion-test-request-context
+                                (gemini-companion-test-cli-requests cli))))
+     (lambda ()
+       (gemini-companion-test-cli-submit cli (format "question %d" count))
+       (let ((request (gemini-companion-test-cli-wait-requests
+                       cli (cl-incf count))))
+         (or (equal (gemini-companion-test-request-context request) context)
+             (progn (gemini-companion-test-cli-submit cli "/clear") nil)))))))
+
+;;;; Edits
+
+(ert-deftest gemini-companion-cli/accepted-edit-is-written ()
+  "An edit accepted in Emacs, after a change there, is written as it is."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\ntwo\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-cli-test--propose cli file "one\nzwei 漢字\n")
+      (gemini-companion-test-wait-review emacs "one\nzwei 漢字\n")
+      (gemini-companion-test-append-to-proposal emacs "drei ✓")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-cli-test--wait-file file "one\nzwei 漢字\ndrei ✓")
+      (gemini-companion-test-cli-wait-screen cli "All done")
+      (gemini-companion-test-wait-no-review emacs)
+      (let ((response (car (gemini-companion-test-request-responses
+                            (gemini-companion-test-cli-wait-requests cli 2)))))
+        (should (string-match-p "User modified the `content` to be: one\n"
+                                (alist-get 'output response))))
+      (gemini-companion-test-wait-eval
+       emacs '(equal (buffer-string) "one\nzwei 漢字\ndrei ✓")))))
+
+(ert-deftest gemini-companion-cli/rejected-edit-leaves-the-file ()
+  "An edit rejected in Emacs is cancelled in the CLI."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-cli-test--propose cli file "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-reject emacs)
+      (gemini-companion-test-cli-wait-screen cli "cancelled")
+      (gemini-companion-test-wait-no-review emacs)
+      (should (equal (gemini-companion-test-read file) "one\n"))
+      ;; The CLI is of use afterwards.
+      (gemini-companion-test-cli-submit cli "/ide status")
+      (gemini-companion-test-cli-wait-screen cli "Connected to Emacs"))))
+
+(ert-deftest gemini-companion-cli/yes-in-the-cli-takes-the-edited-text ()
+  "A yes in the CLI closes the review and writes the text it had."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-cli-test--propose cli file "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-append-to-proposal emacs "edited")
+      (gemini-companion-test-cli-wait-screen cli "Allow once\\|Yes, allow once")
+      (gemini-companion-test-cli-keys cli "Enter")
+      (gemini-companion-cli-test--wait-file file "two\nedited")
+      (gemini-companion-test-wait-no-review emacs)
+      (gemini-companion-test-cli-wait-screen cli "All done"))))
+
+(ert-deftest gemini-companion-cli/no-in-the-cli-closes-the-review ()
+  "Escape in the CLI closes the review and leaves the file."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-cli-test--propose cli file "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-cli-wait-screen cli "Allow once")
+      (gemini-companion-test-cli-keys cli "Escape")
+      (gemini-companion-test-cli-wait-screen cli "cancelled")
+      (gemini-companion-test-wait-no-review emacs)
+      (should (equal (gemini-companion-test-read file) "one\n")))))
+
+(ert-deftest gemini-companion-cli/replace-keeps-crlf ()
+  "A file with CRLF line ends keeps them, as edited in the review."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with
+      (emacs cli '(("dos.txt" . "one\r\ntwo\r\nthree\r\n")))
+    (let ((file (gemini-companion-test-project emacs "dos.txt")))
+      (gemini-companion-test-cli-script
+       cli `("replace" :file_path ,file :instruction "Say it in German."
+             :old_string "two" :new_string "zwei")
+       "All done")
+      (gemini-companion-test-cli-submit cli "please replace")
+      (let ((review (gemini-companion-test-wait-review emacs)))
+        (should (equal (alist-get 'current review) "one\ntwo\nthree\n"))
+        (should (equal (alist-get 'proposal review) "one\nzwei\nthree\n")))
+      ;; With `replace' the CLI itself restores the newline at the end.
+      (gemini-companion-test-append-to-proposal emacs "four ä")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-cli-test--wait-file
+       file "one\r\nzwei\r\nthree\r\nfour ä\r\n")
+      (gemini-companion-test-cli-wait-screen cli "All done")
+      (gemini-companion-test-wait-eval
+       emacs '(and (equal (buffer-string) "one\nzwei\nthree\nfour ä\n")
+                   (eq (coding-system-eol-type buffer-file-coding-system)
+                       1))))))
+
+(ert-deftest gemini-companion-cli/new-file-in-a-new-folder ()
+  "A file in a folder that does not exist can be reviewed and written."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "sub/new ä.txt")))
+      (gemini-companion-cli-test--propose cli file "hello\n")
+      (gemini-companion-test-wait-review emacs "hello\n")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-cli-test--wait-file file "hello\n"))))
+
+(ert-deftest gemini-companion-cli/emacs-that-ends-frees-the-cli ()
+  "When Emacs ends during a review the CLI sees a rejection and goes on."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-cli-test--propose cli file "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-exit emacs)
+      (gemini-companion-test-cli-wait-screen cli "cancelled")
+      (should (equal (gemini-companion-test-read file) "one\n"))
+      (gemini-companion-test-cli-wait-screen cli "Type your message"))))
+
+;;;; Inside of Emacs
+
+(ert-deftest gemini-companion-cli/in-a-terminal-inside-emacs ()
+  "In a terminal of Emacs the CLI finds this very Emacs.
+The review appears beside the terminal and the terminal goes on."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with
+      (emacs cli '(("a.txt" . "one\n"))
+             #'gemini-companion-test-cli-start-in-term)
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-cli-test--propose cli file "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-cli-test--wait-file file "two\n")
+      (gemini-companion-test-wait-no-review emacs)
+      (gemini-companion-test-cli-wait-screen cli "All done"))))
+
+;;; cli-test.el ends here

@@ -1,0 +1,339 @@
+;;; life-test.el --- Starting, stopping and what is left behind  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What of the companion is in Emacs's process and on the disk as it is
+;; switched on and off, as Emacs ends or is killed, and where it cannot start.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-client)
+(require 'gemini-companion-test-review)
+
+;;;; On and off
+
+(defconst gemini-companion-life-test--lisp-state
+  '(let ((named (lambda (kind names)
+                  (mapcar (lambda (name) (format "%s %s" kind name)) names))))
+     (append
+      (funcall named "timer" (mapcar #'timer--function
+                                     (append timer-list timer-idle-list)))
+      (funcall named "process"
+               ;; Not the connection through which this is asked.
+               (seq-remove (lambda (name)
+                             (string-match-p "\\`s\\(?: <\\|\\'\\)" name))
+                           (mapcar #'process-name (process-list))))
+      (funcall named "buffer" (mapcar #'buffer-name (buffer-list)))
+      (funcall named "variable"
+               (seq-filter (lambda (it) (string-match-p "GEMINI_CLI" it))
+                           process-environment))
+      (funcall named "mode line" (list mode-line-format mode-line-misc-info
+                                       global-mode-string))
+      (let (hooks)
+        (mapatoms
+         (lambda (symbol)
+           (when (and (boundp symbol)
+                      (string-match-p "-\\(?:hooks?\\|functions\\)\\'"
+                                      (symbol-name symbol)))
+             (dolist (function (ensure-list (default-value symbol)))
+               (push (format "%s %s" symbol function) hooks)))))
+        hooks)))
+  "Form whose value is a list of strings: what there is in Lisp.")
+
+(defun gemini-companion-life-test--state (emacs)
+  "Return what there is in EMACS and on the disk, as a list of strings."
+  (let ((proc (format "/proc/%d/" (gemini-companion-test-emacs-pid emacs))))
+    (append
+     (mapcar (lambda (_) "thread")
+             (directory-files (concat proc "task") nil "\\`[0-9]"))
+     (gemini-companion-life-test--descriptors proc)
+     (gemini-companion-test-discovery-files emacs)
+     (gemini-companion-test-eval emacs
+                                 gemini-companion-life-test--lisp-state))))
+
+(defun gemini-companion-life-test--descriptors (proc)
+  "Return what the open descriptors of the process PROC are.
+The numbers of pipes and sockets are left out."
+  (delq nil
+        (mapcar (lambda (file)
+                  (let ((target (file-symlink-p file)))
+                    (and target
+                         (concat "descriptor "
+                                 (replace-regexp-in-string
+                                  ":\\[.*" "" target)))))
+                (directory-files (concat proc "fd") t "\\`[0-9]"))))
+
+(defun gemini-companion-life-test--added (before now)
+  "Return what the list NOW has more of than the list BEFORE."
+  (dolist (it before)
+    (setq now (cl-remove it now :test #'equal :count 1)))
+  now)
+
+(defun gemini-companion-life-test--wait-nothing-added (emacs before)
+  "Wait until nothing is in EMACS that was not there BEFORE."
+  (let (added)
+    (gemini-companion-test-wait
+     (lambda () (format "the end of %S" added))
+     (lambda ()
+       (null (setq added (gemini-companion-life-test--added
+                          before
+                          (gemini-companion-life-test--state emacs))))))))
+
+(defun gemini-companion-life-test--toggle (emacs times)
+  "Switch the mode of EMACS on and off TIMES times."
+  (gemini-companion-test-run
+   emacs `(dotimes (_ ,times)
+            (gemini-companion-mode 1)
+            (sit-for 0.01)
+            (gemini-companion-mode -1))
+   120))
+
+(defun gemini-companion-life-test--before (emacs)
+  "Return the state of EMACS before the mode was ever switched on.
+Libraries of Emacs are loaded, and the log, which stays once it is
+there, is added."
+  (gemini-companion-test-eval emacs '(progn (require 'ediff)
+                                      (require 'project)))
+  (cons "buffer *gemini-companion-log*"
+        (gemini-companion-life-test--state emacs)))
+
+(ert-deftest gemini-companion-life/switching-on-and-off-leaves-nothing ()
+  "After 50 times on and off nothing is there that was not there before."
+  :tags '(e2e)
+  (skip-unless (file-directory-p "/proc/self/fd"))
+  (gemini-companion-test-with-emacs (emacs :mode nil
+                                           :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (let ((before (gemini-companion-life-test--before emacs)))
+      (gemini-companion-life-test--toggle emacs 1)
+      (gemini-companion-life-test--wait-nothing-added emacs before)
+      (gemini-companion-life-test--toggle emacs 50)
+      (gemini-companion-life-test--wait-nothing-added emacs before))))
+
+(ert-deftest gemini-companion-life/off-with-clients-leaves-nothing ()
+  "Switching off with a client and a review leaves nothing behind, either."
+  :tags '(e2e)
+  (skip-unless (file-directory-p "/proc/self/fd"))
+  (gemini-companion-test-with-emacs (emacs :mode nil
+                                           :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (let ((before (gemini-companion-life-test--before emacs)))
+      (dotimes (_ 3)
+        (gemini-companion-test-mode-on emacs)
+        (gemini-companion-test-with-client (client 'fake emacs)
+          (let ((handle (gemini-companion-test-client-open-diff
+                         client (gemini-companion-test-project emacs "a.txt")
+                         "b\n")))
+            (gemini-companion-test-wait-review emacs "b\n")
+            (gemini-companion-test-m-x emacs "gemini-companion-mode")
+            (should (equal (gemini-companion-test-client-wait-outcome
+                            client handle)
+                           '(rejected)))
+            (gemini-companion-test-wait-no-review emacs)
+            ;; The stream was ended as it should be, not cut.
+            (gemini-companion-test-wait
+             "the end of the stream"
+             (lambda () (fake-cli-stream-state
+                         (gemini-companion-test-fake-client-cli client))))
+            (should (eq (fake-cli-stream-state
+                         (gemini-companion-test-fake-client-cli client))
+                        t))))
+        (gemini-companion-life-test--wait-nothing-added emacs before)))))
+
+(gemini-companion-test-with-clients gemini-companion-life/off-and-on-again-finds-clients kind
+  "A client can connect again after the mode was off."
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-client (client kind emacs)
+      (should (gemini-companion-test-client-connected-p client)))
+    (gemini-companion-test-m-x emacs "gemini-companion-mode")
+    (gemini-companion-test-wait
+     "the discovery file to go"
+     (lambda () (null (gemini-companion-test-discovery-files emacs))))
+    (gemini-companion-test-mode-on emacs)
+    (gemini-companion-test-with-client (client kind emacs)
+      (should (gemini-companion-test-client-connected-p client)))))
+
+;;;; The discovery file
+
+(ert-deftest gemini-companion-life/discovery-file-says-what-clients-need ()
+  "The discovery file is private and complete."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (let* ((file (car (gemini-companion-test-discovery-files emacs)))
+           (pid (gemini-companion-test-emacs-pid emacs))
+           (root (directory-file-name (gemini-companion-test-project emacs)))
+           (object (gemini-companion-test-wait
+                    "the project in the discovery file"
+                    (lambda ()
+                      (let ((it (gemini-companion-test-json-decode
+                                 (gemini-companion-test-bytes file))))
+                        (and (equal (alist-get 'workspacePath it) root)
+                             it))))))
+      (should (= (file-modes file) #o600))
+      (should (equal (file-name-nondirectory file)
+                     (format "gemini-ide-server-%d-%d.json" pid
+                             (alist-get 'port object))))
+      (should (>= (length (alist-get 'authToken object)) 43))
+      (should (equal (alist-get 'ideInfo object)
+                     '((name . "emacs") (displayName . "Emacs"))))
+      (should (equal (gemini-companion-test-eval
+                      emacs '(list (getenv "GEMINI_CLI_IDE_SERVER_PORT")
+                                   (getenv "GEMINI_CLI_IDE_PID")
+                                   (getenv "GEMINI_CLI_IDE_AUTH_TOKEN")
+                                   (getenv "GEMINI_CLI_IDE_WORKSPACE_PATH")))
+                     (list (number-to-string (alist-get 'port object))
+                           (number-to-string pid)
+                           (alist-get 'authToken object)
+                           nil))))))
+
+(ert-deftest gemini-companion-life/leaving-emacs-removes-the-discovery-file ()
+  "The discovery file goes as Emacs ends, by command or by SIGTERM."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs)
+    (should (gemini-companion-test-discovery-files emacs))
+    (gemini-companion-test-keys emacs "C-x" "C-c")
+    (gemini-companion-test-wait-gone emacs)
+    (should-not (gemini-companion-test-discovery-files emacs)))
+  (gemini-companion-test-with-emacs (emacs)
+    (should (gemini-companion-test-discovery-files emacs))
+    (signal-process (gemini-companion-test-emacs-pid emacs) 'SIGTERM)
+    (gemini-companion-test-wait-gone emacs)
+    (should-not (gemini-companion-test-discovery-files emacs))))
+
+(ert-deftest gemini-companion-life/next-start-removes-what-a-killed-emacs-left ()
+  "A killed Emacs leaves its file; the next start removes it, and no other."
+  :tags '(e2e)
+  (let* ((directory (gemini-companion-test-temp-directory))
+         (first (gemini-companion-test-start :directory directory))
+         (stale (gemini-companion-test-discovery-files first))
+         (foreign (expand-file-name "gemini-ide-server-4000000-1.json"
+                                    (file-name-directory (car stale)))))
+    (unwind-protect
+        (progn
+          (gemini-companion-test-kill first)
+          (gemini-companion-test-stop first t)
+          (should (file-exists-p (car stale)))
+          (gemini-companion-test-write
+           foreign "{\"port\": 1, \"workspacePath\": \"/\", \"authToken\": \"x\",
+\"ideInfo\": {\"name\": \"vscode\", \"displayName\": \"VS Code\"}}")
+          (gemini-companion-test-with-emacs (second :directory directory)
+            (let ((files (gemini-companion-test-discovery-files second)))
+              (should (= (length files) 2))
+              (should (member foreign files))
+              (should-not (member (car stale) files)))))
+      (gemini-companion-test-stop first))))
+
+(gemini-companion-test-with-clients gemini-companion-life/leaving-emacs-rejects-reviews kind
+  "A client that waits for a review hears a rejection as Emacs ends."
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-client (client kind emacs)
+      (let ((handle (gemini-companion-test-client-open-diff
+                     client (gemini-companion-test-project emacs "a.txt")
+                     "b\n")))
+        (gemini-companion-test-wait-review emacs "b\n")
+        (gemini-companion-test-exit emacs)
+        (should (equal (gemini-companion-test-client-wait-outcome
+                        client handle)
+                       '(rejected)))
+        (should-not (gemini-companion-test-discovery-files emacs))))))
+
+;;;; Where it cannot start
+
+(ert-deftest gemini-companion-life/without-module-and-cargo-it-says-so ()
+  "Without the module and without cargo there is one message, and no mode."
+  :tags '(e2e)
+  (let* ((place (gemini-companion-test-temp-directory))
+         (lisp (expand-file-name "checkout/lisp" place)))
+    (unwind-protect
+        (progn
+          (gemini-companion-life-test--copy-lisp lisp)
+          (gemini-companion-test-with-emacs (emacs :mode nil :lisp lisp)
+            (gemini-companion-test-run
+             emacs '(progn (setenv "PATH" "/nonexistent")
+                           (setq exec-path '("/nonexistent"))
+                           nil))
+            (gemini-companion-test-m-x emacs "gemini-companion-mode")
+            (gemini-companion-test-wait-screen emacs "cargo")
+            (should-not (gemini-companion-test-eval
+                         emacs 'gemini-companion-mode))
+            (should-not (gemini-companion-test-discovery-files emacs))
+            (should-not (string-match-p
+                         "Backtrace\\|Debugger"
+                         (gemini-companion-test-screen emacs)))))
+      (delete-directory place t))))
+
+(defun gemini-companion-life-test--copy-lisp (directory)
+  "Copy the Lisp files of the package to DIRECTORY, without the module."
+  (make-directory directory t)
+  (dolist (file (directory-files (gemini-companion-test-path "lisp") t
+                                 "\\.el\\'"))
+    (copy-file file (file-name-as-directory directory))))
+
+(defun gemini-companion-life-test--wait-warning (emacs &rest parts)
+  "Wait until EMACS shows a warning that names all PARTS."
+  (gemini-companion-test-wait-screen emacs "Warning")
+  (gemini-companion-test-wait-eval
+   emacs `(with-current-buffer "*Warnings*"
+            (seq-every-p (lambda (part) (string-search part (buffer-string)))
+                         ',parts)))
+  ;; One is enough.
+  (should (= (gemini-companion-test-eval
+              emacs '(with-current-buffer "*Warnings*"
+                       (how-many "Warning (" (point-min) (point-max))))
+             1)))
+
+(defun gemini-companion-life-test--check-serves-all-the-same (emacs)
+  "Check that EMACS serves clients that it starts, and can be switched off."
+  (should (gemini-companion-test-eval emacs 'gemini-companion-mode))
+  (should (gemini-companion-test-eval
+           emacs '(getenv "GEMINI_CLI_IDE_SERVER_PORT")))
+  (gemini-companion-test-m-x emacs "gemini-companion-mode")
+  (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
+  (should-not (gemini-companion-test-eval
+               emacs '(getenv "GEMINI_CLI_IDE_SERVER_PORT"))))
+
+(ert-deftest gemini-companion-life/unusable-temporary-directory-is-named ()
+  "Where the discovery file cannot be written the user learns why.
+The server runs all the same: the environment leads to it."
+  :tags '(e2e)
+  (dolist (make-unusable
+           '(;; A file where the directory should be.
+             (lambda (tmp) (gemini-companion-test-write
+                            (expand-file-name "gemini" tmp) ""))
+             ;; The whole temporary directory is a file.
+             (lambda (tmp) (delete-directory tmp t)
+               (gemini-companion-test-write tmp ""))))
+    (gemini-companion-test-with-emacs (emacs :mode nil)
+      (let ((tmp (gemini-companion-test-tmpdir emacs)))
+        (funcall make-unusable tmp)
+        (gemini-companion-test-m-x emacs "gemini-companion-mode")
+        (gemini-companion-life-test--wait-warning emacs tmp)
+        (gemini-companion-life-test--check-serves-all-the-same emacs)))))
+
+(ert-deftest gemini-companion-life/directory-of-another-user-is-named ()
+  "A directory that belongs to somebody else is not used, and named."
+  :tags '(e2e)
+  (skip-unless (zerop (user-uid)))
+  (gemini-companion-test-with-emacs (emacs :mode nil)
+    (let ((directory (expand-file-name
+                      "gemini/ide" (gemini-companion-test-tmpdir emacs))))
+      (make-directory directory t)
+      (call-process "chown" nil nil nil "65534" directory)
+      (gemini-companion-test-m-x emacs "gemini-companion-mode")
+      (gemini-companion-life-test--wait-warning emacs directory
+                                                "another user" "TMPDIR")
+      (should-not (gemini-companion-test-discovery-files emacs))
+      (gemini-companion-life-test--check-serves-all-the-same emacs))))
+
+;;; life-test.el ends here

@@ -1,0 +1,519 @@
+;;; review-test.el --- Context and reviews, seen from a client  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A client connects to an interactive Emacs, hears what its user looks at and
+;; asks for reviews, on which the test works by keys.  Each test runs with the
+;; IDE client of the real CLI and with the fake one.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-client)
+(require 'gemini-companion-test-review)
+
+(defun gemini-companion-review-test--active (client)
+  "Return the active file that CLIENT knows of, the first one, or nil."
+  (let ((file (car (gemini-companion-test-client-files client))))
+    (and (alist-get 'isActive file) file)))
+
+(defun gemini-companion-review-test--names (client)
+  "Return the names of the open files that CLIENT knows of, in order."
+  (mapcar (lambda (file) (file-name-nondirectory (alist-get 'path file)))
+          (gemini-companion-test-client-files client)))
+
+(defun gemini-companion-review-test--wait-names (client &rest names)
+  "Wait until the open files that CLIENT knows of are NAMES, in order."
+  (gemini-companion-test-wait
+   (lambda () (format "the open files %S; they are %S" names
+                      (gemini-companion-review-test--names client)))
+   (lambda () (equal (gemini-companion-review-test--names client) names))))
+
+(defun gemini-companion-review-test--wait-cursor (client line character)
+  "Wait until CLIENT knows the cursor to be at LINE and CHARACTER."
+  (gemini-companion-test-wait
+   (lambda () (format "the cursor at %d, %d; active is %S" line character
+                      (gemini-companion-review-test--active client)))
+   (lambda ()
+     (let ((cursor (alist-get 'cursor
+                              (gemini-companion-review-test--active client))))
+       (and (equal (alist-get 'line cursor) line)
+            (equal (alist-get 'character cursor) character))))))
+
+(defmacro gemini-companion-review-test--with (spec &rest body)
+  "Run BODY with an Emacs and a client that is connected to it.
+SPEC is (EMACS CLIENT KIND FILES): two variables, the kind of
+client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
+  (declare (indent 1) (debug ((symbolp symbolp form form) body)))
+  (pcase-let ((`(,emacs ,client ,kind ,files) spec)
+              (list (make-symbol "files")))
+    `(let ((,list ,files))
+       (gemini-companion-test-with-emacs (,emacs :files ,list)
+         (when ,list
+           (gemini-companion-test-visit ,emacs (caar ,list)))
+         (gemini-companion-test-with-client (,client ,kind ,emacs)
+           ,@body)))))
+
+;;;; Connecting and context
+
+(gemini-companion-test-with-clients gemini-companion-review/connects-and-may-ask-for-diffs kind
+  "A client finds Emacs, connects and learns of both tools."
+  (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
+    (should (gemini-companion-test-client-connected-p client))
+    (gemini-companion-review-test--wait-names client "a.txt")))
+
+(gemini-companion-test-with-clients gemini-companion-review/open-files-come-active-first kind
+  "The context lists what is open on disk, the file in focus first."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "a\n") ("b.txt" . "b\n")
+                           ("c d.txt" . "c\n")))
+    (gemini-companion-test-visit emacs "b.txt")
+    (gemini-companion-test-visit emacs "c d.txt")
+    (gemini-companion-review-test--wait-names client
+                                              "c d.txt" "b.txt" "a.txt")
+    (should (equal (alist-get 'path
+                              (gemini-companion-review-test--active client))
+                   (gemini-companion-test-project emacs "c d.txt")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-review-test--wait-names client
+                                              "a.txt" "c d.txt" "b.txt")
+    (gemini-companion-test-run
+     emacs '(progn (kill-buffer "c d.txt") nil))
+    (gemini-companion-review-test--wait-names client "a.txt" "b.txt")))
+
+(gemini-companion-test-with-clients gemini-companion-review/files-not-on-disk-are-not-open kind
+  "A file is listed once it was saved, not before."
+  (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
+    (gemini-companion-review-test--wait-names client "a.txt")
+    (gemini-companion-test-visit emacs "new.txt")
+    (gemini-companion-test-type emacs "text")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "text"))
+    (should (equal (gemini-companion-review-test--names client) '("a.txt")))
+    (gemini-companion-test-keys emacs "C-x" "C-s")
+    (gemini-companion-review-test--wait-names client "new.txt" "a.txt")
+    (gemini-companion-review-test--wait-cursor client 1 5)))
+
+(gemini-companion-test-with-clients gemini-companion-review/cursor-and-selection-follow kind
+  "Cursor and selection in the active file follow the user's keys."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\nä𝕏 two\nthree\n")))
+    (gemini-companion-review-test--wait-cursor client 1 1)
+    (gemini-companion-test-keys emacs "C-n" "C-f" "C-f")
+    ;; 𝕏 is two UTF-16 code units.
+    (gemini-companion-review-test--wait-cursor client 2 4)
+    (should-not (alist-get 'selectedText
+                           (gemini-companion-review-test--active client)))
+    (gemini-companion-test-keys emacs "C-Space" "C-n" "C-e")
+    (gemini-companion-test-client-wait-context
+     client (lambda (files)
+              (equal (alist-get 'selectedText (car files)) " two\nthree")))
+    (gemini-companion-review-test--wait-cursor client 3 6)
+    (gemini-companion-test-keys emacs "C-g")
+    (gemini-companion-test-client-wait-context
+     client (lambda (files)
+              (and files (not (alist-get 'selectedText (car files))))))))
+
+(gemini-companion-test-with-clients gemini-companion-review/file-stays-active-beside-others kind
+  "Looking at a buffer without a file leaves the last file active."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "a\nb\n")))
+    (gemini-companion-test-keys emacs "C-n")
+    (gemini-companion-review-test--wait-cursor client 2 1)
+    (gemini-companion-test-keys emacs "C-x" "b")
+    (gemini-companion-test-type emacs "*scratch*")
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-wait-eval
+     emacs '(equal (buffer-name (window-buffer)) "*scratch*"))
+    (gemini-companion-test-type emacs "(ignore)")
+    (gemini-companion-test-wait-screen emacs "(ignore)")
+    (should (gemini-companion-test-client-connected-p client))
+    (gemini-companion-review-test--wait-cursor client 2 1)))
+
+;;;; Deciding in Emacs
+
+(gemini-companion-test-with-clients gemini-companion-review/accept-as-proposed kind
+  "The user sees the review with its keys, and accepts what is proposed."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\ntwo\n")))
+    (let* ((file (gemini-companion-test-project emacs "a.txt"))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "one\nzwei\n"))
+           (review (gemini-companion-test-wait-review emacs))
+           (screen (gemini-companion-test-wait-screen emacs "C-c C-c")))
+      (should (equal (alist-get 'current review) "one\ntwo\n"))
+      (should (equal (alist-get 'proposal review) "one\nzwei\n"))
+      (should (alist-get 'current-read-only review))
+      (should-not (alist-get 'proposal-read-only review))
+      (dolist (text '("C-c C-c" "C-c C-k" "two" "zwei" "a\\.txt"))
+        (should (string-match-p text screen)))
+      (should-not (gemini-companion-test-client-outcome client handle))
+      (gemini-companion-test-accept emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted . "one\nzwei\n")))
+      (gemini-companion-test-wait-no-review emacs)
+      (should (equal (gemini-companion-test-read file) "one\ntwo\n")))))
+
+(gemini-companion-test-with-clients gemini-companion-review/accept-after-an-edit kind
+  "What the user typed into the proposal arrives byte for byte."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let ((handle (gemini-companion-test-client-open-diff
+                   client (gemini-companion-test-project emacs "a.txt")
+                   "eins\n\tzwei – 漢字 𝕏\nno newline")))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-append-to-proposal emacs " – grün ✓")
+      (gemini-companion-test-accept emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted
+                       . "eins\n\tzwei – 漢字 𝕏\nno newline – grün ✓")))
+      (gemini-companion-test-wait-no-review emacs))))
+
+(gemini-companion-test-with-clients gemini-companion-review/new-file kind
+  "A file that does not exist can be proposed; its current text is empty."
+  (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
+    (let* ((file (gemini-companion-test-project emacs "sub/new.txt"))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "brand new\n"))
+           (review (gemini-companion-test-wait-review emacs)))
+      (should (equal (alist-get 'current review) ""))
+      (gemini-companion-test-accept emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted . "brand new\n")))
+      (gemini-companion-test-wait-no-review emacs)
+      (should-not (file-exists-p file))
+      (gemini-companion-review-test--wait-names client "a.txt"))))
+
+(gemini-companion-test-with-clients gemini-companion-review/reject kind
+  "The user rejects; the client hears so and the file is left alone."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let* ((file (gemini-companion-test-project emacs "a.txt"))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "two\n")))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-reject emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(rejected)))
+      (gemini-companion-test-wait-no-review emacs)
+      (should (equal (gemini-companion-test-read file) "one\n")))))
+
+(gemini-companion-test-with-clients gemini-companion-review/quitting-asks-how kind
+  "Leaving Ediff by its own key asks what shall become of the change."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (pcase-dolist (`(,key . ,outcome) '(("r" rejected)
+                                          ("a" accepted . "two\n")))
+        (let ((handle (gemini-companion-test-client-open-diff
+                       client file "two\n")))
+          (gemini-companion-test-wait-review emacs)
+          (gemini-companion-test-keys emacs "q")
+          (gemini-companion-test-wait-screen emacs "Proposed change:")
+          (gemini-companion-test-keys emacs key)
+          (should (equal (gemini-companion-test-client-wait-outcome
+                          client handle)
+                         outcome))
+          (gemini-companion-test-wait-no-review emacs))))))
+
+(gemini-companion-test-with-clients gemini-companion-review/later-keeps-the-edits kind
+  "A review put off comes back when asked for, with the user's edits."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let ((handle (gemini-companion-test-client-open-diff
+                   client (gemini-companion-test-project emacs "a.txt")
+                   "two\n")))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-append-to-proposal emacs "mine")
+      (dolist (leave '(("C-x" "k" "Enter")       ; kill the proposal
+                       ("q" "l")))               ; or say "later"
+        (apply #'gemini-companion-test-keys emacs leave)
+        (gemini-companion-test-wait-no-review emacs)
+        (should-not (gemini-companion-test-client-outcome client handle))
+        (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+        (gemini-companion-test-wait-review emacs "two\nmine"))
+      (gemini-companion-test-accept emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted . "two\nmine")))
+      (gemini-companion-test-wait-no-review emacs))))
+
+(gemini-companion-test-with-clients gemini-companion-review/commands-work-from-elsewhere kind
+  "The commands decide the review on the screen from any other buffer."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt"))
+          handle)
+      (dolist (step '(("gemini-companion-accept" accepted . "two\n")
+                      ("gemini-companion-reject" rejected)))
+        (setq handle (gemini-companion-test-client-open-diff
+                      client file "two\n"))
+        (gemini-companion-test-wait-review emacs)
+        (gemini-companion-test-keys emacs "C-x" "4" "b")
+        (gemini-companion-test-type emacs "*scratch*")
+        (gemini-companion-test-keys emacs "Enter")
+        (gemini-companion-test-wait-eval
+         emacs '(equal (buffer-name (window-buffer)) "*scratch*"))
+        (gemini-companion-test-m-x emacs (car step))
+        (should (equal (gemini-companion-test-client-wait-outcome
+                        client handle)
+                       (cdr step)))
+        (gemini-companion-test-wait-no-review emacs)))))
+
+;;;; Deciding in the client
+
+(gemini-companion-test-with-clients gemini-companion-review/yes-in-the-client kind
+  "A yes in the client takes the edited text and closes the review."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let* ((file (gemini-companion-test-project emacs "a.txt"))
+           (before (gemini-companion-test-layout emacs))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "two\n")))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-append-to-proposal emacs "drei ä")
+      (gemini-companion-test-client-resolve client file "accepted")
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted . "two\ndrei ä")))
+      (gemini-companion-test-wait-no-review emacs)
+      (gemini-companion-review-test--wait-layout emacs before))))
+
+(gemini-companion-test-with-clients gemini-companion-review/no-in-the-client kind
+  "A no in the client closes the review."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let* ((file (gemini-companion-test-project emacs "a.txt"))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "two\n")))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-client-resolve client file "rejected")
+      (gemini-companion-test-wait-no-review emacs)
+      (should (equal (gemini-companion-test-client-outcome client handle)
+                     '(rejected)))
+      (should (gemini-companion-test-client-connected-p client)))))
+
+(gemini-companion-test-with-clients gemini-companion-review/close-diff-tells-who-waits kind
+  "The tool closeDiff returns the text, and a rejection to who waits."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let* ((file (gemini-companion-test-project emacs "a.txt"))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "two\n")))
+      (gemini-companion-test-wait-review emacs)
+      (should (equal (gemini-companion-test-client-close-diff client file nil)
+                     "two\n"))
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(rejected)))
+      (gemini-companion-test-wait-no-review emacs)
+      ;; Nothing is left to close.
+      (should-not (gemini-companion-test-client-close-diff client file nil)))))
+
+(gemini-companion-test-with-clients gemini-companion-review/client-that-dies-closes-it kind
+  "The review of a client that is gone goes, too."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (gemini-companion-test-client-open-diff
+     client (gemini-companion-test-project emacs "a.txt") "two\n")
+    (gemini-companion-test-wait-review emacs)
+    (gemini-companion-test-client-stop client)
+    (gemini-companion-test-wait-no-review emacs)))
+
+;;;; What is left behind
+
+(defun gemini-companion-review-test--wait-layout (emacs layout)
+  "Wait until windows, points and buffers of EMACS are those of LAYOUT."
+  (gemini-companion-test-wait
+   (lambda () (format "the layout\n%S\nbut it is\n%S" layout
+                      (gemini-companion-test-layout emacs)))
+   (lambda () (equal (gemini-companion-test-layout emacs) layout))))
+
+(gemini-companion-test-with-clients gemini-companion-review/windows-and-points-come-back kind
+  "After a review windows, points and buffers are as before."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\ntwo\nthree\n")
+                           ("b.txt" . "alpha\nbeta\n")))
+    (gemini-companion-test-keys emacs "C-n" "C-f" "C-x" "3" "C-x" "o")
+    (gemini-companion-test-visit emacs "b.txt")
+    (gemini-companion-test-keys emacs "M->" "C-x" "2" "C-p")
+    (gemini-companion-review-test--wait-cursor client 2 1)
+    (let ((file (gemini-companion-test-project emacs "a.txt"))
+          (before (gemini-companion-test-layout emacs))
+          handle)
+      (dolist (decide '(gemini-companion-test-accept
+                        gemini-companion-test-reject))
+        (setq handle (gemini-companion-test-client-open-diff
+                      client file "ONE\ntwo\nthree\n"))
+        (gemini-companion-test-wait-review emacs)
+        (funcall decide emacs)
+        (gemini-companion-test-client-wait-outcome client handle)
+        (gemini-companion-test-wait-no-review emacs)
+        (gemini-companion-review-test--wait-layout emacs before)))))
+
+(gemini-companion-test-with-clients gemini-companion-review/buffer-follows-the-file kind
+  "Once the client has written the file its buffer shows it, keeping point."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\ntwo\nthree\nfour\n")))
+    (gemini-companion-test-keys emacs "C-n" "C-n" "C-f" "C-f")
+    (gemini-companion-review-test--wait-cursor client 3 3)
+    (let* ((file (gemini-companion-test-project emacs "a.txt"))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "ONE and\nmore\ntwo\nthree\nfour\n")))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-accept emacs)
+      (pcase (gemini-companion-test-client-wait-outcome client handle)
+        (`(accepted . ,text) (gemini-companion-test-write file text)))
+      (gemini-companion-test-wait-eval
+       emacs '(with-current-buffer "a.txt"
+                (and (equal (buffer-string)
+                            "ONE and\nmore\ntwo\nthree\nfour\n")
+                     (not (buffer-modified-p))
+                     (looking-at "ree\nfour"))))
+      (gemini-companion-review-test--wait-cursor client 4 3))))
+
+(gemini-companion-test-with-clients gemini-companion-review/unsaved-changes-are-kept kind
+  "A buffer with unsaved changes is not reverted behind the user's back."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (gemini-companion-test-type emacs "mine ")
+    (gemini-companion-test-wait-eval emacs '(buffer-modified-p))
+    (let* ((file (gemini-companion-test-project emacs "a.txt"))
+           (handle (gemini-companion-test-client-open-diff
+                    client file "two\n")))
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-accept emacs)
+      (pcase (gemini-companion-test-client-wait-outcome client handle)
+        (`(accepted . ,text) (gemini-companion-test-write file text)))
+      (gemini-companion-test-wait-no-review emacs)
+      ;; Idle long enough for anything that follows a review to be over.
+      (gemini-companion-test-wait-eval
+       emacs '(> (float-time (or (current-idle-time) 0)) 2))
+      (should (equal (gemini-companion-test-eval
+                      emacs '(with-current-buffer "a.txt" (buffer-string)))
+                     "mine one\n")))))
+
+;;;; Several reviews, and when they appear
+
+(gemini-companion-test-with-clients gemini-companion-review/one-after-another kind
+  "A second review waits until the first is decided."
+  (gemini-companion-review-test--with
+      (emacs first kind '(("a.txt" . "a\n") ("b.txt" . "b\n")))
+    (gemini-companion-test-with-client (second kind emacs)
+      (let (a b)
+        (setq a (gemini-companion-test-client-open-diff
+                 first (gemini-companion-test-project emacs "a.txt") "A\n"))
+        (gemini-companion-test-wait-review emacs "A\n")
+        (setq b (gemini-companion-test-client-open-diff
+                 second (gemini-companion-test-project emacs "b.txt") "B\n"))
+        (gemini-companion-test-wait-eval
+         emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+        (should (equal (alist-get 'proposal (gemini-companion-test-review
+                                             emacs))
+                       "A\n"))
+        (gemini-companion-test-accept emacs)
+        (should (equal (gemini-companion-test-client-wait-outcome first a)
+                       '(accepted . "A\n")))
+        (should-not (gemini-companion-test-client-outcome second b))
+        (gemini-companion-test-wait-review emacs "B\n")
+        (gemini-companion-test-reject emacs)
+        (should (equal (gemini-companion-test-client-wait-outcome second b)
+                       '(rejected)))
+        (gemini-companion-test-wait-no-review emacs)))))
+
+(gemini-companion-test-with-clients gemini-companion-review/oldest-without-one-on-screen kind
+  "With no review on the screen the commands decide the oldest."
+  (gemini-companion-review-test--with
+      (emacs first kind '(("a.txt" . "a\n") ("b.txt" . "b\n")))
+    (gemini-companion-test-with-client (second kind emacs)
+      (let (a b)
+        ;; A half-typed command keeps reviews off the screen.
+        (gemini-companion-test-keys emacs "M-x")
+        (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+        (setq a (gemini-companion-test-client-open-diff
+                 first (gemini-companion-test-project emacs "a.txt") "A\n")
+              b (gemini-companion-test-client-open-diff
+                 second (gemini-companion-test-project emacs "b.txt") "B\n"))
+        (gemini-companion-test-wait-eval
+         emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+        (should-not (gemini-companion-test-review emacs))
+        (gemini-companion-test-type emacs "gemini-companion-accept")
+        (gemini-companion-test-keys emacs "Enter")
+        (should (equal (gemini-companion-test-client-wait-outcome first a)
+                       '(accepted . "A\n")))
+        (should-not (gemini-companion-test-client-outcome second b))
+        (gemini-companion-test-wait-review emacs "B\n")
+        (gemini-companion-test-accept emacs)
+        (should (equal (gemini-companion-test-client-wait-outcome second b)
+                       '(accepted . "B\n")))))))
+
+(gemini-companion-test-with-clients gemini-companion-review/never-into-a-half-typed-command kind
+  "A review waits for the minibuffer and takes none of its keys."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (gemini-companion-test-keys emacs "C-x" "C-f")
+    (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+    (let ((handle (gemini-companion-test-client-open-diff
+                   client (gemini-companion-test-project emacs "a.txt")
+                   "two\n")))
+      (gemini-companion-test-wait-eval
+       emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+      (should-not (gemini-companion-test-review emacs))
+      (gemini-companion-test-type emacs "abq")
+      (gemini-companion-test-wait-screen emacs "Find file: .*abq")
+      (gemini-companion-test-keys emacs "C-g")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-accept emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted . "two\n"))))))
+
+(gemini-companion-test-with-clients gemini-companion-review/review-next-brings-it-now kind
+  "A user in a recursive edit gets the review by asking for it."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (gemini-companion-test-m-x emacs "recursive-edit")
+    (gemini-companion-test-wait-eval emacs '(> (recursion-depth) 0))
+    (let ((handle (gemini-companion-test-client-open-diff
+                   client (gemini-companion-test-project emacs "a.txt")
+                   "two\n")))
+      (gemini-companion-test-wait-eval
+       emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+      (should-not (gemini-companion-test-review emacs))
+      (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-accept emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted . "two\n"))))))
+
+;;;; Mistakes of clients
+
+(gemini-companion-test-with-clients gemini-companion-review/impossible-reviews-say-why kind
+  "A relative path and a directory are refused with a reason."
+  (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
+    (pcase-dolist (`(,path . ,reason)
+                   `(("a.txt" . "absolute")
+                     (,(directory-file-name
+                        (gemini-companion-test-project emacs))
+                      . "directory")))
+      (let ((outcome (gemini-companion-test-client-wait-outcome
+                      client (gemini-companion-test-client-open-diff
+                              client path "x"))))
+        (should (eq (car outcome) 'error))
+        (should (string-match-p reason (cdr outcome)))))
+    (should (gemini-companion-test-client-connected-p client))
+    (should-not (gemini-companion-test-review emacs))))
+
+(gemini-companion-test-with-clients gemini-companion-review/nothing-to-decide kind
+  "The commands say so when there is no review."
+  (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
+    (dolist (command '("gemini-companion-accept" "gemini-companion-reject"
+                       "gemini-companion-review-next"))
+      (gemini-companion-test-m-x emacs command)
+      (gemini-companion-test-wait-screen emacs "No change awaits")
+      (gemini-companion-test-keys emacs "C-g")
+      (gemini-companion-test-wait-screen emacs "Quit"))))
+
+;;; review-test.el ends here

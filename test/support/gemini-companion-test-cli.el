@@ -1,0 +1,315 @@
+;;; gemini-companion-test-cli.el --- The real Gemini CLI in a terminal  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Starts the pinned, interactive Gemini CLI with a stand-in for its model
+;; (test/e2e/client/model.mjs), either in a tmux of its own or by a script
+;; that a terminal inside of Emacs can run.  The CLI sees no environment but
+;; the one made here, and a home whose settings let no dialog through.
+;;
+;; What the CLI does is best seen in its debug log; what the model was told,
+;; in the requests that the stand-in recorded.
+
+;;; Code:
+
+(require 'gemini-companion-test-client)
+
+(cl-defstruct (gemini-companion-test-cli
+               (:constructor gemini-companion-test-cli--make)
+               (:conc-name gemini-companion-test-cli-))
+  "An interactive Gemini CLI and its model."
+  (directory nil :documentation "Holds all that belongs to this CLI.")
+  (model nil :documentation "The stand-in, a `gemini-companion-test-program'.")
+  (pid nil :documentation "Its process id, once it was started.")
+  (emacs nil :documentation "The Emacs whose terminal it runs in, or nil."))
+
+(defun gemini-companion-test-cli-file (cli name)
+  "Return the file NAME in the directory of CLI."
+  (expand-file-name name (gemini-companion-test-cli-directory cli)))
+
+;;;; The model
+
+(defun gemini-companion-test-model-start (record)
+  "Start the stand-in for the model, which writes requests to RECORD."
+  (gemini-companion-test-program-start
+   (list (gemini-companion-test-node)
+         (expand-file-name "model.mjs" gemini-companion-test-client-directory)
+         record)
+   temporary-file-directory (list "LANG=C.UTF-8")))
+
+(defun gemini-companion-test-model-port (model)
+  "Return the port of MODEL, once it listens."
+  (alist-get 'port
+             (gemini-companion-test-wait
+              "the model to listen"
+              (lambda ()
+                (gemini-companion-test-program-find
+                 model (lambda (line)
+                         (equal (alist-get 'event line) "listening")))))))
+
+(defun gemini-companion-test-cli-script (cli &rest turns)
+  "Let the model of CLI answer the next requests by TURNS.
+A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
+  (dolist (turn turns)
+    (gemini-companion-test-program-send
+     (gemini-companion-test-cli-model cli)
+     (if (stringp turn)
+         `(:text ,turn)
+       `(:functionCall (:name ,(car turn) :args ,(cdr turn)))))))
+
+(defun gemini-companion-test-cli-requests (cli)
+  "Return the bodies of the streamed requests to the model of CLI, in order."
+  (let ((lines (split-string
+                (gemini-companion-test-bytes
+                 (gemini-companion-test-cli-file cli "requests.jsonl"))
+                "\n" t)))
+    (delq nil
+          (mapcar (lambda (line)
+                    (let ((request (gemini-companion-test-json-decode line)))
+                      (and (equal (alist-get 'method request)
+                                  "streamGenerateContent")
+                           (alist-get 'body request))))
+                  lines))))
+
+(defun gemini-companion-test-cli-wait-requests (cli count)
+  "Wait until the model of CLI had COUNT streamed requests; return the last."
+  (nth (1- count)
+       (gemini-companion-test-wait
+        (format "%d requests to the model" count)
+        (lambda ()
+          (let ((requests (gemini-companion-test-cli-requests cli)))
+            (and (>= (length requests) count) requests))))))
+
+(defun gemini-companion-test-request-texts (request)
+  "Return all texts of the user in REQUEST, oldest first."
+  (mapcan (lambda (content)
+            (and (equal (alist-get 'role content) "user")
+                 (delq nil (mapcar (lambda (part) (alist-get 'text part))
+                                   (alist-get 'parts content)))))
+          (alist-get 'contents request)))
+
+(defun gemini-companion-test-request-context (request)
+  "Return the editor's context that REQUEST holds, decoded, or nil."
+  (let ((text (seq-find (lambda (it) (string-match-p "editor context" it))
+                        (gemini-companion-test-request-texts request))))
+    (and text
+         (string-match "```json\n\\(\\(?:.\\|\n\\)*?\\)\n```" text)
+         (gemini-companion-test-json-decode
+          (encode-coding-string (match-string 1 text) 'utf-8)))))
+
+(defun gemini-companion-test-request-responses (request)
+  "Return the results of functions in REQUEST, oldest first."
+  (mapcan (lambda (content)
+            (delq nil (mapcar (lambda (part)
+                                (alist-get 'response
+                                           (alist-get 'functionResponse part)))
+                              (alist-get 'parts content))))
+          (alist-get 'contents request)))
+
+;;;; Starting and stopping
+
+(defun gemini-companion-test-cli--settings ()
+  "Return settings with which the CLI asks nothing at its start."
+  '(:security (:auth (:selectedType "gemini-api-key")
+               :folderTrust (:enabled :false))
+    :ide (:enabled t :hasSeenNudge t)
+    :general (:enableAutoUpdate :false :enableAutoUpdateNotification :false)
+    :privacy (:usageStatisticsEnabled :false)
+    :telemetry (:enabled :false)
+    :ui (:theme "ANSI" :hideBanner t :hideTips t)
+    :model (:name "gemini-2.5-flash")))
+
+(defun gemini-companion-test-cli--environment (cli emacs)
+  "Return the environment of CLI, which shall find EMACS."
+  (append
+   (list (concat "HOME=" (gemini-companion-test-cli-file cli "home"))
+         "GEMINI_API_KEY=none"
+         (format "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:%d"
+                 (gemini-companion-test-model-port
+                  (gemini-companion-test-cli-model cli)))
+         (concat "GEMINI_DEBUG_LOG_FILE="
+                 (gemini-companion-test-cli-file cli "debug.log"))
+         "GEMINI_CLI_NO_RELAUNCH=true" "GEMINI_CLI_TRUST_WORKSPACE=true"
+         "GEMINI_TELEMETRY_ENABLED=false" "NO_BROWSER=1" "NO_COLOR=1"
+         "TERM=xterm-256color")
+   (cl-remove-if (lambda (it) (string-prefix-p "HOME=" it))
+                 (gemini-companion-test-client-environment emacs))))
+
+(defun gemini-companion-test-cli--write-launcher (cli emacs directory)
+  "Write the script that starts CLI in DIRECTORY, to find EMACS.
+Of its own environment it passes on what the companion sets alone."
+  (let ((file (gemini-companion-test-cli-file cli "launch")))
+    (gemini-companion-test-write
+     file
+     (concat
+      "#!/bin/sh\ncd " (shell-quote-argument directory) " || exit\n"
+      "exec env -i "
+      (mapconcat (lambda (name) (format "${%s:+%s=\"$%s\"}" name name name))
+                 '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
+                   "GEMINI_CLI_IDE_AUTH_TOKEN")
+                 " ")
+      " "
+      (mapconcat #'shell-quote-argument
+                 (append
+                  (gemini-companion-test-cli--environment cli emacs)
+                  (list (gemini-companion-test-node)
+                        (expand-file-name
+                         "node_modules/@google/gemini-cli/bundle/gemini.js"
+                         gemini-companion-test-client-directory)))
+                 " ")
+      "\n"))
+    (set-file-modes file #o755)
+    file))
+
+(defun gemini-companion-test-cli-make (emacs directory)
+  "Make ready a CLI that runs in DIRECTORY and finds EMACS; return it.
+Its model listens; its script \"launch\" would start it."
+  (let* ((cli (gemini-companion-test-cli--make
+               :directory (gemini-companion-test-temp-directory)))
+         (record (gemini-companion-test-cli-file cli "requests.jsonl")))
+    (gemini-companion-test-on-exit cli #'gemini-companion-test-cli-stop)
+    (gemini-companion-test-wait-announced emacs directory)
+    (gemini-companion-test-write
+     (gemini-companion-test-cli-file cli "home/.gemini/settings.json")
+     (decode-coding-string
+      (gemini-companion-test-json-encode (gemini-companion-test-cli--settings))
+      'utf-8))
+    (setf (gemini-companion-test-cli-model cli)
+          (gemini-companion-test-model-start record))
+    (gemini-companion-test-cli--write-launcher cli emacs directory)
+    cli))
+
+(defun gemini-companion-test-cli-start (emacs &optional directory)
+  "Start a CLI in a tmux of its own and wait until it found EMACS.
+It runs in DIRECTORY, by default the project of EMACS."
+  (gemini-companion-test-cli--start
+   (gemini-companion-test-cli-make
+    emacs (or directory (gemini-companion-test-project emacs)))
+   (lambda (cli)
+     (gemini-companion-test-tmux-start
+      (gemini-companion-test-cli-file cli "tmux") '(120 . 45)
+      (list (shell-quote-argument
+             (gemini-companion-test-cli-file cli "launch"))))
+     (string-to-number
+      (gemini-companion-test-cli--tmux
+       cli "list-panes" "-a" "-F" "#{pane_pid}")))))
+
+(defun gemini-companion-test-cli-start-in-term (emacs)
+  "Start a CLI in a terminal inside of EMACS, in its project; return it."
+  (gemini-companion-test-cli--start
+   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs))
+   (lambda (cli)
+     (setf (gemini-companion-test-cli-emacs cli) emacs)
+     (gemini-companion-test-run
+      emacs `(progn (require 'term)
+                    (term ,(gemini-companion-test-cli-file cli "launch"))
+                    (process-id (get-buffer-process (current-buffer))))))))
+
+(defun gemini-companion-test-cli--start (cli function)
+  "Start CLI by FUNCTION, which returns its process id; return CLI.
+Wait until it is connected."
+  (condition-case err
+      (progn
+        (setf (gemini-companion-test-cli-pid cli) (funcall function cli))
+        (gemini-companion-test-cli-wait-ready cli))
+    (error (message "%s" (gemini-companion-test-cli-report cli))
+           (gemini-companion-test-cli-stop cli)
+           (signal (car err) (cdr err))))
+  cli)
+
+(defun gemini-companion-test-cli-wait-ready (cli)
+  "Wait until CLI is connected to its companion and takes input."
+  (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
+  (gemini-companion-test-cli-wait-screen cli "Type your message"))
+
+(defun gemini-companion-test-cli-stop (cli)
+  "End CLI and its model, and remove their files.
+The CLI writes into its home until its very end."
+  (gemini-companion-test-end-process (gemini-companion-test-cli-pid cli)
+                                     'SIGHUP)
+  (unless (gemini-companion-test-cli-emacs cli)
+    (ignore-errors (gemini-companion-test-cli--tmux cli "kill-server")))
+  (when (gemini-companion-test-cli-model cli)
+    (gemini-companion-test-program-stop (gemini-companion-test-cli-model cli)))
+  (gemini-companion-test-forget cli)
+  (ignore-errors
+    (delete-directory (gemini-companion-test-cli-directory cli) t)))
+
+(defmacro gemini-companion-test-with-cli (spec &rest body)
+  "Run BODY with a CLI, which is ended in any case.
+SPEC is (VARIABLE FORM), where FORM starts the CLI.  A failure
+prints the CLI's screen and log."
+  (declare (indent 1) (debug ((symbolp form) body)))
+  (let ((passed (make-symbol "passed")))
+    `(let ((,(car spec) ,(cadr spec)) (,passed nil))
+       (unwind-protect (prog1 (progn ,@body) (setq ,passed t))
+         (unless ,passed
+           (message "%s" (gemini-companion-test-cli-report ,(car spec))))
+         (gemini-companion-test-cli-stop ,(car spec))))))
+
+;;;; Its screen, log and keys
+
+(defun gemini-companion-test-cli--tmux (cli &rest arguments)
+  "Run tmux with ARGUMENTS on the server of CLI, or of the Emacs around it."
+  (apply #'gemini-companion-test-tmux
+         (if (gemini-companion-test-cli-emacs cli)
+             (gemini-companion-test-emacs-file
+              (gemini-companion-test-cli-emacs cli) "tmux")
+           (gemini-companion-test-cli-file cli "tmux"))
+         arguments))
+
+(defun gemini-companion-test-cli-keys (cli &rest keys)
+  "Press KEYS, named as in tmux, in CLI."
+  (apply #'gemini-companion-test-cli--tmux
+         cli "send-keys" "-t" "main" keys))
+
+(defun gemini-companion-test-cli-submit (cli text)
+  "Type TEXT into CLI and press Enter.
+The CLI takes an Enter right behind text for a part of pasted text,
+and needs a moment to complete the name of a command: these are the
+only fixed pauses in the tests."
+  (gemini-companion-test-cli--tmux cli "send-keys" "-t" "main" "-l" text)
+  (gemini-companion-test-cli-wait-screen
+   cli (regexp-quote (substring text 0 (min 20 (length text)))))
+  (sleep-for (if (string-prefix-p "/" text) 1.2 0.6))
+  (gemini-companion-test-cli-keys cli "Enter"))
+
+(defun gemini-companion-test-cli-screen (cli)
+  "Return the screen of CLI as text."
+  (condition-case err
+      (gemini-companion-test-cli--tmux cli "capture-pane" "-p" "-t" "main")
+    (error (error-message-string err))))
+
+(defun gemini-companion-test-cli-log (cli)
+  "Return the debug log of CLI."
+  (let ((file (gemini-companion-test-cli-file cli "debug.log")))
+    (if (file-exists-p file) (gemini-companion-test-read file) "")))
+
+(defun gemini-companion-test-cli-wait-screen (cli regexp)
+  "Wait until the screen of CLI matches REGEXP and return the screen."
+  (gemini-companion-test-wait
+   (format "%S on the CLI's screen" regexp)
+   (lambda ()
+     (let ((screen (gemini-companion-test-cli-screen cli)))
+       (and (string-match-p regexp screen) screen)))))
+
+(defun gemini-companion-test-cli-wait-log (cli regexp)
+  "Wait until the debug log of CLI matches REGEXP."
+  (gemini-companion-test-wait
+   (format "%S in the CLI's log" regexp)
+   (lambda () (string-match-p regexp (gemini-companion-test-cli-log cli)))))
+
+(defun gemini-companion-test-cli-report (cli)
+  "Return what helps to understand what happened in CLI."
+  (let ((log (gemini-companion-test-cli-log cli)))
+    (format "---- Screen of the CLI\n%s\n---- Its log\n%s\n----"
+            (gemini-companion-test-squeeze
+             (gemini-companion-test-cli-screen cli))
+            (substring log (max 0 (- (length log) 3000))))))
+
+(provide 'gemini-companion-test-cli)
+;;; gemini-companion-test-cli.el ends here

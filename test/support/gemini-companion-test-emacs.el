@@ -1,0 +1,425 @@
+;;; gemini-companion-test-emacs.el --- An interactive Emacs to test  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Starts an interactive Emacs in a tmux server of its own, with a home and a
+;; temporary directory of its own, and lets a test look at its screen, type
+;; into it and evaluate forms in it:
+;;
+;;   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "text\n")))
+;;     (gemini-companion-test-visit emacs "a.txt")
+;;     (gemini-companion-test-keys emacs "M-x")
+;;     (gemini-companion-test-type emacs "gemini-companion-accept")
+;;     (gemini-companion-test-keys emacs "Enter")
+;;     (gemini-companion-test-wait-screen emacs "No review"))
+;;
+;; $GEMINI_COMPANION_TEST_EMACS names the Emacs to start, by default `emacs'.
+;; When a test fails, the report shows the screen, the messages, the package's
+;; log and what was written to stderr.
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-util)
+
+(cl-defstruct (gemini-companion-test-emacs
+               (:constructor gemini-companion-test-emacs--make)
+               (:conc-name gemini-companion-test-emacs-))
+  "An interactive Emacs in tmux."
+  (directory nil :documentation "Holds all that belongs to this Emacs.")
+  (program nil :documentation "The program that was started.")
+  (pid nil :documentation "Its process id, once it is up.")
+  (count 0 :documentation "How many forms were sent to it."))
+
+;;;; Its places
+
+(defun gemini-companion-test-emacs-file (emacs name)
+  "Return the file NAME in the directory of EMACS."
+  (expand-file-name name (gemini-companion-test-emacs-directory emacs)))
+
+(defun gemini-companion-test-home (emacs)
+  "Return the home directory of EMACS."
+  (gemini-companion-test-emacs-file emacs "home/"))
+
+(defun gemini-companion-test-tmpdir (emacs)
+  "Return the temporary directory of EMACS, without a slash at its end."
+  (gemini-companion-test-emacs-file emacs "tmp"))
+
+(defun gemini-companion-test-project (emacs &optional name)
+  "Return the project directory of EMACS, or the file NAME in it."
+  (expand-file-name
+   (or name "") (gemini-companion-test-emacs-file emacs "project/")))
+
+(defun gemini-companion-test-discovery-files (emacs)
+  "Return the discovery files in the temporary directory of EMACS."
+  (let ((directory (expand-file-name "gemini/ide"
+                                     (gemini-companion-test-tmpdir emacs))))
+    (and (file-directory-p directory)
+         (directory-files directory t "\\`gemini-ide-server-.*\\.json\\'"))))
+
+;;;; Programs
+
+(defun gemini-companion-test--program ()
+  "Return the Emacs to test, as an absolute file name."
+  (let ((name (or (getenv "GEMINI_COMPANION_TEST_EMACS") "emacs")))
+    (if (file-name-directory name)
+        (expand-file-name name)
+      (or (executable-find name) (error "There is no program `%s'" name)))))
+
+(defun gemini-companion-test--emacsclient (emacs)
+  "Return the emacsclient for EMACS: the one beside it, else the installed."
+  (let ((beside (expand-file-name
+                 "emacsclient" (file-name-directory
+                                (gemini-companion-test-emacs-program emacs)))))
+    (if (file-executable-p beside) beside "emacsclient")))
+
+(defun gemini-companion-test-tmux (socket &rest arguments)
+  "Run tmux on its server at SOCKET with ARGUMENTS and return its output."
+  (with-temp-buffer
+    (let* ((process-environment
+            (cl-remove-if (lambda (it) (string-prefix-p "TMUX" it))
+                          (cons "LANG=C.UTF-8" process-environment)))
+           (coding-system-for-read 'utf-8-unix)
+           (coding-system-for-write 'utf-8-unix)
+           (status (apply #'call-process "tmux" nil t nil
+                          "-S" socket "-f" "/dev/null" arguments)))
+      (unless (eq status 0)
+        (error "The command tmux %s failed: %s" arguments (buffer-string)))
+      (buffer-string))))
+
+(defun gemini-companion-test-tmux-start (socket size command)
+  "Start a tmux server at SOCKET with one window that runs COMMAND, a list.
+SIZE is its (COLUMNS . LINES)."
+  (gemini-companion-test-tmux
+   socket "new-session" "-d" "-s" "main"
+   "-x" (number-to-string (car size)) "-y" (number-to-string (cdr size))
+   (concat "exec " (string-join command " ")))
+  (gemini-companion-test-tmux socket "set" "-s" "escape-time" "0")
+  (gemini-companion-test-tmux socket "set" "-g" "status" "off"))
+
+(defun gemini-companion-test--tmux (emacs &rest arguments)
+  "Run tmux with ARGUMENTS on the server of EMACS."
+  (apply #'gemini-companion-test-tmux
+         (gemini-companion-test-emacs-file emacs "tmux") arguments))
+
+;;;; Starting and stopping
+
+(defun gemini-companion-test--inner-environment (emacs lisp extra)
+  "Return the environment of EMACS as strings; LISP is where the package is.
+EXTRA are further variables, which win."
+  (append
+   extra
+   (list (concat "HOME=" (directory-file-name
+                          (gemini-companion-test-home emacs)))
+         (concat "TMPDIR=" (gemini-companion-test-tmpdir emacs))
+         (concat "PATH=" (getenv "PATH"))
+         "LANG=C.UTF-8" "TERM=screen-256color" "SHELL=/bin/sh"
+         (concat "GEMINI_COMPANION_TEST_LISP=" lisp)
+         (concat "GEMINI_COMPANION_TEST_DIRECTORY="
+                 (gemini-companion-test-emacs-directory emacs)))))
+
+(cl-defun gemini-companion-test-start
+    (&key (mode t) files lisp environment (size '(160 . 48)) directory)
+  "Start an Emacs with the package loaded and return it.
+Unless MODE is nil, `gemini-companion-mode' is on.  FILES are
+\(NAME . TEXT) pairs to create in its project.  LISP is where the
+package is, by default this checkout's.  ENVIRONMENT are strings
+to add to its environment.  SIZE is its (COLUMNS . LINES).
+DIRECTORY, of an earlier Emacs, keeps home, project and so on."
+  (let ((emacs (gemini-companion-test-emacs--make
+                :directory (or directory (gemini-companion-test-temp-directory))
+                :program (gemini-companion-test--program))))
+    (gemini-companion-test-on-exit emacs #'gemini-companion-test-stop)
+    (gemini-companion-test--prepare emacs files)
+    (condition-case err
+        (progn
+          (gemini-companion-test--launch
+           emacs (or lisp (gemini-companion-test-path "lisp")) environment size)
+          (when mode
+            (gemini-companion-test-mode-on emacs)))
+      (error (message "%s" (gemini-companion-test-report emacs))
+             (gemini-companion-test-stop emacs)
+             (signal (car err) (cdr err))))
+    emacs))
+
+(defun gemini-companion-test--prepare (emacs files)
+  "Make the directories of EMACS and FILES in its project."
+  ;; Another Emacs may have been here.
+  (dolist (name '("forms" "s" "stderr"))
+    (let ((old (gemini-companion-test-emacs-file emacs name)))
+      (if (file-directory-p old) (delete-directory old t) (delete-file old))))
+  (dolist (name '("home" "tmp" "project/.git" "forms"))
+    (make-directory (gemini-companion-test-emacs-file emacs name) t))
+  (set-file-modes (gemini-companion-test-emacs-directory emacs) #o700)
+  ;; As with -Q, but without compiling each library in the background, which
+  ;; would begin before any file named on the command line is loaded.
+  (gemini-companion-test-write
+   (expand-file-name ".emacs.d/early-init.el"
+                     (gemini-companion-test-home emacs))
+   "(setq native-comp-deferred-compilation nil
+      native-comp-jit-compilation nil
+      package-enable-at-startup nil
+      inhibit-default-init t)\n")
+  (pcase-dolist (`(,name . ,text) files)
+    (gemini-companion-test-write
+     (gemini-companion-test-project emacs name) text)))
+
+(defun gemini-companion-test--launch (emacs lisp environment size)
+  "Start the program of EMACS and wait until its init file is loaded.
+LISP, ENVIRONMENT and SIZE are as in `gemini-companion-test-start'."
+  (let ((variables (gemini-companion-test--inner-environment
+                    emacs lisp environment))
+        (default-directory (gemini-companion-test-project emacs)))
+    (gemini-companion-test-tmux-start
+     (gemini-companion-test-emacs-file emacs "tmux") size
+     `("env" "-i" ,@(mapcar #'shell-quote-argument variables)
+       ,(shell-quote-argument (gemini-companion-test-emacs-program emacs))
+       "-nw" "--no-site-file" "--no-site-lisp" "--no-splash" "-l"
+       ,(shell-quote-argument
+         (gemini-companion-test-path
+          "test" "support" "gemini-companion-test-init.el"))
+       ,(concat "2>" (shell-quote-argument
+                      (gemini-companion-test-emacs-file emacs "stderr"))))))
+  (gemini-companion-test-wait
+   "Emacs to start"
+   (lambda ()
+     (and (file-exists-p (gemini-companion-test-emacs-file emacs "s"))
+          (ignore-errors
+            (gemini-companion-test-eval
+             emacs '(bound-and-true-p gemini-companion-test-inner-done))))))
+  (setf (gemini-companion-test-emacs-pid emacs)
+        (gemini-companion-test-eval emacs '(emacs-pid))))
+
+(defun gemini-companion-test-mode-on (emacs)
+  "Switch the mode on in EMACS, as a user does."
+  (gemini-companion-test-m-x emacs "gemini-companion-mode")
+  (gemini-companion-test-wait-eval
+   emacs '(and (bound-and-true-p gemini-companion-mode)
+               (not (active-minibuffer-window))))
+  (gemini-companion-test-wait
+   "the discovery file"
+   (lambda () (seq-some (lambda (file)
+                          (string-search
+                           (format "-%d-" (gemini-companion-test-emacs-pid emacs))
+                           file))
+                        (gemini-companion-test-discovery-files emacs)))))
+
+(defun gemini-companion-test-alive-p (emacs)
+  "Return non-nil if the process of EMACS runs."
+  (gemini-companion-test-process-alive-p
+   (gemini-companion-test-emacs-pid emacs)))
+
+(defun gemini-companion-test-exit (emacs)
+  "Let EMACS end by `kill-emacs' and wait until it is gone."
+  (ignore-errors
+    (gemini-companion-test-eval emacs '(progn (run-at-time 0 nil #'kill-emacs)
+                                              nil)
+                                5))
+  (gemini-companion-test-wait-gone emacs))
+
+(defun gemini-companion-test-wait-gone (emacs)
+  "Wait until the process of EMACS is gone."
+  (gemini-companion-test-wait
+   "Emacs to end"
+   (lambda () (not (gemini-companion-test-alive-p emacs))) 10))
+
+(defun gemini-companion-test-kill (emacs)
+  "End EMACS by signal 9, without its knowing."
+  (signal-process (gemini-companion-test-emacs-pid emacs) 9)
+  (gemini-companion-test-wait-gone emacs))
+
+(defun gemini-companion-test-stop (emacs &optional keep)
+  "End EMACS and its tmux, and remove its directory unless KEEP is non-nil."
+  (ignore-errors
+    (when (gemini-companion-test-alive-p emacs)
+      (gemini-companion-test-exit emacs)))
+  (when (gemini-companion-test-alive-p emacs)
+    (ignore-errors (gemini-companion-test-kill emacs)))
+  (ignore-errors (gemini-companion-test--tmux emacs "kill-server"))
+  (gemini-companion-test-forget emacs)
+  (unless keep
+    (ignore-errors
+      (delete-directory (gemini-companion-test-emacs-directory emacs) t))))
+
+(defun gemini-companion-test-stderr (emacs)
+  "Return what EMACS wrote to its standard error."
+  (let ((file (gemini-companion-test-emacs-file emacs "stderr")))
+    (if (file-exists-p file) (gemini-companion-test-read file) "")))
+
+(defmacro gemini-companion-test-with-emacs (spec &rest body)
+  "Run BODY with a new Emacs, which is ended in any case.
+SPEC is (VARIABLE KEY VALUE...); the keys are those of
+`gemini-companion-test-start'.  Fail if Emacs wrote to stderr."
+  (declare (indent 1) (debug ((symbolp &rest form) body)))
+  `(gemini-companion-test--call-with-emacs
+    (lambda () (gemini-companion-test-start ,@(cdr spec)))
+    (lambda (,(car spec)) ,@body)))
+
+(defun gemini-companion-test--call-with-emacs (start function)
+  "Call FUNCTION with the Emacs that START returns; see the macro."
+  (let ((emacs (funcall start))
+        (passed nil)
+        (stderr ""))
+    (unwind-protect
+        (prog1 (funcall function emacs)
+          (setq passed t))
+      (unless passed
+        (message "%s" (gemini-companion-test-report emacs)))
+      (gemini-companion-test-stop emacs t)
+      (setq stderr (gemini-companion-test-stderr emacs))
+      (gemini-companion-test-stop emacs)
+      (when (and passed (not (string-empty-p stderr)))
+        (ert-fail (concat "Emacs wrote to stderr: " stderr))))))
+
+;;;; Evaluating
+
+(defun gemini-companion-test-eval (emacs form &optional timeout)
+  "Evaluate FORM in EMACS and return its value.
+FORM runs where process output is handled, in the buffer of the
+selected window.  Of a value that cannot be read, return how it
+prints.  An error in FORM is signalled here.  TIMEOUT is in
+seconds."
+  (let ((file (gemini-companion-test--send-form emacs form nil timeout)))
+    (gemini-companion-test--take-value emacs file form timeout)))
+
+(defun gemini-companion-test-run (emacs form &optional timeout)
+  "Evaluate FORM in EMACS as a command that the user calls by a key.
+TIMEOUT and value are as in `gemini-companion-test-eval'."
+  (let ((file (gemini-companion-test--send-form emacs form t timeout)))
+    (gemini-companion-test-keys emacs "F9")
+    (gemini-companion-test--take-value emacs file form timeout)))
+
+(defun gemini-companion-test--send-form (emacs form as-command timeout)
+  "Send FORM to EMACS and return the file that names it.
+AS-COMMAND is as in `gemini-companion-test-inner-eval', TIMEOUT in
+seconds."
+  (let ((file (gemini-companion-test-emacs-file
+               emacs (format "forms/%d"
+                             (cl-incf (gemini-companion-test-emacs-count
+                                       emacs)))))
+        (print-escape-newlines t) (print-length nil) (print-level nil)
+        (coding-system-for-write 'utf-8-emacs-unix))
+    (write-region (prin1-to-string form) nil file nil 0)
+    (gemini-companion-test--emacsclient-eval
+     emacs (format "(gemini-companion-test-inner-eval %S %S)" file as-command)
+     (or timeout gemini-companion-test-timeout))
+    file))
+
+(defun gemini-companion-test--emacsclient-eval (emacs expression timeout)
+  "Let EMACS evaluate the string EXPRESSION within TIMEOUT seconds."
+  (with-temp-buffer
+    (let ((process
+           (make-process
+            :name "emacsclient" :buffer (current-buffer) :noquery t
+            :connection-type 'pipe :sentinel #'ignore
+            :command (list (gemini-companion-test--emacsclient emacs)
+                           "-s" (gemini-companion-test-emacs-file emacs "s")
+                           "--eval" expression))))
+      (unwind-protect
+          (gemini-companion-test-wait
+           "Emacs to evaluate a form; it seems busy"
+           (lambda () (not (process-live-p process))) timeout)
+        (delete-process process))
+      (unless (zerop (process-exit-status process))
+        (error "The program emacsclient failed: %s" (buffer-string))))))
+
+(defun gemini-companion-test--take-value (emacs file form timeout)
+  "Return what EMACS wrote about the FORM in FILE, within TIMEOUT seconds."
+  (let ((out (concat file ".out")))
+    (gemini-companion-test-wait
+     (format "the value of %S" form)
+     (lambda () (file-exists-p out)) timeout)
+    (pcase (with-temp-buffer
+             (let ((coding-system-for-read 'utf-8-emacs-unix))
+               (insert-file-contents out))
+             (read (current-buffer)))
+      (`(ok ,value) value)
+      (`(error ,text) (error "In the Emacs under test: %s" text)))))
+
+;;;; Keys and screen
+
+(defun gemini-companion-test-keys (emacs &rest keys)
+  "Press KEYS in EMACS; they have the names that tmux knows."
+  (apply #'gemini-companion-test--tmux emacs "send-keys" "-t" "main" keys))
+
+(defun gemini-companion-test-type (emacs text)
+  "Type TEXT into EMACS as it is."
+  (gemini-companion-test--tmux emacs "send-keys" "-t" "main" "-l" text))
+
+(defun gemini-companion-test-m-x (emacs command)
+  "Call COMMAND, a string, in EMACS by its name."
+  (gemini-companion-test-keys emacs "M-x")
+  (gemini-companion-test-type emacs command)
+  (gemini-companion-test-keys emacs "Enter"))
+
+(defun gemini-companion-test-visit (emacs name)
+  "Visit the file NAME of the project in EMACS, as a user does."
+  (let ((file (gemini-companion-test-project emacs name)))
+    (gemini-companion-test-keys emacs "C-x" "C-f")
+    (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+    (gemini-companion-test-keys emacs "C-a" "C-k")
+    (gemini-companion-test-type emacs file)
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-wait-eval
+     emacs `(and (not (active-minibuffer-window))
+                 (equal (buffer-file-name (window-buffer)) ,file)))))
+
+(defun gemini-companion-test-screen (emacs)
+  "Return the screen of EMACS as text."
+  (condition-case err
+      (gemini-companion-test--tmux emacs "capture-pane" "-p" "-t" "main")
+    (error (format "No screen: %s" (error-message-string err)))))
+
+;;;; Waiting
+
+(defun gemini-companion-test-wait-eval (emacs form &optional timeout)
+  "Wait until FORM is non-nil in EMACS and return its value.
+FORM is evaluated as in `gemini-companion-test-eval'.  TIMEOUT is
+in seconds."
+  (gemini-companion-test-wait
+   (format "%S" form)
+   (lambda () (gemini-companion-test-eval emacs form)) timeout))
+
+(defun gemini-companion-test-wait-screen (emacs regexp &optional timeout)
+  "Wait until the screen of EMACS matches REGEXP and return the screen.
+TIMEOUT is in seconds."
+  (gemini-companion-test-wait
+   (format "%S on the screen" regexp)
+   (lambda () (let ((screen (gemini-companion-test-screen emacs)))
+                (and (string-match-p regexp screen) screen)))
+   timeout))
+
+;;;; When a test fails
+
+(defun gemini-companion-test-report (emacs)
+  "Return all that helps to understand what happened in EMACS."
+  (concat
+   (format "---- Screen of %s\n%s\n"
+           (gemini-companion-test-emacs-program emacs)
+           (gemini-companion-test-squeeze (gemini-companion-test-screen emacs)))
+   (format "---- Standard error\n%s\n" (gemini-companion-test-stderr emacs))
+   (condition-case err
+       (gemini-companion-test-eval
+        emacs
+        '(mapconcat
+          (lambda (buffer)
+            (with-current-buffer buffer
+              (format "---- Buffer %s\n%s\n" (buffer-name)
+                      (buffer-substring-no-properties
+                       (max (point-min) (- (point-max) 4000)) (point-max)))))
+          (seq-filter (lambda (buffer)
+                        (string-match-p
+                         "\\`\\(?:\\*\\(?:Mess\\|Warn\\)\\| ?\\*gemini\\)"
+                         (buffer-name buffer)))
+                      (buffer-list))
+          "")
+        3)
+     (error (concat "---- No buffers: " (error-message-string err) "\n")))
+   "----"))
+
+(provide 'gemini-companion-test-emacs)
+;;; gemini-companion-test-emacs.el ends here

@@ -1,0 +1,172 @@
+;;; gemini-companion-test-init.el --- Init file of the Emacs under test  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Loaded by the interactive Emacs that `gemini-companion-test-emacs' starts.
+;; It makes that Emacs quiet, opens its server, and defines what the outer
+;; Emacs calls through it.  The package itself is loaded, not started.
+
+;;; Code:
+
+(require 'seq)
+(require 'server)
+
+;;;; Evaluating forms for the outer Emacs
+
+(defvar gemini-companion-test-inner-done nil
+  "Non-nil when this file is loaded to its end.")
+
+(defvar gemini-companion-test-inner-task nil
+  "Function that the key f9 calls, as a user's command would run.")
+
+(defun gemini-companion-test-inner--protect (function)
+  "Call FUNCTION; return `(ok VALUE)' or `(error TEXT)'."
+  (condition-case err
+      (list 'ok (gemini-companion-test-inner--readable
+                 (with-current-buffer (window-buffer (selected-window))
+                   (funcall function))))
+    ((error quit) (list 'error (error-message-string err)))))
+
+(defun gemini-companion-test-inner--readable (value)
+  "Return VALUE, or what it prints as if that cannot be read."
+  (let ((text (prin1-to-string value)))
+    (condition-case nil
+        (progn (read text) value)
+      (error text))))
+
+(defun gemini-companion-test-inner--write (outcome file)
+  "Write OUTCOME to FILE, which appears all at once."
+  (let ((temp (concat file "~"))
+        (coding-system-for-write 'utf-8-emacs-unix)
+        (print-length nil) (print-level nil) (print-circle t)
+        (print-escape-newlines t))
+    (with-temp-buffer
+      (prin1 outcome (current-buffer))
+      (write-region nil nil temp nil 0))
+    (rename-file temp file t)))
+
+(defun gemini-companion-test-inner-eval (file as-command)
+  "Evaluate the form in FILE and write what became of it to FILE.out.
+With AS-COMMAND non-nil leave that to the key f9."
+  (let* ((form (with-temp-buffer
+                 (let ((coding-system-for-read 'utf-8-emacs-unix))
+                   (insert-file-contents file))
+                 (read (current-buffer))))
+         (task (lambda ()
+                 (gemini-companion-test-inner--write
+                  (gemini-companion-test-inner--protect
+                   (lambda () (eval form t)))
+                  (concat file ".out")))))
+    (if as-command
+        (setq gemini-companion-test-inner-task task)
+      (funcall task))
+    nil))
+
+(defun gemini-companion-test-inner-run-task ()
+  "Run what the outer Emacs left in `gemini-companion-test-inner-task'."
+  (interactive)
+  (let ((task gemini-companion-test-inner-task))
+    (setq gemini-companion-test-inner-task nil)
+    (when task (funcall task))))
+
+(global-set-key [f9] #'gemini-companion-test-inner-run-task)
+
+;;;; Looking at the review
+
+(defvar ediff-buffer-A)
+(defvar ediff-buffer-B)
+
+(defun gemini-companion-test-inner-controls ()
+  "Return the control buffers of all Ediff sessions."
+  (seq-filter (lambda (buffer)
+                (eq (buffer-local-value 'major-mode buffer) 'ediff-mode))
+              (buffer-list)))
+
+(defun gemini-companion-test-inner-review ()
+  "Describe the Ediff session on the screen, or return nil.
+That is an alist of the two buffers' text, names and so on."
+  (seq-some
+   (lambda (control)
+     (with-current-buffer control
+       (let ((a ediff-buffer-A) (b ediff-buffer-B))
+         (and (buffer-live-p a) (buffer-live-p b)
+              (get-buffer-window control t)
+              (get-buffer-window a t) (get-buffer-window b t)
+              `((current . ,(gemini-companion-test-inner--text a))
+                (proposal . ,(gemini-companion-test-inner--text b))
+                (current-read-only
+                 . ,(and (buffer-local-value 'buffer-read-only a) t))
+                (proposal-read-only
+                 . ,(and (buffer-local-value 'buffer-read-only b) t))
+                (current-name . ,(buffer-name a))
+                (proposal-name . ,(buffer-name b)))))))
+   (gemini-companion-test-inner-controls)))
+
+(defun gemini-companion-test-inner--text (buffer)
+  "Return all text of BUFFER without properties."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties (point-min) (point-max)))))
+
+(defun gemini-companion-test-inner-in-proposal-p ()
+  "Return non-nil if the selected window shows the proposal of a review."
+  (seq-some (lambda (control)
+              (eq (buffer-local-value 'ediff-buffer-B control)
+                  (window-buffer)))
+            (gemini-companion-test-inner-controls)))
+
+(defun gemini-companion-test-inner-layout ()
+  "Return all that must be as before when a review is over.
+Windows with their buffers and places, point in each file and the
+names of all buffers but Emacs's own hidden ones."
+  (list (mapcar (lambda (window)
+                  (list (window-edges window)
+                        (buffer-name (window-buffer window))
+                        (window-point window)
+                        (window-start window)
+                        (eq window (selected-window))))
+                (window-list nil 'nomini))
+        (delq nil (mapcar (lambda (buffer)
+                            (and (buffer-file-name buffer)
+                                 (with-current-buffer buffer
+                                   (list (buffer-name) (point)
+                                         mode-line-format
+                                         (length (overlays-in 1 (point-max)))))))
+                          (sort (buffer-list)
+                                (lambda (a b) (string< (buffer-name a)
+                                                       (buffer-name b))))))
+        (sort (seq-remove (lambda (name)
+                            (string-match-p "\\` \\*\\(?:temp\\|server\\)"
+                                            name))
+                          (mapcar #'buffer-name (buffer-list)))
+              #'string<)))
+
+;;;; A quiet Emacs
+
+(setq inhibit-startup-screen t
+      initial-scratch-message nil
+      ring-bell-function #'ignore
+      make-backup-files nil
+      auto-save-default nil
+      create-lockfiles nil
+      suggest-key-bindings nil
+      enable-local-variables :safe
+      vc-follow-symlinks t)
+(menu-bar-mode -1)
+
+(setq server-socket-dir (getenv "GEMINI_COMPANION_TEST_DIRECTORY")
+      server-name "s")
+(server-start)
+
+(add-to-list 'load-path (getenv "GEMINI_COMPANION_TEST_LISP"))
+(require 'gemini-companion)
+
+(setq gemini-companion-test-inner-done t)
+
+(provide 'gemini-companion-test-init)
+;;; gemini-companion-test-init.el ends here

@@ -1,0 +1,72 @@
+;;; gemini-companion-test-review.el --- What a user does with a review  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Looks at a review in the Emacs under test, and works on it by keys.
+
+;;; Code:
+
+(require 'gemini-companion-test-emacs)
+
+(defun gemini-companion-test-review (emacs)
+  "Describe the review on the screen of EMACS, or return nil.
+See `gemini-companion-test-inner-review'."
+  (gemini-companion-test-eval emacs '(gemini-companion-test-inner-review)))
+
+(defun gemini-companion-test-wait-review (emacs &optional proposal)
+  "Wait until EMACS shows a review and return its description.
+With the string PROPOSAL wait for one that proposes this text."
+  (gemini-companion-test-wait
+   (if proposal (format "a review of %S" proposal) "a review")
+   (lambda ()
+     (let ((review (gemini-companion-test-review emacs)))
+       (and review
+            (or (null proposal)
+                (equal proposal (alist-get 'proposal review)))
+            review)))))
+
+(defun gemini-companion-test-wait-no-review (emacs)
+  "Wait until EMACS has neither a review nor anything left of one."
+  (gemini-companion-test-wait-eval
+   emacs '(null (gemini-companion-test-inner-controls))))
+
+(defun gemini-companion-test-accept (emacs)
+  "Accept the review on the screen of EMACS by its key."
+  (gemini-companion-test-keys emacs "C-c" "C-c"))
+
+(defun gemini-companion-test-reject (emacs)
+  "Reject the review on the screen of EMACS by its key."
+  (gemini-companion-test-keys emacs "C-c" "C-k"))
+
+(defun gemini-companion-test-select-proposal (emacs)
+  "Select the window of the proposal in EMACS by the usual keys."
+  (let ((tries 0))
+    (while (not (gemini-companion-test-eval
+                 emacs '(gemini-companion-test-inner-in-proposal-p)))
+      (when (> (cl-incf tries) 6)
+        (error "The proposal is in no window"))
+      (let ((window (gemini-companion-test-eval
+                     emacs '(format "%s" (selected-window)))))
+        (gemini-companion-test-keys emacs "C-x" "o")
+        (gemini-companion-test-wait-eval
+         emacs `(not (equal ,window (format "%s" (selected-window)))))))))
+
+(defun gemini-companion-test-append-to-proposal (emacs text)
+  "Type TEXT at the end of the proposal in EMACS."
+  (gemini-companion-test-select-proposal emacs)
+  (gemini-companion-test-keys emacs "M->")
+  (gemini-companion-test-type emacs text)
+  (gemini-companion-test-wait-eval
+   emacs `(string-suffix-p ,text (gemini-companion-test-inner--text
+                                  (window-buffer)))))
+
+(defun gemini-companion-test-layout (emacs)
+  "Return windows, points and buffers of EMACS as a value to compare."
+  (gemini-companion-test-eval emacs '(gemini-companion-test-inner-layout)))
+
+(provide 'gemini-companion-test-review)
+;;; gemini-companion-test-review.el ends here

@@ -1,0 +1,202 @@
+;;; gemini-companion-test-util.el --- What all test support shares  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Waiting with a deadline, JSON, bytes of files, and programs that speak
+;; JSON lines.  No test sleeps in the hope that something is done then: it
+;; says what it waits for, and fails with a report if that does not come.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+
+;;;; Places
+
+(defconst gemini-companion-test-support-directory
+  (file-name-directory (file-truename (or load-file-name buffer-file-name)))
+  "Where the test support lives.")
+
+(defconst gemini-companion-test-root
+  (file-name-directory
+   (directory-file-name
+    (file-name-directory
+     (directory-file-name gemini-companion-test-support-directory))))
+  "The top of the checkout under test.")
+
+(defun gemini-companion-test-path (&rest names)
+  "Return the file in the checkout that NAMES lead to."
+  (expand-file-name (string-join names "/") gemini-companion-test-root))
+
+;;;; Waiting
+
+(defvar gemini-companion-test-timeout 20
+  "Seconds until a wait fails; what is waited for takes far less.")
+
+(defun gemini-companion-test-wait (what predicate &optional timeout)
+  "Wait until PREDICATE returns non-nil and return its value.
+WHAT, a string or a function that returns one, says what did not
+come when TIMEOUT seconds are over: its first line in an error, all
+of it in a message."
+  (let ((deadline (+ (float-time) (or timeout gemini-companion-test-timeout)))
+        value)
+    (while (not (setq value (funcall predicate)))
+      (when (> (float-time) deadline)
+        (gemini-companion-test--give-up
+         (if (functionp what) (funcall what) what)))
+      (accept-process-output nil 0.03))
+    value))
+
+(defun gemini-companion-test--give-up (what)
+  "Signal that WHAT did not come."
+  (when (string-search "\n" what)
+    (message "Waited in vain for %s" what))
+  (error "Waited in vain for %s" (car (split-string what "\n"))))
+
+(defun gemini-companion-test-squeeze (screen)
+  "Return the text SCREEN with less empty lines."
+  (replace-regexp-in-string "\n\\(?:[ \t]*\n\\)\\{3,\\}" "\n\n\n"
+                            (string-trim-right screen)))
+
+;;;; Cleaning up in any case
+
+(defvar gemini-companion-test--cleanups nil
+  "What to call if Emacs ends now: a list of (OWNER . FUNCTION).")
+
+(defun gemini-companion-test-on-exit (owner function)
+  "Call FUNCTION with OWNER should this Emacs end, by a signal for example.
+`gemini-companion-test-forget' takes that back."
+  (push (cons owner function) gemini-companion-test--cleanups))
+
+(defun gemini-companion-test-forget (owner)
+  "Forget what should be done with OWNER at the end."
+  (setq gemini-companion-test--cleanups
+        (cl-remove owner gemini-companion-test--cleanups
+                   :key #'car :test #'eq)))
+
+(defun gemini-companion-test--clean-up ()
+  "Clean up what is left at the end."
+  (pcase-dolist (`(,owner . ,function) gemini-companion-test--cleanups)
+    (ignore-errors (funcall function owner))))
+
+(add-hook 'kill-emacs-hook #'gemini-companion-test--clean-up)
+
+;;;; Processes
+
+(defun gemini-companion-test-process-alive-p (pid)
+  "Return non-nil if the process PID runs; a zombie does not."
+  (and pid
+       (not (member (alist-get 'state (process-attributes pid))
+                    '(nil "Z" "X")))))
+
+(defun gemini-companion-test-end-process (pid signal)
+  "Send SIGNAL to the process PID and wait until it is gone.
+If it does not obey, kill it."
+  (when (gemini-companion-test-process-alive-p pid)
+    (signal-process pid signal)
+    (condition-case nil
+        (gemini-companion-test-wait
+         "a process to end"
+         (lambda () (not (gemini-companion-test-process-alive-p pid))) 5)
+      (error (signal-process pid 'SIGKILL)))))
+
+;;;; Files
+
+(defun gemini-companion-test-temp-directory ()
+  "Return a new directory with a short name, for sockets live in it."
+  (file-name-as-directory (file-truename (make-temp-file "gc-" t))))
+
+(defun gemini-companion-test-write (file text)
+  "Make FILE hold TEXT, as UTF-8 and without changing line ends."
+  (make-directory (file-name-directory file) t)
+  (let ((coding-system-for-write 'binary))
+    (write-region (encode-coding-string text 'utf-8-unix t) nil file nil 0))
+  file)
+
+(defun gemini-companion-test-bytes (file)
+  "Return the bytes of FILE."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert-file-contents-literally file)
+    (buffer-string)))
+
+(defun gemini-companion-test-read (file)
+  "Return the text of FILE, decoded as UTF-8 with its line ends kept."
+  (decode-coding-string (gemini-companion-test-bytes file) 'utf-8-unix t))
+
+;;;; JSON
+
+(defun gemini-companion-test-json-encode (value)
+  "Return VALUE as JSON in UTF-8 bytes.
+Objects are plists or alists, arrays are vectors."
+  (encode-coding-string (json-serialize value) 'utf-8-unix))
+
+(defun gemini-companion-test-json-decode (bytes)
+  "Return the JSON in the UTF-8 BYTES as a Lisp value.
+Objects become alists, arrays become lists, null is `:null'."
+  (json-parse-string (decode-coding-string bytes 'utf-8-unix)
+                     :object-type 'alist :array-type 'list
+                     :null-object :null :false-object nil))
+
+;;;; Programs that speak JSON lines
+
+(cl-defstruct (gemini-companion-test-program
+               (:constructor gemini-companion-test-program--make))
+  "A running program that takes and gives one JSON value per line."
+  process
+  (partial "" :documentation "Bytes of a line that is not complete yet.")
+  (lines nil :documentation "What it said so far, newest first.")
+  (stderr nil :documentation "File that collects its standard error."))
+
+(defun gemini-companion-test-program-start (command directory environment)
+  "Start COMMAND, a list, in DIRECTORY with nothing but ENVIRONMENT.
+Return a `gemini-companion-test-program'."
+  (let* ((stderr (make-temp-file "gc-stderr-"))
+         (program (gemini-companion-test-program--make :stderr stderr))
+         (default-directory directory))
+    (setf (gemini-companion-test-program-process program)
+          (make-process
+           :name (file-name-nondirectory (car command))
+           :command `("/bin/sh" "-c" "e=$1; shift; exec \"$@\" 2>\"$e\"" "sh"
+                      ,stderr "env" "-i" ,@environment ,@command)
+           :connection-type 'pipe :noquery t :coding 'binary
+           :filter (lambda (_process bytes)
+                     (gemini-companion-test-program--take program bytes))
+           :sentinel #'ignore))
+    (gemini-companion-test-on-exit program #'gemini-companion-test-program-stop)
+    program))
+
+(defun gemini-companion-test-program--take (program bytes)
+  "Add BYTES to what PROGRAM said."
+  (let* ((all (concat (gemini-companion-test-program-partial program) bytes))
+         (lines (split-string all "\n")))
+    (while (cdr lines)
+      (push (gemini-companion-test-json-decode (pop lines))
+            (gemini-companion-test-program-lines program)))
+    (setf (gemini-companion-test-program-partial program) (car lines))))
+
+(defun gemini-companion-test-program-send (program value)
+  "Send VALUE, a plist, to PROGRAM as one line."
+  (process-send-string
+   (gemini-companion-test-program-process program)
+   (concat (gemini-companion-test-json-encode value) "\n")))
+
+(defun gemini-companion-test-program-find (program predicate)
+  "Return the newest line of PROGRAM for which PREDICATE holds, or nil."
+  (cl-find-if predicate (gemini-companion-test-program-lines program)))
+
+(defun gemini-companion-test-program-stop (program)
+  "End PROGRAM and forget its files."
+  (let ((process (gemini-companion-test-program-process program)))
+    (when (process-live-p process)
+      (delete-process process))
+    (gemini-companion-test-forget program)
+    (ignore-errors
+      (delete-file (gemini-companion-test-program-stderr program)))))
+
+(provide 'gemini-companion-test-util)
+;;; gemini-companion-test-util.el ends here
