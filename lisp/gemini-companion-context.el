@@ -39,7 +39,8 @@
 (defconst gemini-companion-context--change-hooks
   '(post-command-hook
     window-selection-change-functions window-buffer-change-functions
-    find-file-hook kill-buffer-hook after-save-hook after-set-visited-file-name-hook)
+    find-file-hook kill-buffer-hook after-save-hook after-revert-hook
+    after-set-visited-file-name-hook)
   "Hooks that run when there may be something new to publish.")
 
 ;;;; State

@@ -89,7 +89,9 @@
             (replace-buffer-contents source 1.0))
           (undo-boundary)
           (setq buffer-file-coding-system coding)
-          (set-buffer-modified-p nil))
+          (set-buffer-modified-p nil)
+          ;; Whoever shows something about the file (and the context) wants to know.
+          (run-hooks 'after-revert-hook))
       (kill-buffer source))))
 
 (defun gemini-companion-follow--read (file buffer)

@@ -138,7 +138,7 @@ a new conversation and ask again until it does."
       (gemini-companion-cli-test--propose cli file "two\n")
       (gemini-companion-test-wait-review emacs "two\n")
       (gemini-companion-test-append-to-proposal emacs "edited")
-      (gemini-companion-test-cli-wait-screen cli "Allow once\\|Yes, allow once")
+      (gemini-companion-test-cli-wait-screen cli "Allow once")
       (gemini-companion-test-cli-keys cli "Enter")
       (gemini-companion-cli-test--wait-file file "two\nedited")
       (gemini-companion-test-wait-no-review emacs)
@@ -154,6 +154,19 @@ a new conversation and ask again until it does."
       (gemini-companion-test-cli-wait-screen cli "Allow once")
       (gemini-companion-test-cli-keys cli "Escape")
       (gemini-companion-test-cli-wait-screen cli "cancelled")
+      (gemini-companion-test-wait-no-review emacs)
+      (should (equal (gemini-companion-test-read file) "one\n")))))
+
+(ert-deftest gemini-companion-cli/leaving-the-cli-closes-the-review ()
+  "A CLI that its user leaves during a review takes it along."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-cli-test--propose cli file "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-cli-wait-screen cli "Allow once")
+      (gemini-companion-test-end-process (gemini-companion-test-cli-pid cli)
+                                         'SIGHUP)
       (gemini-companion-test-wait-no-review emacs)
       (should (equal (gemini-companion-test-read file) "one\n")))))
 
@@ -220,5 +233,29 @@ The review appears beside the terminal and the terminal goes on."
       (gemini-companion-cli-test--wait-file file "two\n")
       (gemini-companion-test-wait-no-review emacs)
       (gemini-companion-test-cli-wait-screen cli "All done"))))
+
+(ert-deftest gemini-companion-cli/in-a-terminal-of-one-emacs-of-two ()
+  "Of two that have the project open the CLI takes the one it runs in.
+Left to itself it would take the one with the larger process id."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (let ((file (gemini-companion-test-project emacs "a.txt"))
+          (shared (list (concat "TMPDIR="
+                                (gemini-companion-test-tmpdir emacs)))))
+      (gemini-companion-test-with-emacs (younger :environment shared)
+        (gemini-companion-test-visit younger file)
+        (gemini-companion-test-wait
+         "a second discovery file"
+         (lambda ()
+           (= 2 (length (gemini-companion-test-discovery-files emacs)))))
+        (gemini-companion-test-with-cli
+            (cli (gemini-companion-test-cli-start-in-term emacs))
+          (gemini-companion-cli-test--propose cli file "two\n")
+          (gemini-companion-test-wait-review emacs "two\n")
+          (should-not (gemini-companion-test-review younger))
+          (gemini-companion-test-accept emacs)
+          (gemini-companion-cli-test--wait-file file "two\n"))))))
 
 ;;; cli-test.el ends here

@@ -100,8 +100,7 @@ The numbers of pipes and sockets are left out."
   "Return the state of EMACS before the mode was ever switched on.
 Libraries of Emacs are loaded, and the log, which stays once it is
 there, is added."
-  (gemini-companion-test-eval emacs '(progn (require 'ediff)
-                                      (require 'project)))
+  (gemini-companion-test-eval emacs '(mapc #'require '(ediff project)))
   (cons "buffer *gemini-companion-log*"
         (gemini-companion-life-test--state emacs)))
 

@@ -204,6 +204,26 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (gemini-companion-test-wait-no-review emacs)
       (should (equal (gemini-companion-test-read file) "one\n")))))
 
+(gemini-companion-test-with-clients gemini-companion-review/empty-text-asks-first kind
+  "The client takes an empty text for none, so the user is asked."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let ((handle (gemini-companion-test-client-open-diff
+                   client (gemini-companion-test-project emacs "a.txt")
+                   "two\n")))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-select-proposal emacs)
+      (gemini-companion-test-keys emacs "C-x" "h" "C-w")
+      (gemini-companion-test-wait-review emacs "")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-wait-screen emacs "Accept\\? (y or n)")
+      (gemini-companion-test-keys emacs "n")
+      (gemini-companion-test-wait-screen emacs "Not accepted")
+      (should-not (gemini-companion-test-client-outcome client handle))
+      (gemini-companion-test-reject emacs)
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(rejected))))))
+
 (gemini-companion-test-with-clients gemini-companion-review/quitting-asks-how kind
   "Leaving Ediff by its own key asks what shall become of the change."
   (gemini-companion-review-test--with
@@ -323,6 +343,25 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
     (gemini-companion-test-client-stop client)
     (gemini-companion-test-wait-no-review emacs)))
 
+(gemini-companion-test-with-clients gemini-companion-review/yes-before-it-is-shown kind
+  "A yes in the client counts for a review that waits for its moment."
+  (gemini-companion-review-test--with
+      (emacs client kind '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt"))
+          handle)
+      (gemini-companion-test-keys emacs "M-x")
+      (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+      (setq handle (gemini-companion-test-client-open-diff
+                    client file "two\n"))
+      ;; The mode line counts it.
+      (gemini-companion-test-wait-screen emacs "Gem:1!1")
+      (gemini-companion-test-client-resolve client file "accepted")
+      (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                     '(accepted . "two\n")))
+      (gemini-companion-test-keys emacs "C-g")
+      (gemini-companion-test-wait-screen emacs "Gem:1)")
+      (should-not (gemini-companion-test-review emacs)))))
+
 ;;;; What is left behind
 
 (defun gemini-companion-review-test--wait-layout (emacs layout)
@@ -434,8 +473,9 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
         (gemini-companion-test-keys emacs "M-x")
         (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
         (setq a (gemini-companion-test-client-open-diff
-                 first (gemini-companion-test-project emacs "a.txt") "A\n")
-              b (gemini-companion-test-client-open-diff
+                 first (gemini-companion-test-project emacs "a.txt") "A\n"))
+        (gemini-companion-test-wait-eval emacs '(= (gemini-companion-review-count) 1))
+        (setq b (gemini-companion-test-client-open-diff
                  second (gemini-companion-test-project emacs "b.txt") "B\n"))
         (gemini-companion-test-wait-eval
          emacs '(> (float-time (or (current-idle-time) 0)) 1.5))

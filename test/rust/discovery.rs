@@ -122,6 +122,25 @@ fn files_of_emacsen_that_died_are_deleted_and_no_others() {
 }
 
 #[test]
+fn the_file_of_a_dead_process_that_nobody_reaped_is_deleted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let mut child = Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // Its output ends when it has ended; until it is waited for it is a zombie.
+    std::io::Read::read_to_end(child.stdout.as_mut().unwrap(), &mut Vec::new()).unwrap();
+    super::support::wait_for("a zombie", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.contains(") Z ").then_some(())
+    });
+    let name = format!("gemini-ide-server-{}-1.json", child.id());
+    fs::write(directory.join(&name), r#"{"ideInfo":{"name":"emacs"}}"#).unwrap();
+    let _file = create(&directory).unwrap();
+    assert!(!names(&directory).contains(&name));
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_directory_that_will_not_do_is_named_with_its_remedy() {
     let temporary = tempfile::tempdir().unwrap();
     let reason = |path: &str| format!("{:#}", create(&temporary.path().join(path)).unwrap_err());

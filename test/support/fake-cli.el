@@ -41,6 +41,10 @@
 
 ;;;; Finding the companion
 
+(defconst fake-cli--discovery-name
+  "\\`gemini-ide-server-\\([0-9]+\\)-[0-9]+\\.json\\'"
+  "Regexp for names of discovery files, with their process id.")
+
 (defun fake-cli-discover (tmpdir directory)
   "Return the discovery object in TMPDIR for a client in DIRECTORY.
 Of several that fit, those of living processes come first, then the
@@ -57,23 +61,26 @@ larger process id, as in the CLI."
 
 (defun fake-cli--discovery-files (directory)
   "Return the user's discovery files in DIRECTORY, best first."
-  (let ((pattern "\\`gemini-ide-server-\\([0-9]+\\)-[0-9]+\\.json\\'"))
-    (cl-flet ((pid (file)
-                (let ((name (file-name-nondirectory file)))
-                  (string-match pattern name)
-                  (string-to-number (match-string 1 name)))))
-      (sort
-       (seq-filter (lambda (file)
-                     (= (file-attribute-user-id (file-attributes file))
-                        (user-uid)))
-                   (and (file-directory-p directory)
-                        (directory-files directory t pattern)))
-       (lambda (a b)
-         (let ((a-lives (process-attributes (pid a)))
-               (b-lives (process-attributes (pid b))))
-           (if (eq (not a-lives) (not b-lives))
-               (> (pid a) (pid b))
-             a-lives)))))))
+  (sort
+   (seq-filter (lambda (file)
+                 (= (file-attribute-user-id (file-attributes file))
+                    (user-uid)))
+               (and (file-directory-p directory)
+                    (directory-files directory t fake-cli--discovery-name)))
+   (lambda (a b)
+     (let* ((a-process (fake-cli--process-in-name a))
+            (b-process (fake-cli--process-in-name b))
+            (a-lives (process-attributes a-process))
+            (b-lives (process-attributes b-process)))
+       (if (eq (not a-lives) (not b-lives))
+           (> a-process b-process)
+         a-lives)))))
+
+(defun fake-cli--process-in-name (file)
+  "Return the process id in the name of FILE, a discovery file."
+  (let ((name (file-name-nondirectory file)))
+    (string-match fake-cli--discovery-name name)
+    (string-to-number (match-string 1 name))))
 
 (defun fake-cli--within-p (directory roots)
   "Return non-nil if DIRECTORY lies in one of ROOTS, joined by colons."
@@ -237,11 +244,11 @@ ON-BODY is called with the bytes of the answer as they come."
                     (fake-cli-exchange-status exchange))))))
 
 (defun fake-cli-request (cli method &optional params)
-  "Send the request METHOD with PARAMS, a plist, for CLI; return its result."
+  "Send the request METHOD with PARAMS for CLI; return its result."
   (let* ((id (cl-incf (fake-cli-next-id cli)))
-         (exchange (fake-cli-post
-                    cli `(:id ,id :method ,method
-                          ,@(and params (list :params params)))))
+         (message (append (list :id id :method method)
+                          (and params (list :params params))))
+         (exchange (fake-cli-post cli message))
          (answer (fake-cli--answer exchange id)))
     (unless (fake-cli-session cli)
       (setf (fake-cli-session cli) (fake-cli-header exchange "mcp-session-id")))
@@ -313,8 +320,8 @@ Comments and fields other than data are ignored."
         (fake-cli--check message)
         (cond ((equal method "ping")
                (run-at-time 0 nil #'fake-cli-post cli
-                            `(:id ,(alist-get 'id message)
-                              :result ,(make-hash-table))))
+                            (list :id (alist-get 'id message)
+                                  :result (make-hash-table))))
               (method
                (push message (fake-cli-notifications cli))
                (when (equal method "ide/contextUpdate")
@@ -378,9 +385,9 @@ Files are sorted by age; only the newest can be active."
     (unless (fake-cli-discovery cli)
       (signal 'fake-cli-error (list "No companion for" directory)))
     (fake-cli-request cli "initialize"
-                      `(:protocolVersion "2025-06-18"
-                        :capabilities ,(make-hash-table)
-                        :clientInfo (:name "fake-cli" :version "1")))
+                      `((protocolVersion . "2025-06-18")
+                        (capabilities . ,(make-hash-table))
+                        (clientInfo (name . "fake-cli") (version . "1"))))
     (unless (fake-cli-session cli)
       (signal 'fake-cli-error (list "No session id")))
     (fake-cli-notify cli "notifications/initialized")

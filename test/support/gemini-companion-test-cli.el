@@ -114,14 +114,15 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
 
 (defun gemini-companion-test-cli--settings ()
   "Return settings with which the CLI asks nothing at its start."
-  '(:security (:auth (:selectedType "gemini-api-key")
-               :folderTrust (:enabled :false))
-    :ide (:enabled t :hasSeenNudge t)
-    :general (:enableAutoUpdate :false :enableAutoUpdateNotification :false)
-    :privacy (:usageStatisticsEnabled :false)
-    :telemetry (:enabled :false)
-    :ui (:theme "ANSI" :hideBanner t :hideTips t)
-    :model (:name "gemini-2.5-flash")))
+  '((security (auth (selectedType . "gemini-api-key"))
+              (folderTrust (enabled . :false)))
+    (ide (enabled . t) (hasSeenNudge . t))
+    (general (enableAutoUpdate . :false)
+             (enableAutoUpdateNotification . :false))
+    (privacy (usageStatisticsEnabled . :false))
+    (telemetry (enabled . :false))
+    (ui (theme . "ANSI") (hideBanner . t) (hideTips . t))
+    (model (name . "gemini-2.5-flash"))))
 
 (defun gemini-companion-test-cli--environment (cli emacs)
   "Return the environment of CLI, which shall find EMACS."

@@ -310,8 +310,8 @@ Return its value."
   "Let CLIENT, the fake one, close the review of FILE, perhaps QUIETLY."
   (let ((result (fake-cli-call-tool
                  (gemini-companion-test-fake-client-cli client) "closeDiff"
-                 `(:filePath ,file
-                   ,@(and quietly '(:suppressNotification t))))))
+                 (append (list :filePath file)
+                         (and quietly '(:suppressNotification t))))))
     (and (not (alist-get 'isError result))
          (let ((content (alist-get
                          'content (gemini-companion-test-json-decode

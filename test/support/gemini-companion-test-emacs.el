@@ -112,7 +112,6 @@ SIZE is its (COLUMNS . LINES)."
   "Return the environment of EMACS as strings; LISP is where the package is.
 EXTRA are further variables, which win."
   (append
-   extra
    (list (concat "HOME=" (directory-file-name
                           (gemini-companion-test-home emacs)))
          (concat "TMPDIR=" (gemini-companion-test-tmpdir emacs))
@@ -120,7 +119,8 @@ EXTRA are further variables, which win."
          "LANG=C.UTF-8" "TERM=screen-256color" "SHELL=/bin/sh"
          (concat "GEMINI_COMPANION_TEST_LISP=" lisp)
          (concat "GEMINI_COMPANION_TEST_DIRECTORY="
-                 (gemini-companion-test-emacs-directory emacs)))))
+                 (gemini-companion-test-emacs-directory emacs)))
+   extra))
 
 (cl-defun gemini-companion-test-start
     (&key (mode t) files lisp environment (size '(160 . 48)) directory)
@@ -199,14 +199,7 @@ LISP, ENVIRONMENT and SIZE are as in `gemini-companion-test-start'."
   (gemini-companion-test-m-x emacs "gemini-companion-mode")
   (gemini-companion-test-wait-eval
    emacs '(and (bound-and-true-p gemini-companion-mode)
-               (not (active-minibuffer-window))))
-  (gemini-companion-test-wait
-   "the discovery file"
-   (lambda () (seq-some (lambda (file)
-                          (string-search
-                           (format "-%d-" (gemini-companion-test-emacs-pid emacs))
-                           file))
-                        (gemini-companion-test-discovery-files emacs)))))
+               (not (active-minibuffer-window)))))
 
 (defun gemini-companion-test-alive-p (emacs)
   "Return non-nil if the process of EMACS runs."
@@ -284,14 +277,14 @@ selected window.  Of a value that cannot be read, return how it
 prints.  An error in FORM is signalled here.  TIMEOUT is in
 seconds."
   (let ((file (gemini-companion-test--send-form emacs form nil timeout)))
-    (gemini-companion-test--take-value emacs file form timeout)))
+    (gemini-companion-test--take-value file form timeout)))
 
 (defun gemini-companion-test-run (emacs form &optional timeout)
   "Evaluate FORM in EMACS as a command that the user calls by a key.
 TIMEOUT and value are as in `gemini-companion-test-eval'."
   (let ((file (gemini-companion-test--send-form emacs form t timeout)))
     (gemini-companion-test-keys emacs "F9")
-    (gemini-companion-test--take-value emacs file form timeout)))
+    (gemini-companion-test--take-value file form timeout)))
 
 (defun gemini-companion-test--send-form (emacs form as-command timeout)
   "Send FORM to EMACS and return the file that names it.
@@ -327,8 +320,9 @@ seconds."
       (unless (zerop (process-exit-status process))
         (error "The program emacsclient failed: %s" (buffer-string))))))
 
-(defun gemini-companion-test--take-value (emacs file form timeout)
-  "Return what EMACS wrote about the FORM in FILE, within TIMEOUT seconds."
+(defun gemini-companion-test--take-value (file form timeout)
+  "Return the value of the FORM in FILE, once it is there.
+Wait for TIMEOUT seconds at most."
   (let ((out (concat file ".out")))
     (gemini-companion-test-wait
      (format "the value of %S" form)
