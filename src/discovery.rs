@@ -109,8 +109,8 @@ fn prepare_directory(directory: &Path) -> Result<()> {
     let temporary = parent.parent().context("the discovery directory needs a grandparent")?;
     if !temporary.is_dir() {
         bail!(
-            "the temporary directory {} does not exist: set TMPDIR to one that does, for Emacs and \
-             for the terminals of your CLI",
+            "{} is no directory: set TMPDIR to a directory that exists, for Emacs and for the \
+             terminals of your CLI",
             temporary.display()
         );
     }

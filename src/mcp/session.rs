@@ -22,7 +22,7 @@ use crate::token::random_hex;
 const IDLE_LIMIT: Duration = Duration::from_secs(120);
 /// A client is gone, and its reviews are closed, when its stream has been lost for this long: one
 /// that lives reopens it after a second or two, one that was killed never does.
-const STREAM_GRACE: Duration = Duration::from_secs(10);
+const STREAM_GRACE: Duration = Duration::from_secs(5);
 /// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
 const MAX_SESSIONS: usize = 64;
 /// Reviews that may be open at once, of all clients together.
