@@ -128,6 +128,12 @@ impl Bridge {
         waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
     }
 
+    /// Whether somebody still waits for the answer to `call`.
+    #[cfg(test)]
+    pub fn is_awaited(&self, call: CallId) -> bool {
+        lock(&self.calls).waiting.get(&call).is_some_and(|waiting| !waiting.is_closed())
+    }
+
     /// Makes `bell` the bell, or none. Lisp drains once afterwards.
     pub fn attach(&self, bell: impl Into<Option<Bell>>) {
         *lock(&self.bell) = bell.into();

@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 #[derive(Debug)]
 pub enum Message {
     Request(Request),
-    /// None of them asks anything of us, so what it says is not kept.
+    /// The client does not want the answer to this request any more.
+    Cancelled(Id),
+    /// Any other notification. None asks anything of us, so what it says is not kept.
     Notification,
     /// An answer to a request of ours, which needs no look: we ask only `ping`.
     Response,
@@ -34,6 +36,12 @@ pub enum Incoming {
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct Id(Box<RawValue>);
+
+impl Id {
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+}
 
 /// An error of JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -126,11 +134,27 @@ impl RawMessage {
         match (self.method, id, is_response) {
             (Some(_), _, true) => Err(Failure::invalid_request("both \"method\" and a response")),
             (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
-            (Some(_), None, false) => Ok(Message::Notification),
+            (Some(method), None, false) => Ok(notification(&method, params)),
             (None, Some(_), true) => Ok(Message::Response),
             (None, ..) => Err(Failure::invalid_request("neither a method nor a response")),
         }
     }
+}
+
+fn notification(method: &str, params: Value) -> Message {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled {
+        request_id: Value,
+    }
+    if method != "notifications/cancelled" {
+        return Message::Notification;
+    }
+    // One that names no request is none of ours, and no error: notifications have no answer.
+    let id = serde_json::from_value(params).ok().and_then(|Cancelled { request_id }| {
+        check_id(serde_json::value::to_raw_value(&request_id).ok()?).ok()
+    });
+    id.map_or(Message::Notification, Message::Cancelled)
 }
 
 /// An id is a string or a number; null is none of them, and not the same as no id.
@@ -164,6 +188,10 @@ impl Response {
             Err(failure) => Outcome::Error(failure),
         };
         Response { jsonrpc: "2.0", id: Some(id), outcome }
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a response always serialises")
     }
 
     /// For a message whose id is unknown.

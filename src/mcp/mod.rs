@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::bridge::Bridge;
 use message::{Failure, Message, Request, Response};
-use session::{Client, SessionId, Sessions};
+use session::{Busy, Client, SessionId, Sessions};
 
 /// Revisions of MCP we speak, the newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -73,14 +73,22 @@ impl Protocol {
         Ok((result, session))
     }
 
-    /// Handles one message of a session. Only requests have an answer.
-    pub async fn handle(&self, session: &SessionId, message: Message) -> Option<Response> {
-        match message {
-            Message::Request(Request { id, method, params }) => {
-                let outcome = self.answer(session, &method, params).await;
+    /// Answers one request of a session; `None` if the client has cancelled it meanwhile.
+    pub async fn serve(&self, session: &Busy, request: Request) -> Option<Response> {
+        let Request { id, method, params } = request;
+        let mut call = session.begin(&id);
+        tokio::select! {
+            outcome = self.answer(session.session(), &method, params) => {
                 Some(Response::new(id, outcome))
             }
-            Message::Notification | Message::Response => None,
+            () = call.cancelled() => None,
+        }
+    }
+
+    /// Takes a message of a session that has no answer.
+    pub fn take(&self, session: &Busy, message: &Message) {
+        if let Message::Cancelled(id) = message {
+            session.cancel(id);
         }
     }
 

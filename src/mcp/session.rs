@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::message::notification_json;
+use super::message::{Id, notification_json};
 use super::outbox::{Outbox, Outgoing};
 use crate::bridge::{Bridge, CallId, Event, lock};
 use crate::ide::{IdeContext, Notification, Outcome, ReviewId};
@@ -64,8 +64,10 @@ struct Session {
     batches: bool,
     outbox: Outbox,
     stream: Stream,
-    /// Requests being answered.
+    /// HTTP requests being answered.
     busy: usize,
+    /// Calls being answered, by their JSON-RPC id, with the way to cancel each.
+    calls: HashMap<Box<str>, oneshot::Sender<()>>,
     last_used: Instant,
 }
 
@@ -89,10 +91,17 @@ struct Review {
     path: String,
 }
 
-/// A request in progress keeps its session alive.
-pub struct Busy<'a> {
-    sessions: &'a Sessions,
+/// An HTTP request in progress keeps its session alive.
+pub struct Busy {
+    sessions: Arc<Sessions>,
     session: SessionId,
+}
+
+/// A call in progress, which its client may cancel.
+pub struct Call<'a> {
+    session: &'a Busy,
+    id: Box<str>,
+    cancelled: oneshot::Receiver<()>,
 }
 
 /// The right to read the outgoing messages of one session, until a newer stream replaces it.
@@ -126,6 +135,7 @@ impl Sessions {
             outbox: Outbox::default(),
             stream: Stream::Never,
             busy: 0,
+            calls: HashMap::new(),
             last_used: Instant::now(),
         };
         let mut state = self.state();
@@ -140,11 +150,11 @@ impl Sessions {
     }
 
     /// Finds the session of a request, and keeps it alive until the request is answered.
-    pub fn enter(&self, id: &str) -> Option<Busy<'_>> {
+    pub fn enter(self: &Arc<Self>, id: &str) -> Option<Busy> {
         let mut state = self.state();
         let (id, session) = state.find(id)?;
         session.busy += 1;
-        Some(Busy { sessions: self, session: id })
+        Some(Busy { sessions: self.clone(), session: id })
     }
 
     /// Ends a session at its client's wish. Its reviews are closed.
@@ -415,9 +425,27 @@ impl Client {
     }
 }
 
-impl Busy<'_> {
+impl Busy {
     pub fn session(&self) -> &SessionId {
         &self.session
+    }
+
+    /// Begins the call with this id.
+    pub fn begin(&self, id: &Id) -> Call<'_> {
+        let (cancel, cancelled) = oneshot::channel();
+        if let Some(session) = self.sessions.state().sessions.get_mut(&self.session) {
+            session.calls.insert(id.as_str().into(), cancel);
+        }
+        Call { session: self, id: id.as_str().into(), cancelled }
+    }
+
+    /// Ends the call with this id, without an answer.
+    pub fn cancel(&self, id: &Id) {
+        let mut state = self.sessions.state();
+        let session = state.sessions.get_mut(&self.session);
+        if let Some(cancel) = session.and_then(|session| session.calls.remove(id.as_str())) {
+            let _ = cancel.send(());
+        }
     }
 
     /// Whether the session's revision of MCP has JSON-RPC batches.
@@ -426,7 +454,29 @@ impl Busy<'_> {
     }
 }
 
-impl Drop for Busy<'_> {
+impl Call<'_> {
+    /// Waits until the client cancels the call; for ever if it does not.
+    pub async fn cancelled(&mut self) {
+        if (&mut self.cancelled).await.is_err() {
+            // The session has ended, or the client reused the id: the call goes on.
+            std::future::pending().await
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.cancelled.close();
+        let mut state = self.session.sessions.state();
+        if let Some(session) = state.sessions.get_mut(&self.session.session)
+            && session.calls.get(&self.id).is_some_and(oneshot::Sender::is_closed)
+        {
+            session.calls.remove(&self.id);
+        }
+    }
+}
+
+impl Drop for Busy {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.state().sessions.get_mut(&self.session) {
             session.busy -= 1;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Either, Full};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
@@ -19,10 +20,10 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::guard::{Guard, Refusal};
-use super::sse::EventStream;
+use super::sse::{EventStream, LateReply};
 use crate::bridge::Event;
 use crate::mcp::Protocol;
-use crate::mcp::message::{self, Failure, Message};
+use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
 use crate::panics;
 
@@ -30,8 +31,13 @@ use crate::panics;
 const MAX_BODY: usize = 64 << 20;
 /// What is read and dropped of a larger one, so that the client sees our answer and no reset.
 const MAX_DROPPED: usize = 64 << 20;
+/// What is set aside for a body before any of it has come.
+const FIRST_BUFFER: u64 = 1 << 20;
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A request that takes longer is answered on an event stream, which comments keep alive.
+const QUICK: Duration = Duration::from_secs(1);
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -41,7 +47,7 @@ const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 const METHODS: &str = "GET, POST, DELETE";
 
-pub type Answer = Response<Either<Full<Bytes>, EventStream>>;
+pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 pub struct Endpoint {
     guard: Guard,
@@ -63,30 +69,34 @@ impl Endpoint {
         &self.protocol
     }
 
-    /// Answers one request. A panic on the way is answered, too, and reported to Emacs.
-    async fn respond(&self, request: Request<Incoming>) -> Answer {
-        let mut answer = std::pin::pin!(self.route(request));
+    /// Answers one HTTP request.
+    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Answer {
+        let outcome = self.survive(self.route(request)).await.unwrap_or_else(|failure| {
+            Err(Problem { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
+        });
+        outcome.unwrap_or_else(Problem::into_answer)
+    }
+
+    /// Runs `work`; a panic in it is reported to Emacs and answered as an internal error.
+    async fn survive<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
         let caught = std::future::poll_fn(|context| {
-            let poll = AssertUnwindSafe(|| answer.as_mut().poll(context));
+            let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
             match std::panic::catch_unwind(poll) {
                 Ok(poll) => poll.map(Ok),
                 Err(_) => Poll::Ready(Err(())),
             }
         });
-        let outcome = caught.await.unwrap_or_else(|()| {
+        caught.await.map_err(|()| {
             self.protocol.bridge().send(Event::Warning(format!(
                 "a request failed because of a fault in the companion: {}",
                 panics::take()
             )));
-            Err(Problem {
-                status: StatusCode::INTERNAL_SERVER_ERROR,
-                failure: Failure::internal_error(),
-            })
-        });
-        outcome.unwrap_or_else(Problem::into_answer)
+            Failure::internal_error()
+        })
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Result<Answer, Problem> {
+    async fn route(self: &Arc<Self>, request: Request<Incoming>) -> Result<Answer, Problem> {
         if let Err(refusal) = self.guard.check(request.headers()) {
             return Ok(refuse(&refusal));
         }
@@ -101,7 +111,7 @@ impl Endpoint {
         }
     }
 
-    async fn post(&self, request: Request<Incoming>) -> Result<Answer, Problem> {
+    async fn post(self: &Arc<Self>, request: Request<Incoming>) -> Result<Answer, Problem> {
         let (head, body) = request.into_parts();
         if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
             return Err(Problem::new(
@@ -123,10 +133,14 @@ impl Endpoint {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
                 self.initialize(&head.headers, request)
             }
+            message::Incoming::One(Message::Request(request)) => {
+                let session = self.session(&head.headers)?;
+                Ok(self.clone().serve(session, request, prefers_stream(&head.headers)).await)
+            }
             message::Incoming::One(message) => {
                 let session = self.session(&head.headers)?;
-                let response = self.protocol.handle(session.session(), message).await;
-                Ok(response.map_or_else(accepted, |response| json(StatusCode::OK, &response)))
+                self.protocol.take(&session, &message);
+                Ok(accepted())
             }
             message::Incoming::Batch(items) => {
                 let session = self.session(&head.headers)?;
@@ -154,9 +168,32 @@ impl Endpoint {
         Ok(answer)
     }
 
+    /// Answers one request of a session: as JSON, or as an event stream if that takes long or the
+    /// client prefers it.
+    async fn serve(
+        self: Arc<Self>,
+        session: Busy,
+        request: message::Request,
+        stream: bool,
+    ) -> Answer {
+        let id = request.id.clone();
+        let mut work = Box::pin(async move {
+            let served = self.survive(self.protocol.serve(&session, request)).await;
+            served.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
+        });
+        if !stream && let Ok(reply) = tokio::time::timeout(QUICK, work.as_mut()).await {
+            // One that was cancelled is answered by a stream of nothing.
+            return match reply {
+                Some(reply) => json(StatusCode::OK, &reply),
+                None => event_stream(Full::default()),
+            };
+        }
+        event_stream(LateReply::new(work))
+    }
+
     async fn batch(
         &self,
-        session: &Busy<'_>,
+        session: &Busy,
         items: Vec<Result<Message, Failure>>,
     ) -> Result<Answer, Problem> {
         if !session.has_batches() {
@@ -167,10 +204,11 @@ impl Endpoint {
         let mut responses = Vec::new();
         for item in items {
             match item {
-                Ok(message) => {
-                    responses.extend(self.protocol.handle(session.session(), message).await);
+                Ok(Message::Request(request)) => {
+                    responses.extend(self.protocol.serve(session, request).await);
                 }
-                Err(failure) => responses.push(message::Response::failure(failure)),
+                Ok(message) => self.protocol.take(session, &message),
+                Err(failure) => responses.push(Reply::failure(failure)),
             }
         }
         Ok(if responses.is_empty() { accepted() } else { json(StatusCode::OK, &responses) })
@@ -191,12 +229,7 @@ impl Endpoint {
             .sessions()
             .open_stream(session.session(), last_event)
             .ok_or_else(Problem::unknown_session)?;
-        let mut answer = Response::new(Either::Right(EventStream::new(reader)));
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
-        answer
-            .headers_mut()
-            .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-        Ok(answer)
+        Ok(event_stream(EventStream::new(reader)))
     }
 
     fn delete(&self, headers: &HeaderMap) -> Result<Answer, Problem> {
@@ -208,7 +241,7 @@ impl Endpoint {
         Ok(empty(StatusCode::OK))
     }
 
-    fn session(&self, headers: &HeaderMap) -> Result<Busy<'_>, Problem> {
+    fn session(&self, headers: &HeaderMap) -> Result<Busy, Problem> {
         let id = session_id(headers)?;
         self.protocol.sessions().enter(id).ok_or_else(Problem::unknown_session)
     }
@@ -252,7 +285,7 @@ impl Problem {
     }
 
     fn into_answer(self) -> Answer {
-        json(self.status, &message::Response::failure(self.failure))
+        json(self.status, &Reply::failure(self.failure))
     }
 }
 
@@ -283,7 +316,7 @@ async fn read(mut body: Incoming) -> Result<Bytes, Problem> {
         return Err(too_large());
     }
     let reading = async {
-        let mut bytes = Vec::with_capacity(announced.min(MAX_BODY as u64) as usize);
+        let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
         let mut dropped = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "broken body"))?;
@@ -305,8 +338,17 @@ async fn read(mut body: Incoming) -> Result<Bytes, Problem> {
     })
 }
 
-/// Whether the Accept headers admit `media_type`; without any, everything is admitted.
+/// Whether the Accept headers admit `media_type`.
 fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    quality(headers, media_type) > 0.0
+}
+
+fn prefers_stream(headers: &HeaderMap) -> bool {
+    quality(headers, EVENT_STREAM) > quality(headers, JSON)
+}
+
+/// How much the Accept headers want `media_type`; without any, everything is welcome.
+fn quality(headers: &HeaderMap, media_type: &str) -> f32 {
     let (group, _) = media_type.split_once('/').unwrap_or((media_type, ""));
     let mut ranges = headers
         .get_all(ACCEPT)
@@ -315,19 +357,22 @@ fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
         .flat_map(|value| value.split(','))
         .peekable();
     if ranges.peek().is_none() {
-        return true;
+        return 1.0;
     }
-    ranges.any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let named = name == media_type || name == "*/*" || name.strip_suffix("/*") == Some(group);
-        named && !parts.any(is_zero_quality)
-    })
+    ranges
+        .filter_map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let named =
+                name == media_type || name == "*/*" || name.strip_suffix("/*") == Some(group);
+            named.then(|| parts.find_map(quality_value).unwrap_or(1.0))
+        })
+        .fold(0.0, f32::max)
 }
 
-fn is_zero_quality(parameter: &str) -> bool {
-    let Some((name, value)) = parameter.split_once('=') else { return false };
-    name.trim().eq_ignore_ascii_case("q") && value.trim().parse::<f32>() == Ok(0.0)
+fn quality_value(parameter: &str) -> Option<f32> {
+    let (name, value) = parameter.split_once('=')?;
+    name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse().ok())?
 }
 
 fn has_json(headers: &HeaderMap) -> bool {
@@ -358,15 +403,23 @@ fn accepted() -> Answer {
     empty(StatusCode::ACCEPTED)
 }
 
+fn event_stream(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Answer {
+    let mut answer = Response::new(body.boxed_unsync());
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    answer
+}
+
 fn empty(status: StatusCode) -> Answer {
-    let mut answer = Response::new(Either::Left(Full::default()));
+    let mut answer = Response::new(Full::default().boxed_unsync());
     *answer.status_mut() = status;
     answer
 }
 
 fn json(status: StatusCode, body: &impl serde::Serialize) -> Answer {
     let bytes = serde_json::to_vec(body).expect("our own messages always serialise");
-    let mut answer = Response::new(Either::Left(Full::from(bytes)));
+    let mut answer = Response::new(Full::from(bytes).boxed_unsync());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     answer
@@ -396,6 +449,8 @@ mod tests {
             let headers = accept(values);
             assert!(accepts(&headers, JSON) && accepts(&headers, EVENT_STREAM), "{values:?}");
         }
+        assert!(prefers_stream(&accept(&["application/json;q=0.5, text/event-stream"])));
+        assert!(!prefers_stream(&accept(&["application/json, text/event-stream"])));
         for values in [&["text/event-stream"][..], &["application/json;q=0, text/html"], &[""]] {
             assert!(!accepts(&accept(values), JSON), "{values:?}");
         }

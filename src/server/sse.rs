@@ -1,4 +1,4 @@
-//! The event stream of a session: its outgoing messages as the body of a GET response.
+//! Event streams: the outgoing messages of a session, and an answer that takes long.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,23 +8,49 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use crate::mcp::message::Response;
 use crate::mcp::session::StreamReader;
 
 /// The client gives up after 300 s without a byte; proxies and others are less patient.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// The body of a GET response.
 pub struct EventStream {
     reader: StreamReader,
     keep_alive: Interval,
     greeted: bool,
 }
 
+/// The body of a POST response whose answer was not there in time. Its one event has no id: with
+/// one, SDKs before 1.24 come back for more.
+pub struct LateReply {
+    reply: Option<PendingReply>,
+    keep_alive: Interval,
+}
+
+/// `None` when the client has cancelled the request.
+type PendingReply = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
+
 impl EventStream {
     pub fn new(reader: StreamReader) -> EventStream {
-        let mut keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        EventStream { reader, keep_alive, greeted: false }
+        EventStream { reader, keep_alive: keep_alive(), greeted: false }
     }
+}
+
+impl LateReply {
+    pub fn new(reply: PendingReply) -> LateReply {
+        LateReply { reply: Some(reply), keep_alive: keep_alive() }
+    }
+}
+
+fn keep_alive() -> Interval {
+    let mut interval = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+fn frame(text: String) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))))
 }
 
 impl Body for EventStream {
@@ -35,7 +61,6 @@ impl Body for EventStream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = |text: String| Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
         if !self.greeted {
             self.greeted = true; // a first byte, so that the headers leave at once
             return frame(": connected\n\n".to_owned());
@@ -44,6 +69,31 @@ impl Body for EventStream {
             // JSON holds no raw newline, so one `data:` line is enough.
             Poll::Ready(Some((number, json))) => frame(format!("id: {number}\ndata: {json}\n\n")),
             Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending if self.keep_alive.poll_tick(context).is_ready() => {
+                frame(": keep-alive\n\n".to_owned())
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Body for LateReply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(reply) = &mut self.reply else { return Poll::Ready(None) };
+        match reply.as_mut().poll(context) {
+            Poll::Ready(reply) => {
+                self.reply = None;
+                match reply {
+                    Some(reply) => frame(format!("data: {}\n\n", reply.to_json())),
+                    None => Poll::Ready(None),
+                }
+            }
             Poll::Pending if self.keep_alive.poll_tick(context).is_ready() => {
                 frame(": keep-alive\n\n".to_owned())
             }

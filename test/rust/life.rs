@@ -49,7 +49,7 @@ fn stopping_does_not_wait_for_a_client_or_for_lisp() {
         });
         let start = Instant::now();
         server.companion.stop();
-        assert!(start.elapsed() < DEADLINE / 5, "{:?}", start.elapsed());
+        assert!(start.elapsed() < DEADLINE, "{:?}", start.elapsed());
         let _ = waiting.join();
     });
 }

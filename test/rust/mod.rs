@@ -1,5 +1,6 @@
 //! Behaviour of a companion as clients and the disk see it: real sockets, no mocks.
 
+mod calls;
 mod discovery;
 mod life;
 mod reviews;

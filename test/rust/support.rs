@@ -170,6 +170,16 @@ impl Session<'_> {
         assert_eq!(answer["result"], json!({ "content": [] }));
     }
 
+    /// Posts without waiting for the answer, which may come as an event stream.
+    pub fn post_slowly(&self, changes: &[(&str, &str)], body: &str) -> Stream {
+        let mut changes = changes.to_vec();
+        changes.push(("Mcp-Session-Id", self.id.as_str()));
+        let mut connection = self.server.connect();
+        let head = self.server.head("POST", "/mcp", &changes);
+        write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        Stream { reader: BufReader::new(connection), text: String::new() }
+    }
+
     pub fn open_stream(&self) -> Stream {
         self.open_stream_after(&[])
     }
@@ -190,7 +200,7 @@ impl Session<'_> {
 }
 
 impl Stream {
-    fn read_head(&mut self) -> String {
+    pub fn read_head(&mut self) -> String {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             assert_ne!(self.reader.read_line(&mut head).unwrap(), 0, "cut off: {head}");

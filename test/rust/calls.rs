@@ -1,0 +1,114 @@
+//! Requests that take long: their answers, and what becomes of them when nobody wants one.
+
+use serde_json::{Value, json};
+
+use super::support::{Session, Stream, TestCompanion, request};
+use crate::bridge::{CallId, Event};
+
+const PATH: &str = "/no/such/file";
+
+/// Asks to close an open review. Lisp, which the test stands in for, has not answered yet.
+fn close_slowly(
+    server: &TestCompanion,
+    session: &Session,
+    changes: &[(&str, &str)],
+) -> (Stream, CallId) {
+    session.open_diff(PATH, "text");
+    assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+    let params = json!({ "name": "closeDiff", "arguments": { "filePath": PATH } });
+    let answer = session.post_slowly(changes, &request(7, "tools/call", params));
+    match server.next_event() {
+        Event::CloseReview { call: Some(call), .. } => (answer, call),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn cancel(session: &Session, id: Value) {
+    let cancelled = json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": { "requestId": id, "reason": "no time" },
+    });
+    assert_eq!(session.post(&cancelled.to_string()).status, 202);
+}
+
+fn assert_stream_head(answer: &mut Stream) -> String {
+    let head = answer.read_head().to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    assert!(head.contains("content-type: text/event-stream"), "{head}");
+    head
+}
+
+#[test]
+fn an_answer_that_takes_long_comes_as_one_event_without_number() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let (mut answer, call) = close_slowly(&server, &session, &[]);
+    // Its headers come while Emacs is still busy.
+    assert_stream_head(&mut answer);
+    assert!(server.companion.bridge().answer(call, Ok("late".to_owned())));
+    let event = answer.next_block().unwrap();
+    let reply: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(reply["id"], 7);
+    assert_eq!(reply["result"]["content"][0]["text"], r#"{"content":"late"}"#);
+    assert_eq!(answer.next_block(), None);
+}
+
+#[test]
+fn a_client_may_prefer_event_streams() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let accept = ("Accept", "text/event-stream, application/json;q=0.5");
+    let mut answer = session.post_slowly(&[accept], &request(7, "ping", json!({})));
+    assert_stream_head(&mut answer);
+    assert_eq!(
+        answer.next_block().as_deref(),
+        Some(r#"data: {"jsonrpc":"2.0","id":7,"result":{}}"#)
+    );
+    assert_eq!(answer.next_block(), None);
+}
+
+#[test]
+fn a_cancelled_call_has_no_answer() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let (mut answer, call) = close_slowly(&server, &session, &[]);
+    cancel(&session, json!(7));
+    assert!(assert_stream_head(&mut answer).contains("content-length: 0"));
+    assert!(!server.companion.bridge().answer(call, Ok("too late".to_owned())));
+}
+
+#[test]
+fn a_call_may_be_cancelled_after_its_stream_began() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let (mut answer, _) = close_slowly(&server, &session, &[]);
+    assert_stream_head(&mut answer);
+    cancel(&session, json!(7));
+    assert_eq!(answer.next_block(), None);
+}
+
+#[test]
+fn only_the_named_call_of_the_same_session_is_cancelled() {
+    let server = TestCompanion::start();
+    let (session, other) = (server.open_session(), server.open_session());
+    let (mut answer, call) = close_slowly(&server, &session, &[]);
+    for id in [json!(8), json!("7"), json!(null), json!({})] {
+        cancel(&session, id);
+    }
+    cancel(&other, json!(7));
+    assert!(server.companion.bridge().answer(call, Ok("text".to_owned())));
+    assert!(answer.read_head().to_ascii_lowercase().contains("application/json"));
+}
+
+#[test]
+fn a_client_that_hangs_up_wants_no_answer() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let (answer, call) = close_slowly(&server, &session, &[]);
+    drop(answer);
+    super::support::wait_for("the call to be dropped", || {
+        (!server.companion.bridge().is_awaited(call)).then_some(())
+    });
+    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
+}
