@@ -3,11 +3,11 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile test demo lint fmt clean distclean
+.PHONY: help build compile test conformance demo lint fmt clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build the native module and put it beside the Lisp files
 	@scripts/bootstrap build
@@ -22,6 +22,11 @@ test: ## Run all tests; SUITE=rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGR
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/test
+
+conformance: ## Run MCP's own conformance suite against a batch Emacs
+	@scripts/bootstrap build
+	scripts/build
+	@scripts/conformance
 
 demo: ## Show the companion at work, with a client, in a scripted session
 	@scripts/bootstrap demo
@@ -39,4 +44,4 @@ clean: ## Remove what build and compile made
 	rm -rf target lisp/*.elc lisp/*.so lisp/*.dylib lisp/*.dll dist
 
 distclean: clean ## Remove downloaded tools and clients, too
-	rm -rf .cache .eask test/e2e/client/node_modules
+	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/sdk/node_modules
