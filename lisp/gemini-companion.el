@@ -97,7 +97,11 @@ the mode is switched on when that is done."
      (gemini-companion--stop)
      (let ((text (gemini-companion--describe-error error)))
        (gemini-companion-log-add "%s" text)
-       (if noninteractive (error "%s" text) (message "%s" text))))))
+       ;; Not a signal, which would end the loading of an init file; not a message, which
+       ;; the next one would hide.
+       (if noninteractive
+           (error "%s" text)
+         (display-warning 'gemini-companion text :error))))))
 
 (defun gemini-companion--describe-error (error)
   "Return one line for ERROR, as caught by `condition-case'."

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::process::is_alive;
 use crate::token::{Token, random_hex};
 
 const IDE_NAME: &str = "emacs";
@@ -224,27 +225,4 @@ fn belongs_to_us(entry: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn belongs_to_us(_entry: &fs::Metadata) -> bool {
     true
-}
-
-#[cfg(unix)]
-fn is_alive(process: u32) -> bool {
-    let Ok(process) = libc::pid_t::try_from(process) else { return false };
-    // Safety: signal 0 is only a question.
-    let answer = unsafe { libc::kill(process, 0) };
-    let exists = answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
-    exists && !is_zombie(process)
-}
-
-/// Whether a process is dead and only waits for its parent to notice, which in a container may be
-/// never. Known on Linux only.
-#[cfg(unix)]
-fn is_zombie(process: libc::pid_t) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
-    // PID (NAME) STATE ..., and the name may hold anything.
-    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
-}
-
-#[cfg(not(unix))]
-fn is_alive(_process: u32) -> bool {
-    true // cannot tell cheaply: leave the file alone
 }

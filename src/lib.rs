@@ -10,6 +10,7 @@ mod discovery;
 mod ide;
 mod mcp;
 mod panics;
+mod process;
 mod server;
 mod token;
 

@@ -11,10 +11,15 @@ use std::sync::Arc;
 const MAX_KEPT: usize = 16;
 const MAX_KEPT_BYTES: usize = 16 << 20;
 
+/// A message as it goes over the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outgoing {
     Context(Arc<str>),
-    Outcome(Arc<str>),
+    /// The outcome of the review of the file `path`.
+    Outcome {
+        path: Arc<str>,
+        text: Arc<str>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -27,7 +32,7 @@ pub struct Outbox {
 impl Outbox {
     pub fn push(&mut self, message: Outgoing) {
         if matches!(message, Outgoing::Context(_)) {
-            self.messages.retain(|(_, older)| matches!(older, Outgoing::Outcome(_)));
+            self.messages.retain(|(_, older)| matches!(older, Outgoing::Outcome { .. }));
         }
         self.last += 1;
         self.messages.push_back((self.last, message));
@@ -46,13 +51,35 @@ impl Outbox {
     pub fn resume(&mut self, received: Option<u64>) {
         if let Some(received) = received.filter(|received| *received <= self.last) {
             self.sent = received;
+            self.messages.retain(|(number, _)| *number > received);
         }
+    }
+
+    /// The client proposes another change of `path`, so it has heard of the one before, or has
+    /// given up on it. To hear of it later would decide the new one.
+    pub fn forget_outcomes_of(&mut self, path: &str) {
+        self.messages.retain(|(_, message)| {
+            !matches!(message, Outgoing::Outcome { path: decided, .. } if **decided == *path)
+        });
     }
 
     /// Whether a context waits to be handed out.
     pub fn has_context(&self) -> bool {
         let context = |message: &Outgoing| matches!(message, Outgoing::Context(_));
         self.messages.iter().any(|(number, message)| *number > self.sent && context(message))
+    }
+
+    /// Whether an outcome waits to be handed out.
+    pub fn has_outcome(&self) -> bool {
+        let outcome = |message: &Outgoing| matches!(message, Outgoing::Outcome { .. });
+        self.messages.iter().any(|(number, message)| *number > self.sent && outcome(message))
+    }
+
+    /// Takes the outcomes that the client may not have heard, for another session of it. Some
+    /// were handed to a stream that may have broken; to hear of one twice does no harm.
+    pub fn take_outcomes(&mut self) -> impl Iterator<Item = Outgoing> + use<> {
+        let messages = std::mem::take(&mut self.messages).into_iter().map(|(_, message)| message);
+        messages.filter(|message| matches!(message, Outgoing::Outcome { .. }))
     }
 
     /// Forgets the oldest of the messages that were handed out, beyond the limits.
@@ -71,7 +98,7 @@ impl Outbox {
 impl Outgoing {
     fn text(&self) -> &Arc<str> {
         match self {
-            Outgoing::Context(text) | Outgoing::Outcome(text) => text,
+            Outgoing::Context(text) | Outgoing::Outcome { text, .. } => text,
         }
     }
 
@@ -89,7 +116,7 @@ mod tests {
     }
 
     fn outcome(text: &str) -> Outgoing {
-        Outgoing::Outcome(text.into())
+        Outgoing::Outcome { path: "/a".into(), text: text.into() }
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
@@ -125,6 +152,26 @@ mod tests {
         assert_eq!(drain(&mut outbox), ["o2", "o3"]);
         outbox.resume(Some(99));
         assert_eq!(drain(&mut outbox), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_client_received_is_forgotten() {
+        let mut outbox = Outbox::default();
+        outbox.push(outcome("o1"));
+        outbox.push(outcome("o2"));
+        assert_eq!(drain(&mut outbox).len(), 2);
+        outbox.resume(Some(1));
+        assert_eq!(outbox.take_outcomes().collect::<Vec<_>>(), [outcome("o2")]);
+    }
+
+    #[test]
+    fn an_outcome_is_forgotten_when_its_file_is_proposed_again() {
+        let mut outbox = Outbox::default();
+        let other = Outgoing::Outcome { path: "/b".into(), text: "o2".into() };
+        outbox.push(outcome("o1"));
+        outbox.push(other.clone());
+        outbox.forget_outcomes_of("/a");
+        assert_eq!(outbox.take_outcomes().collect::<Vec<_>>(), [other]);
     }
 
     #[test]

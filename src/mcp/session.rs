@@ -16,13 +16,16 @@ use super::message::{Id, notification_json};
 use super::outbox::{Outbox, Outgoing};
 use crate::bridge::{Bridge, CallId, Event, lock};
 use crate::ide::{IdeContext, Notification, Outcome, ReviewId};
+use crate::process::Process;
 use crate::token::random_hex;
 
 /// A session without stream and requests is forgotten after this long.
 const IDLE_LIMIT: Duration = Duration::from_secs(120);
-/// A client is gone, and its reviews are closed, when its stream has been lost for this long: one
-/// that lives reopens it after a second or two, one that was killed never does.
+/// A client counts as gone when its stream has been lost for this long: one that lives reopens it
+/// after a second or two. Its reviews are closed then, unless its process is known to live.
 const STREAM_GRACE: Duration = Duration::from_secs(5);
+/// How often to look whether the process of a client without stream still lives.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
 const MAX_SESSIONS: usize = 64;
 /// Reviews that may be open at once, of all clients together.
@@ -61,6 +64,8 @@ struct State {
 
 struct Session {
     client: Client,
+    /// The process of the client, where that can be known.
+    process: Option<Process>,
     batches: bool,
     outbox: Outbox,
     stream: Stream,
@@ -127,10 +132,19 @@ impl Sessions {
     }
 
     /// Starts a session. `batches`: its revision of MCP has JSON-RPC batches.
-    pub fn open(&self, client: Client, batches: bool) -> anyhow::Result<SessionId> {
+    ///
+    /// What an earlier session of the same process has not heard, and the reviews it waits for,
+    /// become the new one's: the client lost its connection and waits for them still.
+    pub fn open(
+        &self,
+        client: Client,
+        process: Option<Process>,
+        batches: bool,
+    ) -> anyhow::Result<SessionId> {
         let id = SessionId(random_hex::<16>()?.into());
         let session = Session {
             client,
+            process,
             batches,
             outbox: Outbox::default(),
             stream: Stream::Never,
@@ -144,6 +158,7 @@ impl Sessions {
             self.remove(&mut state, &oldest);
         }
         state.sessions.insert(id.clone(), session);
+        state.inherit(&id);
         self.announce(&mut state, Instant::now());
         self.changed.notify_one();
         Ok(id)
@@ -210,8 +225,11 @@ impl Sessions {
         content: String,
     ) -> Result<ReviewId, &'static str> {
         let mut state = self.state();
-        let Some(entry) = state.sessions.get(session) else { return Err("the session has ended") };
+        let Some(entry) = state.sessions.get_mut(session) else {
+            return Err("the session has ended");
+        };
         let client = entry.client.describe();
+        entry.outbox.forget_outcomes_of(&path);
         if let Some(older) = state.review_of(session, &path) {
             self.forget(&mut state, older);
         }
@@ -278,11 +296,16 @@ impl Sessions {
     /// Forgets what is due at `now`. Returns when to look again.
     fn expire(&self, now: Instant) -> Option<Instant> {
         let mut state = self.state();
-        let gone: Vec<SessionId> = state.sessions_where(|session| !session.is_connected(now));
+        for id in state.sessions_where(|_, session| session.is_dead()) {
+            self.remove(&mut state, &id);
+        }
+        let gone = state.sessions_where(|_, session| !session.may_return(now));
         for review in gone.iter().flat_map(|id| state.reviews_of(id)).collect::<Vec<_>>() {
             self.forget(&mut state, review);
         }
-        let idle = state.sessions_where(|session| session.idle_until().is_some_and(|t| t <= now));
+        let idle = state.sessions_where(|id, session| {
+            session.idle_until().is_some_and(|until| until <= now) && !state.is_owed(id)
+        });
         for id in idle {
             self.remove(&mut state, &id);
         }
@@ -346,20 +369,53 @@ impl State {
         let Some(Review { session, path }) = self.reviews.remove(&review) else { return false };
         if let Some(session) = self.sessions.get_mut(&session) {
             let message = notification_json(&Notification::of_outcome(&path, outcome));
-            session.push(Outgoing::Outcome(message.into()));
+            session.push(Outgoing::Outcome { path: path.into(), text: message.into() });
         }
         true
     }
 
-    fn sessions_where(&self, matches: impl Fn(&Session) -> bool) -> Vec<SessionId> {
-        let found = self.sessions.iter().filter(|(_, session)| matches(session));
+    fn sessions_where(&self, matches: impl Fn(&SessionId, &Session) -> bool) -> Vec<SessionId> {
+        let found = self.sessions.iter().filter(|(id, session)| matches(id, session));
         found.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Whether a living client waits for something that this session has not heard.
+    fn is_owed(&self, id: &SessionId) -> bool {
+        let session = &self.sessions[id];
+        session.process.as_ref().is_some_and(Process::is_alive)
+            && (session.outbox.has_outcome() || self.reviews_of(id).next().is_some())
+    }
+
+    /// Gives a new session what those of the same process that lost their stream wait for.
+    fn inherit(&mut self, heir: &SessionId) {
+        let process = self.sessions[heir].process.clone();
+        let left = self.sessions_where(|id, session| {
+            id != heir
+                && process.is_some()
+                && session.process == process
+                && matches!(session.stream, Stream::Lost { .. })
+        });
+        for id in left {
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            let outcomes = session.outbox.take_outcomes();
+            for review in self.reviews.values_mut().filter(|review| review.session == id) {
+                review.session = heir.clone();
+            }
+            if let Some(heir) = self.sessions.get_mut(heir) {
+                outcomes.for_each(|outcome| heir.outbox.push(outcome));
+            }
+        }
     }
 
     fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let idle = self.sessions.values().filter_map(Session::idle_until);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
-        idle.chain(gone).min()
+        let recognised = |session: &&Session| {
+            session.process.is_some() && matches!(session.stream, Stream::Lost { .. })
+        };
+        let look = self.sessions.values().filter(recognised).map(|_| now + LOOK_AGAIN);
+        // What is due and stays, for its client is owed something, is looked at again later.
+        idle.chain(gone).map(|due| due.max(now + LOOK_AGAIN)).chain(look).min()
     }
 }
 
@@ -397,6 +453,17 @@ impl Session {
 
     fn is_connected(&self, now: Instant) -> bool {
         self.gone_at().is_none_or(|gone| gone > now)
+    }
+
+    /// Whether the client can still come back for its reviews.
+    fn may_return(&self, now: Instant) -> bool {
+        self.is_connected(now) || self.process.as_ref().is_some_and(Process::is_alive)
+    }
+
+    /// Whether the client's process is known to have ended.
+    fn is_dead(&self) -> bool {
+        matches!(self.stream, Stream::Lost { .. })
+            && self.process.as_ref().is_some_and(|process| !process.is_alive())
     }
 }
 
@@ -540,7 +607,7 @@ mod tests {
     #[test]
     fn a_client_whose_stream_does_not_return_is_gone() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(Client::default(), None, false).unwrap();
         let stream = sessions.open_stream(&session, None);
         let review = open_review(&sessions, &session);
         events(&bridge);
@@ -562,7 +629,7 @@ mod tests {
     #[test]
     fn a_stream_that_returns_in_time_keeps_its_reviews() {
         let (_, sessions) = sessions();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(Client::default(), None, false).unwrap();
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
         let _stream = sessions.open_stream(&session, None);
@@ -573,7 +640,7 @@ mod tests {
     #[test]
     fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(Client::default(), None, false).unwrap();
         let review = open_review(&sessions, &session);
         assert_eq!(sessions.count(), 1);
         events(&bridge);
@@ -588,13 +655,64 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
+        let (bridge, sessions) = sessions();
+        let open = |process| sessions.open(Client::default(), process, false).unwrap();
+        let process = Process::with_id(std::process::id());
+        let old = open(process.clone());
+        drop(sessions.open_stream(&old, None));
+        let decided = sessions.open_review(&old, "/decided".to_owned(), String::new()).unwrap();
+        let open_one = open_review(&sessions, &old);
+        events(&bridge);
+        sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
+        assert_eq!(events(&bridge), [Event::Clients]);
+        assert!(sessions.decide(decided, Outcome::Rejected));
+        let stranger = open(None);
+        let heir = open(process);
+        assert!(sessions.decide(open_one, Outcome::Rejected));
+        let heard = |session| {
+            let reader = sessions.open_stream(session, None).unwrap();
+            let next = || match reader.poll_next(Waker::noop()) {
+                Poll::Ready(Some((_, message))) => Some(message.to_string()),
+                _ => None,
+            };
+            std::iter::from_fn(next).collect::<Vec<_>>()
+        };
+        let rejected = |path| {
+            let notification = Notification::DiffRejected { file_path: path };
+            notification_json(&notification)
+        };
+        assert_eq!(heard(&heir), [rejected("/decided"), rejected("/a")]);
+        assert_eq!(heard(&stranger), [""; 0]);
+        assert_eq!(heard(&old), [""; 0]);
+    }
+
+    #[test]
+    fn a_process_that_ended_is_not_waited_for() {
+        let (bridge, sessions) = sessions();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::with_id(child.id());
+        let session = sessions.open(Client::default(), process, false).unwrap();
+        drop(sessions.open_stream(&session, None));
+        let review = open_review(&sessions, &session);
+        events(&bridge);
+        sessions.expire(Instant::now());
+        assert_eq!(events(&bridge), []);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        sessions.expire(Instant::now());
+        let closed = Event::CloseReview { review, call: None };
+        assert_eq!(events(&bridge), [closed, Event::Clients]);
+    }
+
+    #[test]
     fn the_session_unused_longest_makes_room() {
         let (_, sessions) = sessions();
-        let first = sessions.open(Client::default(), false).unwrap();
+        let first = sessions.open(Client::default(), None, false).unwrap();
         let _stream = sessions.open_stream(&first, None);
-        let second = sessions.open(Client::default(), false).unwrap();
+        let second = sessions.open(Client::default(), None, false).unwrap();
         for _ in 0..MAX_SESSIONS - 1 {
-            sessions.open(Client::default(), false).unwrap();
+            sessions.open(Client::default(), None, false).unwrap();
         }
         assert_eq!(sessions.count(), MAX_SESSIONS);
         assert!(sessions.enter(first.as_str()).is_some());

@@ -26,6 +26,7 @@ use crate::mcp::Protocol;
 use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
 use crate::panics;
+use crate::process::Connection;
 
 /// The largest body we read. Whole files come in one message.
 const MAX_BODY: usize = 64 << 20;
@@ -70,8 +71,8 @@ impl Endpoint {
     }
 
     /// Answers one HTTP request.
-    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Answer {
-        let outcome = self.survive(self.route(request)).await.unwrap_or_else(|failure| {
+    async fn respond(self: Arc<Self>, request: Request<Incoming>, from: Connection) -> Answer {
+        let outcome = self.survive(self.route(request, from)).await.unwrap_or_else(|failure| {
             Err(Problem { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
         });
         outcome.unwrap_or_else(Problem::into_answer)
@@ -96,7 +97,11 @@ impl Endpoint {
         })
     }
 
-    async fn route(self: &Arc<Self>, request: Request<Incoming>) -> Result<Answer, Problem> {
+    async fn route(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        from: Connection,
+    ) -> Result<Answer, Problem> {
         if let Err(refusal) = self.guard.check(request.headers()) {
             return Ok(refuse(&refusal));
         }
@@ -104,14 +109,18 @@ impl Endpoint {
             return Err(Problem::new(StatusCode::NOT_FOUND, "the only path here is /mcp"));
         }
         match *request.method() {
-            Method::POST => self.post(request).await,
+            Method::POST => self.post(request, from).await,
             Method::GET => self.get(request.headers()),
             Method::DELETE => self.delete(request.headers()),
             _ => Ok(method_not_allowed()),
         }
     }
 
-    async fn post(self: &Arc<Self>, request: Request<Incoming>) -> Result<Answer, Problem> {
+    async fn post(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        from: Connection,
+    ) -> Result<Answer, Problem> {
         let (head, body) = request.into_parts();
         if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
             return Err(Problem::new(
@@ -131,7 +140,7 @@ impl Endpoint {
         drop(body); // large ones are not held while the call waits
         match incoming {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
-                self.initialize(&head.headers, request)
+                self.initialize(&head.headers, request, from).await
             }
             message::Incoming::One(Message::Request(request)) => {
                 let session = self.session(&head.headers)?;
@@ -149,17 +158,18 @@ impl Endpoint {
         }
     }
 
-    fn initialize(
+    async fn initialize(
         &self,
         headers: &HeaderMap,
         request: message::Request,
+        from: Connection,
     ) -> Result<Answer, Problem> {
         if headers.contains_key(SESSION_ID) {
             return Err(Problem::bad_request(Failure::invalid_request(
                 "initialize must not name a session",
             )));
         }
-        let (response, session) = self.protocol.initialize(request);
+        let (response, session) = self.protocol.initialize(request, from).await;
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
@@ -251,11 +261,12 @@ impl Endpoint {
 #[derive(Clone)]
 pub struct Service {
     endpoint: Arc<Endpoint>,
+    connection: Connection,
 }
 
 impl Service {
-    pub fn new(endpoint: Arc<Endpoint>) -> Service {
-        Service { endpoint }
+    pub fn new(endpoint: Arc<Endpoint>, connection: Connection) -> Service {
+        Service { endpoint, connection }
     }
 }
 
@@ -265,8 +276,8 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let endpoint = self.endpoint.clone();
-        Box::pin(async move { Ok(endpoint.respond(request).await) })
+        let answer = self.endpoint.clone().respond(request, self.connection);
+        Box::pin(async move { Ok(answer.await) })
     }
 }
 

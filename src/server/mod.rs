@@ -22,6 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::mcp::Protocol;
+use crate::process::Connection;
 use crate::token::Token;
 use endpoint::Endpoint;
 use guard::Guard;
@@ -108,7 +109,8 @@ async fn accept(
         let place = places.clone().acquire_owned().await;
         match listener.accept().await {
             Ok((stream, _)) => {
-                let connection = connections.watch(connect(stream, endpoint.clone()));
+                let Ok(connection) = connect(stream, endpoint.clone()) else { continue };
+                let connection = connections.watch(connection);
                 tokio::spawn(async move {
                     let _place = place;
                     let _ = connection.await; // a client that hangs up is no error
@@ -119,14 +121,17 @@ async fn accept(
     }
 }
 
-type Connection = http1::Connection<TokioIo<TcpStream>, endpoint::Service>;
+type Serving = http1::Connection<TokioIo<TcpStream>, endpoint::Service>;
 
-fn connect(stream: TcpStream, endpoint: Arc<Endpoint>) -> Connection {
-    let _ = stream.set_nodelay(true); // small messages, each awaited by somebody
-    http1::Builder::new()
+/// Begins to serve a connection. Fails if its client has hung up already.
+fn connect(stream: TcpStream, endpoint: Arc<Endpoint>) -> std::io::Result<Serving> {
+    stream.set_nodelay(true)?; // small messages, each awaited by somebody
+    let connection = Connection { client: stream.peer_addr()?, server: stream.local_addr()? };
+    let service = endpoint::Service::new(endpoint, connection);
+    Ok(http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), endpoint::Service::new(endpoint))
+        .serve_connection(TokioIo::new(stream), service))
 }
 
 /// Runs `spawn` so that the thread it starts has every signal blocked from its first instruction.

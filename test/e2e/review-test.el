@@ -333,10 +333,13 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       ;; Nothing is left to close.
       (should-not (gemini-companion-test-client-close-diff client file nil)))))
 
-(gemini-companion-test-with-clients gemini-companion-review/client-that-dies-closes-it kind
-  "The review of a client that is gone goes, too."
+(ert-deftest gemini-companion-review/client-that-dies-closes-it/real-client ()
+  "The review of a client whose process has ended goes, too.
+Only the real one has a process of its own."
+  :tags '(e2e)
+  (gemini-companion-test-require-real-client)
   (gemini-companion-review-test--with
-      (emacs client kind '(("a.txt" . "one\n")))
+      (emacs client 'real '(("a.txt" . "one\n")))
     (gemini-companion-test-client-open-diff
      client (gemini-companion-test-project emacs "a.txt") "two\n")
     (gemini-companion-test-wait-review emacs)

@@ -1,0 +1,156 @@
+//! Processes of this machine: whether one lives, and which one is at the other end of a connection.
+//!
+//! A client that lost its connection may come back with a new session; that it is the same process
+//! tells that what the old session was owed belongs to the new one. Known on Linux only: elsewhere
+//! nobody is recognised, and time decides whether a client is gone.
+
+use std::net::SocketAddr;
+
+/// A process, told from a later one with the same id by when it started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    id: u32,
+    started: String,
+}
+
+/// The two ends of a connection as its server sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+}
+
+/// Whether a process with this id lives.
+#[cfg(unix)]
+pub fn is_alive(id: u32) -> bool {
+    let Ok(process) = libc::pid_t::try_from(id) else { return false };
+    // Safety: signal 0 is only a question.
+    let answer = unsafe { libc::kill(process, 0) };
+    let exists = answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
+    exists && !is_zombie(id)
+}
+
+#[cfg(not(unix))]
+pub fn is_alive(_id: u32) -> bool {
+    true // cannot tell cheaply
+}
+
+/// Whether a process is dead and only waits for its parent to notice, which in a container may be
+/// never.
+#[cfg(unix)]
+fn is_zombie(id: u32) -> bool {
+    stat_fields(id).is_some_and(|fields| fields.first().is_some_and(|state| state == "Z"))
+}
+
+/// The fields of `/proc/ID/stat` after the name, which may hold anything: the state comes first.
+#[cfg(unix)]
+fn stat_fields(id: u32) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    Some(fields.split_whitespace().map(str::to_owned).collect())
+}
+
+impl Process {
+    pub fn is_alive(&self) -> bool {
+        is_alive(self.id) && Process::with_id(self.id).as_ref() == Some(self)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Process {
+    /// The process with this id, if there is one.
+    pub fn with_id(id: u32) -> Option<Process> {
+        const START_TIME: usize = 19; // field 22, the state being field 3
+        let started = stat_fields(id)?.get(START_TIME)?.clone();
+        Some(Process { id, started })
+    }
+
+    /// The process of this user that holds the client's end of a loopback connection. Looks
+    /// through the file descriptors of all processes: not for the thread that serves.
+    pub fn of_client(connection: Connection) -> Option<Process> {
+        let socket = format!("socket:[{}]", socket_inode(connection)?);
+        let processes = std::fs::read_dir("/proc").ok()?.flatten();
+        let id = processes
+            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+            .find(|id| holds(*id, &socket))?;
+        Process::with_id(id)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Process {
+    pub fn with_id(_id: u32) -> Option<Process> {
+        None
+    }
+
+    pub fn of_client(_connection: Connection) -> Option<Process> {
+        None
+    }
+}
+
+/// The inode of the client's socket, from the kernel's table of connections.
+#[cfg(target_os = "linux")]
+fn socket_inode(connection: Connection) -> Option<String> {
+    let local = table_address(connection.client)?;
+    let remote = table_address(connection.server)?;
+    let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
+    table.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let matches = fields.next()? == local && fields.next()? == remote;
+        // State, queues, timer, retransmissions, user and timeout stand between.
+        fields.nth(6).filter(|_| matches).map(str::to_owned)
+    })
+}
+
+/// An IPv4 address as that table writes it: four bytes in the machine's order, and the port.
+#[cfg(target_os = "linux")]
+fn table_address(address: SocketAddr) -> Option<String> {
+    let SocketAddr::V4(address) = address else { return None };
+    let bytes = u32::from_ne_bytes(address.ip().octets());
+    Some(format!("{bytes:08X}:{:04X}", address.port()))
+}
+
+#[cfg(target_os = "linux")]
+fn holds(id: u32, socket: &str) -> bool {
+    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{id}/fd")) else { return false };
+    descriptors.flatten().any(|descriptor| {
+        std::fs::read_link(descriptor.path()).is_ok_and(|target| target.as_os_str() == socket)
+    })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_process_at_the_other_end_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let connection = Connection {
+            client: client.local_addr().unwrap(),
+            server: listener.local_addr().unwrap(),
+        };
+        let process = Process::of_client(connection).unwrap();
+        assert_eq!(Some(&process), Process::with_id(std::process::id()).as_ref());
+        assert!(process.is_alive());
+        let elsewhere = Connection { client: "127.0.0.1:1".parse().unwrap(), ..connection };
+        assert_eq!(Process::of_client(elsewhere), None);
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_id_is_another_one() {
+        let other = Process { id: std::process::id(), started: "0".to_owned() };
+        assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn the_dead_do_not_live() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::with_id(child.id()).unwrap();
+        assert!(process.is_alive());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!process.is_alive());
+    }
+}
