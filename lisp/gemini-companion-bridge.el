@@ -31,7 +31,7 @@
                functions)))
 
 (gemini-companion-bridge--declare
- (start directory port roots) (stop companion) (port companion) (token companion)
+ (start directory port roots) (restart companion) (stop companion) (port companion) (token companion)
  (discovery-fault companion) (set-roots companion roots) (attach-bell companion process)
  (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
@@ -86,6 +86,11 @@ ROOTS is a list of workspace roots.  Signal an error if it cannot start."
   (add-hook 'post-command-hook #'gemini-companion-bridge-drain)
   (gemini-companion-bridge--adjust-timer)
   (gemini-companion-bridge-drain))
+
+(defun gemini-companion-bridge-restart ()
+  "Start the server of the running companion anew.
+Its port may change.  Clients keep their sessions and open reviews."
+  (gemini-companion--mod-restart gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-stop ()
   "Stop the companion.  Open reviews are rejected, the discovery file is deleted."

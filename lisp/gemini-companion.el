@@ -70,6 +70,12 @@ the screen again."
                  (function :tag "Another function"))
   :risky t)
 
+(defconst gemini-companion--died-again 60
+  "Seconds within which a second death of the server is one too many.")
+
+(defvar gemini-companion--died 0
+  "When the server died last.")
+
 ;;;; The mode
 
 ;;;###autoload
@@ -131,6 +137,41 @@ the mode is switched on when that is done."
     (gemini-companion-log-add "%s" fault)
     (display-warning 'gemini-companion
                      (format "Only clients that this Emacs starts will find it: %s" fault))))
+
+;;;###autoload
+(defun gemini-companion-restart ()
+  "Start the server anew, in case it does not answer.
+Clients notice nothing: they keep their sessions and open reviews."
+  (interactive)
+  (unless (gemini-companion-bridge-running-p)
+    (user-error "Gemini companion is off"))
+  (gemini-companion--revive)
+  (message "Gemini companion listens on port %d" (gemini-companion-bridge-port)))
+
+(defun gemini-companion--revive ()
+  "Start the server anew; switch the mode off if that cannot be."
+  (condition-case error
+      (progn
+        (gemini-companion-bridge-restart)
+        (gemini-companion-environment-set (gemini-companion-bridge-port)
+                                          (gemini-companion-bridge-token)))
+    (error
+     (gemini-companion--stop)
+     (signal (car error) (cdr error)))))
+
+(cl-defmethod gemini-companion-handle-event ((_ (eql 'died)) &rest _)
+  "Start the server anew, and tell the user once."
+  (gemini-companion-log-add "the server died")
+  (if (time-less-p (time-since gemini-companion--died) gemini-companion--died-again)
+      (progn
+        (gemini-companion--stop)
+        (display-warning 'gemini-companion
+                         "The server died twice: switched off.  M-x gemini-companion-log"
+                         :error))
+    (setq gemini-companion--died (current-time))
+    (gemini-companion--revive)
+    (display-warning 'gemini-companion
+                     "The server died and was started anew; clients are served again")))
 
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.

@@ -35,6 +35,8 @@ pub enum Event {
     CloseReview { review: ReviewId, call: Option<CallId> },
     /// The number of sessions changed.
     Clients,
+    /// The server's thread has ended by itself.
+    Died,
     /// Something went wrong that the user may want to know.
     Warning(String),
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::bridge::{Bridge, Event, lock};
 use crate::discovery::{DiscoveryFile, split_roots};
@@ -14,15 +14,18 @@ use crate::server::Server;
 use crate::token::Token;
 
 pub struct Companion {
-    port: u16,
     token: Token,
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
+    /// Where the discovery file is.
+    directory: PathBuf,
     running: Mutex<Option<Running>>,
 }
 
 /// What `stop` takes down.
 struct Running {
+    port: u16,
+    roots: Vec<String>,
     server: Server,
     /// The file, or why there is none: clients then find us by the environment only.
     discovery: Result<DiscoveryFile, String>,
@@ -32,23 +35,57 @@ impl Companion {
     /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery file
     /// into `directory`: a client that reads it can connect.
     pub fn start(directory: PathBuf, port: u16, roots: &[String]) -> Result<Companion> {
+        let bridge = Arc::new(Bridge::new());
+        let companion = Companion {
+            token: Token::generate()?,
+            sessions: Arc::new(Sessions::new(bridge.clone())),
+            bridge,
+            directory,
+            running: Mutex::new(None),
+        };
+        let (server, port) = companion.serve(port)?;
+        let roots = companion.usable(roots);
+        let discovery = companion.announce(port, &roots);
+        *lock(&companion.running) = Some(Running { port, roots, server, discovery });
+        Ok(companion)
+    }
+
+    /// Starts the server anew, on the same port if that can be had. Token and sessions stay, so
+    /// that clients notice nothing but the end of their stream, which they open again.
+    pub fn restart(&self) -> Result<()> {
+        let mut running = lock(&self.running);
+        let Some(Running { port: old, roots, server, discovery }) = running.take() else {
+            bail!("the companion does not run");
+        };
+        self.sessions.interrupt_streams();
+        server.stop();
+        let (server, port) = self.serve(old).or_else(|_| self.serve(0))?;
+        let discovery = if port == old {
+            discovery
+        } else {
+            drop(discovery);
+            self.announce(port, &roots)
+        };
+        *running = Some(Running { port, roots, server, discovery });
+        Ok(())
+    }
+
+    fn serve(&self, port: u16) -> Result<(Server, u16)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let port = listener.local_addr()?.port();
-        let token = Token::generate()?;
-        let bridge = Arc::new(Bridge::new());
-        let sessions = Arc::new(Sessions::new(bridge.clone()));
-        let protocol = Protocol::new(bridge.clone(), sessions.clone());
-        let server = Server::start(listener, token.clone(), protocol)?;
-        let roots = usable_roots(&bridge, roots);
-        let discovery = DiscoveryFile::create(&directory, port, &token, &roots)
-            .map_err(|error| format!("{error:#}"));
-        let running = Mutex::new(Some(Running { server, discovery }));
-        Ok(Companion { port, token, bridge, sessions, running })
+        let protocol = Protocol::new(self.bridge.clone(), self.sessions.clone());
+        Ok((Server::start(listener, self.token.clone(), protocol)?, port))
     }
 
+    fn announce(&self, port: u16, roots: &[String]) -> Result<DiscoveryFile, String> {
+        DiscoveryFile::create(&self.directory, port, &self.token, roots)
+            .map_err(|error| format!("{error:#}"))
+    }
+
+    /// The port, 0 if the companion does not run.
     pub fn port(&self) -> u16 {
-        self.port
+        lock(&self.running).as_ref().map_or(0, |running| running.port)
     }
 
     pub fn token(&self) -> &str {
@@ -70,17 +107,33 @@ impl Companion {
 
     /// Rewrites the discovery file for new workspace roots.
     pub fn set_roots(&self, roots: &[String]) {
-        let roots = usable_roots(&self.bridge, roots);
-        if let Some(Running { discovery: Ok(file), .. }) = &*lock(&self.running)
-            && let Err(error) = file.write(self.port, &self.token, &roots)
+        let roots = self.usable(roots);
+        let mut running = lock(&self.running);
+        let Some(running) = &mut *running else { return };
+        running.roots = roots;
+        if let Ok(file) = &running.discovery
+            && let Err(error) = file.write(running.port, &self.token, &running.roots)
         {
             self.bridge.send(Event::Warning(format!("{error:#}")));
         }
     }
 
+    /// Those of `roots` that the discovery file can hold.
+    fn usable(&self, roots: &[String]) -> Vec<String> {
+        let (usable, unusable) = split_roots(roots);
+        for root in unusable.iter().filter(|root| !root.is_empty()) {
+            self.bridge.send(Event::Warning(format!(
+                "the workspace root {root} cannot be announced to clients: its name holds the \
+                 separator of roots"
+            )));
+        }
+        usable
+    }
+
     /// Rejects open reviews, deletes the file, lets the streams end properly, ends the thread.
     pub fn stop(&self) {
-        let Some(Running { server, discovery }) = lock(&self.running).take() else { return };
+        let Some(running) = lock(&self.running).take() else { return };
+        let Running { server, discovery, .. } = running;
         self.sessions.end_all();
         drop(discovery);
         server.stop();
@@ -92,15 +145,4 @@ impl Drop for Companion {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn usable_roots(bridge: &Bridge, roots: &[String]) -> Vec<String> {
-    let (usable, unusable) = split_roots(roots);
-    for root in unusable.iter().filter(|root| !root.is_empty()) {
-        bridge.send(Event::Warning(format!(
-            "the workspace root {root} cannot be announced to clients: its name holds the \
-             separator of roots"
-        )));
-    }
-    usable
 }

@@ -78,6 +78,15 @@ fn stop(companion: &Companion) -> Result<()> {
     Ok(())
 }
 
+/// Start the server of COMPANION anew, on the same port if that can be had.
+///
+/// Sessions and open reviews stay.  Signals an error if no server can be started; COMPANION does
+/// not run then.
+#[defun]
+fn restart(companion: &Companion) -> Result<()> {
+    companion.restart()
+}
+
 /// Return the TCP port on which COMPANION listens.
 #[defun]
 fn port(companion: &Companion) -> Result<u16> {
@@ -108,6 +117,7 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [open-review REVIEW CLIENT PATH CONTENT]: a client proposes CONTENT for the file PATH.
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
+/// [died]: the server's thread has ended by itself, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
 #[defun]
 fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
@@ -122,6 +132,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::Clients => {
             env.vector((env.intern("clients")?, companion.sessions().count() as i64))?
         }
+        Event::Died => env.vector((env.intern("died")?,))?,
         Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
     };
     Ok(Some(vector))

@@ -60,6 +60,9 @@ struct State {
     announced: usize,
     /// The companion stops: streams end when they have sent what they hold.
     ending: bool,
+    /// A test wants the server's thread to die.
+    #[cfg(test)]
+    broken: bool,
 }
 
 struct Session {
@@ -279,6 +282,17 @@ impl Sessions {
         state.sessions.values_mut().for_each(Session::wake);
     }
 
+    /// Before the server restarts: ends the streams properly. Their clients open them again.
+    pub fn interrupt_streams(&self) {
+        let since = Instant::now();
+        for session in self.state().sessions.values_mut() {
+            session.wake();
+            if let Stream::Open { .. } = session.stream {
+                session.stream = Stream::Lost { since };
+            }
+        }
+    }
+
     /// Forgets sessions whose client went away without a word. Sleeps while there is none.
     pub async fn expire_forever(&self) {
         loop {
@@ -293,9 +307,17 @@ impl Sessions {
         }
     }
 
+    #[cfg(test)]
+    pub fn break_server(&self) {
+        self.state().broken = true;
+        self.changed.notify_one();
+    }
+
     /// Forgets what is due at `now`. Returns when to look again.
     fn expire(&self, now: Instant) -> Option<Instant> {
         let mut state = self.state();
+        #[cfg(test)]
+        assert!(!std::mem::take(&mut state.broken), "broken by a test");
         for id in state.sessions_where(|_, session| session.is_dead()) {
             self.remove(&mut state, &id);
         }

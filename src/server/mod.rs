@@ -8,6 +8,7 @@ mod guard;
 mod sse;
 
 use std::net::TcpListener;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -21,6 +22,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::bridge::Event;
 use crate::mcp::Protocol;
 use crate::process::Connection;
 use crate::token::Token;
@@ -62,7 +64,11 @@ impl Server {
         let (finish, finished) = mpsc::channel();
         let thread = with_signals_blocked(|| {
             std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
-                run(runtime, listener, endpoint, stopped);
+                let bridge = endpoint.protocol().bridge();
+                let served = || run(runtime, listener, &endpoint, stopped);
+                if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
+                    bridge.send(Event::Died);
+                }
                 let _ = finish.send(());
             })
         })
@@ -80,23 +86,26 @@ impl Server {
     }
 }
 
+/// Serves until it is told to stop: true. False if it ends otherwise.
 fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,
-    endpoint: Arc<Endpoint>,
+    endpoint: &Arc<Endpoint>,
     stopped: oneshot::Receiver<()>,
-) {
-    runtime.block_on(async {
+) -> bool {
+    let told = runtime.block_on(async {
         let connections = GracefulShutdown::new();
-        tokio::select! {
-            () = accept(&listener, &endpoint, &connections) => {}
-            () = endpoint.protocol().sessions().expire_forever() => {}
-            _ = stopped => {}
-        }
+        let told = tokio::select! {
+            () = accept(&listener, endpoint, &connections) => false,
+            () = endpoint.protocol().sessions().expire_forever() => false,
+            _ = stopped => true,
+        };
         drop(listener);
         let _ = tokio::time::timeout(CONNECTIONS_GRACE, connections.shutdown()).await;
+        told
     });
     runtime.shutdown_timeout(TASKS_GRACE);
+    told
 }
 
 async fn accept(

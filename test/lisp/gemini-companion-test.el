@@ -81,6 +81,37 @@
       (gemini-companion-mode 1)
       (should (eql (gemini-companion-bridge-port) gemini-companion-port)))))
 
+(ert-deftest gemini-companion/a-restart-keeps-port-sessions-and-reviews ()
+  (gemini-companion-test-with-client client
+    (let ((port (gemini-companion-bridge-port)))
+      (gemini-companion-test-propose client "a.txt" "x")
+      (gemini-companion-restart)
+      (gemini-companion-test-wait "the proper end of the stream"
+                                  (lambda () (eq (fake-cli-stream-state client) t)))
+      (should (eql (gemini-companion-bridge-port) port))
+      (should (equal (getenv "GEMINI_CLI_IDE_SERVER_PORT") (number-to-string port)))
+      (gemini-companion-accept)
+      (fake-cli--open-stream client)
+      (should (equal (alist-get 'content
+                                (fake-cli-wait-notification client "ide/diffAccepted"))
+                     "x")))))
+
+(ert-deftest gemini-companion/a-server-that-dies-is-replaced-once ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion--died 0) warnings)
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type text &rest _) (push text warnings))))
+        (gemini-companion-handle-event 'died)
+        (should gemini-companion-mode)
+        (should (fake-cli-request client "tools/list"))
+        (should (= (length warnings) 1))
+        (gemini-companion-handle-event 'died)
+        (should-not gemini-companion-mode)
+        (should (= (length warnings) 2))))))
+
+(ert-deftest gemini-companion/without-a-companion-there-is-nothing-to-restart ()
+  (should-error (gemini-companion-restart) :type 'user-error))
+
 (ert-deftest gemini-companion/the-mode-line-tells-clients-and-reviews ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client in the mode line"
