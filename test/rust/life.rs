@@ -8,6 +8,7 @@ use serde_json::json;
 use super::support::{DEADLINE, TestCompanion, wait_for};
 use crate::bridge::Event;
 use crate::companion::Companion;
+use crate::ide::Outcome;
 
 #[test]
 fn stopping_rejects_open_reviews_and_ends_streams_properly() {
@@ -62,6 +63,49 @@ fn stopping_twice_is_harmless_and_frees_the_port() {
     server.companion.stop();
     let again = Companion::start(server.directory.clone(), port, &[]).unwrap();
     assert_eq!(again.port(), port);
+}
+
+#[test]
+fn a_restart_keeps_port_token_sessions_and_reviews() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut stream = session.open_stream();
+    session.open_diff("/no/such/a", "new");
+    let Event::OpenReview { review, .. } = server.next_event() else { panic!() };
+    let before = (server.companion.port(), server.companion.token().to_owned());
+    server.companion.restart().unwrap();
+    assert_eq!(stream.next(), None);
+    assert_eq!((server.companion.port(), server.companion.token().to_owned()), before);
+    assert_eq!(fs::read_dir(&server.directory).unwrap().count(), 1);
+    assert!(server.companion.sessions().decide(review, Outcome::Rejected));
+    assert_eq!(session.open_stream().notification().0, "ide/diffRejected");
+    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
+}
+
+#[test]
+fn a_thread_that_dies_is_reported_and_can_be_replaced() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    server.companion.sessions().break_server();
+    assert_eq!(server.next_event(), Event::Died);
+    server.companion.restart().unwrap();
+    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
+}
+
+#[test]
+fn a_restart_finds_another_port_if_it_must_and_says_so() {
+    let server = TestCompanion::start();
+    let port = server.companion.port();
+    server.companion.sessions().break_server();
+    assert_eq!(server.next_event(), Event::Died);
+    let _taken = wait_for("the port", || std::net::TcpListener::bind(("127.0.0.1", port)).ok());
+    server.companion.restart().unwrap();
+    assert_ne!(server.companion.port(), port);
+    let mut files = fs::read_dir(&server.directory).unwrap();
+    let name = files.next().unwrap().unwrap().file_name().into_string().unwrap();
+    assert!(name.ends_with(&format!("-{}.json", server.companion.port())), "{name}");
+    assert!(files.next().is_none());
+    server.open_session();
 }
 
 #[test]
