@@ -567,11 +567,14 @@ impl Drop for Call<'_> {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        if let Some(session) = self.sessions.state().sessions.get_mut(&self.session) {
+        let mut state = self.sessions.state();
+        if let Some(session) = state.sessions.get_mut(&self.session) {
             session.busy -= 1;
             session.last_used = Instant::now();
+            if session.idle_until().is_some() {
+                self.sessions.changed.notify_one();
+            }
         }
-        self.sessions.changed.notify_one();
     }
 }
 

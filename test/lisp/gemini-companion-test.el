@@ -58,6 +58,27 @@
         (gemini-companion-mode 1)
         (should (equal (funcall inherited) before))))))
 
+(ert-deftest gemini-companion/signals-are-left-to-emacs ()
+  "Every thread of ours blocks the signals that Emacs handles, and SIGPIPE."
+  (skip-unless (file-directory-p "/proc/self/task"))
+  (gemini-companion-test-with-client client
+    ;; This makes a thread that looks at the file system.
+    (gemini-companion-test-propose client "a.txt" "x")
+    (let* ((own (number-to-string (emacs-pid)))
+           (threads (remove own (directory-files "/proc/self/task" nil "[0-9]")))
+           (blocked (mapcar (lambda (thread)
+                              (with-temp-buffer
+                                (insert-file-contents
+                                 (format "/proc/self/task/%s/status" thread))
+                                (re-search-forward "^SigBlk:\t\\(.*\\)$")
+                                (string-to-number (match-string 1) 16)))
+                            threads)))
+      (should threads)
+      (dolist (mask blocked)
+        ;; HUP, INT, USR1, PIPE, ALRM, TERM, CHLD, PROF, IO
+        (dolist (signal '(1 2 10 13 14 15 17 27 29))
+          (should (= 1 (logand 1 (ash mask (- 1 signal))))))))))
+
 (ert-deftest gemini-companion/a-port-that-is-taken-leaves-it-off ()
   (let* ((taken (make-network-process :name "taken" :server t :host "127.0.0.1"
                                       :service t :noquery t))
