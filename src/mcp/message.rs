@@ -85,12 +85,41 @@ pub fn parse(body: &[u8]) -> Result<Incoming, Failure> {
 }
 
 fn parse_one(bytes: &[u8]) -> Result<Message, Failure> {
-    let raw: RawMessage =
-        serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => Failure::invalid_request(error),
-            _ => Failure::parse_error(error),
-        })?;
-    raw.check()
+    let raw = serde_json::from_slice::<RawMessage>(bytes).or_else(|error| {
+        // To refuse a text for half a character in it would end the connection.
+        mend_surrogates(bytes).map_or(Err(error), |mended| serde_json::from_slice(&mended))
+    });
+    raw.map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => Failure::invalid_request(error),
+        _ => Failure::parse_error(error),
+    })?
+    .check()
+}
+
+/// Replaces escapes of lone surrogates, which JavaScript's strings may hold and UTF-8 cannot, by
+/// that of U+FFFD, which is what Node writes to a file for them. `None` if there are none.
+fn mend_surrogates(json: &[u8]) -> Option<Vec<u8>> {
+    const ESCAPE: usize = r"\u0000".len();
+    let unit = |at: usize| {
+        let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut mended: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(offset) = json.get(at..)?.iter().position(|byte| *byte == b'\\') {
+        at += offset;
+        at += match (unit(at), unit(at + ESCAPE)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
+            (Some(0xd800..=0xdfff), _) => {
+                let mended = mended.get_or_insert_with(|| json.to_vec());
+                mended[at..at + ESCAPE].copy_from_slice(br"\ufffd");
+                ESCAPE
+            }
+            (Some(_), _) => ESCAPE,
+            (None, _) => 2, // another escape
+        };
+    }
+    mended
 }
 
 /// The members of a message as they came. `Some(null)` differs from no member.
@@ -247,6 +276,24 @@ mod tests {
         }
         assert_eq!(parse(b"\xff").unwrap_err().code, -32700);
         assert_eq!(parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").unwrap_err().code, -32700);
+    }
+
+    #[test]
+    fn halves_of_characters_are_replaced_and_nothing_else() {
+        for (escaped, text) in [
+            (r"a\ud83d\ude00b", "a😀b"),
+            (r"a\ud83db", "a\u{fffd}b"),
+            (r"\ude00\ud83d", "\u{fffd}\u{fffd}"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}😀"),
+            (r"\\ud83d\ud83d", "\\ud83d\u{fffd}"),
+            (r"\u00e9\n\ud83d\n", "é\n\u{fffd}\n"),
+        ] {
+            let json = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":["{escaped}"]}}"#);
+            assert_eq!(request(&json).params[0], text, "{escaped}");
+        }
+        for broken in [r"\ud83", r"\", r"\u", r"\ud83d\u", r"\ud83d\"] {
+            assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","method":"{broken}"#)), Some(-32700));
+        }
     }
 
     #[test]
