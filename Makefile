@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile test conformance demo lint fmt clean distclean
+.PHONY: help build compile test conformance soak demo lint fmt clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
@@ -27,6 +27,10 @@ conformance: ## Run MCP's own conformance suite against a batch Emacs
 	@scripts/bootstrap build
 	scripts/build
 	@scripts/conformance
+
+soak: ## Try the server with many clients for minutes; SOAK_SESSIONS, SOAK_CALLS say how many
+	@scripts/bootstrap build
+	@scripts/soak
 
 demo: ## Show the companion at work, with a client, in a scripted session
 	@scripts/bootstrap demo

@@ -47,30 +47,37 @@ impl Protocol {
     }
 
     /// Answers `initialize`, the request that starts a session.
-    pub async fn initialize(
+    pub fn initialize(
         &self,
         request: Request,
         connection: Connection,
     ) -> (Response, Option<SessionId>) {
-        // Looking for the process takes milliseconds, which others must not wait for.
-        let search = tokio::task::spawn_blocking(move || Process::of_client(connection));
-        let process = search.await.unwrap_or_default();
-        match self.open_session(request.params, process) {
-            Ok((result, session)) => (Response::new(request.id, Ok(result)), Some(session)),
+        match self.open_session(request.params) {
+            Ok((result, session)) => {
+                self.recognise_later(session.clone(), connection);
+                (Response::new(request.id, Ok(result)), Some(session))
+            }
             Err(failure) => (Response::new(request.id, Err(failure)), None),
         }
     }
 
-    fn open_session(
-        &self,
-        params: Value,
-        process: Option<Process>,
-    ) -> Result<(Value, SessionId), Failure> {
+    /// Finds out which process the client is, which takes milliseconds.
+    fn recognise_later(&self, session: SessionId, connection: Connection) {
+        let sessions = self.sessions.clone();
+        tokio::task::spawn_blocking(move || {
+            if let Some(process) = Process::of_client(connection) {
+                sessions.recognise(&session, process);
+            }
+        });
+    }
+
+    fn open_session(&self, params: Value) -> Result<(Value, SessionId), Failure> {
         let hello = Hello::parse(params)?;
         let version = hello.version();
         let batches = version <= LAST_WITH_BATCHES; // revisions are dates, so they sort
-        let session = self.sessions.open(hello.client_info, process, batches).map_err(|error| {
-            Failure { code: Failure::internal_error().code, message: error.to_string() }
+        let session = self.sessions.open(hello.client_info, batches).map_err(|error| Failure {
+            code: Failure::internal_error().code,
+            message: error.to_string(),
         })?;
         let result = json!({
             "protocolVersion": version,

@@ -30,6 +30,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const MAX_SESSIONS: usize = 64;
 /// Reviews that may be open at once, of all clients together.
 const MAX_OPEN_REVIEWS: usize = 64;
+/// What a client hears that comes too late.
+pub const STOPPING: &str = "the companion is stopping";
 
 /// The `Mcp-Session-Id` of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -135,19 +137,11 @@ impl Sessions {
     }
 
     /// Starts a session. `batches`: its revision of MCP has JSON-RPC batches.
-    ///
-    /// What an earlier session of the same process has not heard, and the reviews it waits for,
-    /// become the new one's: the client lost its connection and waits for them still.
-    pub fn open(
-        &self,
-        client: Client,
-        process: Option<Process>,
-        batches: bool,
-    ) -> anyhow::Result<SessionId> {
+    pub fn open(&self, client: Client, batches: bool) -> anyhow::Result<SessionId> {
         let id = SessionId(random_hex::<16>()?.into());
         let session = Session {
             client,
-            process,
+            process: None,
             batches,
             outbox: Outbox::default(),
             stream: Stream::Never,
@@ -156,15 +150,29 @@ impl Sessions {
             last_used: Instant::now(),
         };
         let mut state = self.state();
+        if state.ending {
+            anyhow::bail!(STOPPING);
+        }
         if state.sessions.len() >= MAX_SESSIONS {
             let Some(oldest) = state.least_used() else { anyhow::bail!("too many sessions") };
             self.remove(&mut state, &oldest);
         }
         state.sessions.insert(id.clone(), session);
-        state.inherit(&id);
         self.announce(&mut state, Instant::now());
         self.changed.notify_one();
         Ok(id)
+    }
+
+    /// Notes which process the client of a session is.
+    ///
+    /// What an earlier session of the same process has not heard, and the reviews it waits for,
+    /// become this one's: the client lost its connection and waits for them still.
+    pub fn recognise(&self, id: &SessionId, process: Process) {
+        let mut state = self.state();
+        let Some(session) = state.sessions.get_mut(id) else { return };
+        session.process = Some(process);
+        state.inherit(id);
+        self.changed.notify_one();
     }
 
     /// Finds the session of a request, and keeps it alive until the request is answered.
@@ -228,6 +236,9 @@ impl Sessions {
         content: String,
     ) -> Result<ReviewId, &'static str> {
         let mut state = self.state();
+        if state.ending {
+            return Err(STOPPING); // no outcome could follow
+        }
         let Some(entry) = state.sessions.get_mut(session) else {
             return Err("the session has ended");
         };
@@ -632,7 +643,7 @@ mod tests {
     #[test]
     fn a_client_whose_stream_does_not_return_is_gone() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(Client::default(), None, false).unwrap();
+        let session = sessions.open(Client::default(), false).unwrap();
         let stream = sessions.open_stream(&session, None);
         let review = open_review(&sessions, &session);
         events(&bridge);
@@ -654,7 +665,7 @@ mod tests {
     #[test]
     fn a_stream_that_returns_in_time_keeps_its_reviews() {
         let (_, sessions) = sessions();
-        let session = sessions.open(Client::default(), None, false).unwrap();
+        let session = sessions.open(Client::default(), false).unwrap();
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
         let _stream = sessions.open_stream(&session, None);
@@ -665,7 +676,7 @@ mod tests {
     #[test]
     fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(Client::default(), None, false).unwrap();
+        let session = sessions.open(Client::default(), false).unwrap();
         let review = open_review(&sessions, &session);
         assert_eq!(sessions.count(), 1);
         events(&bridge);
@@ -682,9 +693,10 @@ mod tests {
     #[test]
     fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
         let (bridge, sessions) = sessions();
-        let open = |process| sessions.open(Client::default(), process, false).unwrap();
-        let process = Process::with_id(std::process::id());
-        let old = open(process.clone());
+        let open = || sessions.open(Client::default(), false).unwrap();
+        let process = Process::with_id(std::process::id()).unwrap();
+        let old = open();
+        sessions.recognise(&old, process.clone());
         drop(sessions.open_stream(&old, None));
         let decided = sessions.open_review(&old, "/decided".to_owned(), String::new()).unwrap();
         let open_one = open_review(&sessions, &old);
@@ -692,8 +704,8 @@ mod tests {
         sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
         assert_eq!(events(&bridge), [Event::Clients]);
         assert!(sessions.decide(decided, Outcome::Rejected));
-        let stranger = open(None);
-        let heir = open(process);
+        let (stranger, heir) = (open(), open());
+        sessions.recognise(&heir, process);
         assert!(sessions.decide(open_one, Outcome::Rejected));
         let heard = |session| {
             let reader = sessions.open_stream(session, None).unwrap();
@@ -716,8 +728,8 @@ mod tests {
     fn a_process_that_ended_is_not_waited_for() {
         let (bridge, sessions) = sessions();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let process = Process::with_id(child.id());
-        let session = sessions.open(Client::default(), process, false).unwrap();
+        let session = sessions.open(Client::default(), false).unwrap();
+        sessions.recognise(&session, Process::with_id(child.id()).unwrap());
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
         events(&bridge);
@@ -733,11 +745,11 @@ mod tests {
     #[test]
     fn the_session_unused_longest_makes_room() {
         let (_, sessions) = sessions();
-        let first = sessions.open(Client::default(), None, false).unwrap();
+        let first = sessions.open(Client::default(), false).unwrap();
         let _stream = sessions.open_stream(&first, None);
-        let second = sessions.open(Client::default(), None, false).unwrap();
+        let second = sessions.open(Client::default(), false).unwrap();
         for _ in 0..MAX_SESSIONS - 1 {
-            sessions.open(Client::default(), None, false).unwrap();
+            sessions.open(Client::default(), false).unwrap();
         }
         assert_eq!(sessions.count(), MAX_SESSIONS);
         assert!(sessions.enter(first.as_str()).is_some());

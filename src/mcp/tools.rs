@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Protocol;
 use super::message::Failure;
-use super::session::SessionId;
+use super::session::{STOPPING, SessionId};
 
 /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
 /// headers, 600 s in all), which would end the connection.
@@ -144,7 +144,7 @@ async fn close_diff(
     match tokio::time::timeout(EMACS_LIMIT, answer).await {
         Ok(Ok(Ok(content))) => Ok(vec![text(&json!({ "content": content }).to_string())]),
         Ok(Ok(Err(reason))) => Err(ToolError(reason)),
-        Ok(Err(_)) => Err(ToolError("the companion is stopping".to_owned())),
+        Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
         Err(_) => Err(ToolError(format!("Emacs did not answer for {} s", EMACS_LIMIT.as_secs()))),
     }
 }

@@ -56,6 +56,18 @@ fn stopping_does_not_wait_for_a_client_or_for_lisp() {
 }
 
 #[test]
+fn a_review_that_comes_while_stopping_is_refused() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    server.companion.sessions().end_all();
+    let arguments = json!({ "filePath": "/no/such/a", "newContent": "" });
+    let result = &session.call("openDiff", arguments)["result"];
+    assert_eq!(result["isError"], true);
+    assert_eq!(result["content"][0]["text"], "the companion is stopping");
+    assert_eq!(server.events(), []);
+}
+
+#[test]
 fn stopping_twice_is_harmless_and_frees_the_port() {
     let server = TestCompanion::start();
     let port = server.companion.port();

@@ -2,8 +2,12 @@
 
 mod calls;
 mod discovery;
+mod hostile;
 mod life;
 mod reviews;
+#[cfg(soak)]
+mod soak;
 mod status;
 mod streams;
 mod support;
+mod wire;
