@@ -47,28 +47,27 @@ impl Protocol {
     }
 
     /// Answers `initialize`, the request that starts a session.
-    pub fn initialize(
+    pub async fn initialize(
         &self,
         request: Request,
         connection: Connection,
     ) -> (Response, Option<SessionId>) {
         match self.open_session(request.params) {
             Ok((result, session)) => {
-                self.recognise_later(session.clone(), connection);
+                self.recognise(&session, connection).await;
                 (Response::new(request.id, Ok(result)), Some(session))
             }
             Err(failure) => (Response::new(request.id, Err(failure)), None),
         }
     }
 
-    /// Finds out which process the client is, which takes milliseconds.
-    fn recognise_later(&self, session: SessionId, connection: Connection) {
-        let sessions = self.sessions.clone();
-        tokio::task::spawn_blocking(move || {
-            if let Some(process) = Process::of_client(connection) {
-                sessions.recognise(&session, process);
-            }
-        });
+    /// Finds out which process the client is. That takes milliseconds, in which others are served.
+    /// The client hears of its session afterwards, so that what it inherits is there by then.
+    async fn recognise(&self, session: &SessionId, connection: Connection) {
+        let search = tokio::task::spawn_blocking(move || Process::of_client(connection));
+        if let Ok(Some(process)) = search.await {
+            self.sessions.recognise(session, process);
+        }
     }
 
     fn open_session(&self, params: Value) -> Result<(Value, SessionId), Failure> {

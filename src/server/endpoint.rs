@@ -140,7 +140,7 @@ impl Endpoint {
         drop(body); // large ones are not held while the call waits
         match incoming {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
-                self.initialize(&head.headers, request, from)
+                self.initialize(&head.headers, request, from).await
             }
             message::Incoming::One(Message::Request(request)) => {
                 let session = self.session(&head.headers)?;
@@ -158,7 +158,7 @@ impl Endpoint {
         }
     }
 
-    fn initialize(
+    async fn initialize(
         &self,
         headers: &HeaderMap,
         request: message::Request,
@@ -169,7 +169,7 @@ impl Endpoint {
                 "initialize must not name a session",
             )));
         }
-        let (response, session) = self.protocol.initialize(request, from);
+        let (response, session) = self.protocol.initialize(request, from).await;
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
