@@ -90,9 +90,8 @@
   (setf (gemini-companion-ediff-control view) (current-buffer))
   (setq gemini-companion-review--of-buffer (gemini-companion-ediff-review view))
   (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map (current-local-map))
-    (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
-    (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
+    (set-keymap-parent map (make-composed-keymap gemini-companion-review-mode-map
+                                                 (current-local-map)))
     (define-key map (kbd "q") #'gemini-companion-ediff-quit)
     (use-local-map map))
   (add-hook 'ediff-quit-hook (gemini-companion-ediff--postponer view) nil t)
@@ -108,7 +107,7 @@
 The hook runs while Ediff or Emacs takes something down, so the rest is
 taken down a moment later."
   (lambda ()
-    (let* ((review (gemini-companion-ediff-review view)))
+    (let ((review (gemini-companion-ediff-review view)))
       (gemini-companion-ediff--note-helpers view)
       (gemini-companion-ediff--keep-text review)
       (when (gemini-companion-review-hide review)
@@ -169,7 +168,6 @@ If the user has put something else there, that is left alone."
                          (gemini-companion-ediff-review view))))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
-        (setq-local kill-buffer-hook nil)
         (kill-local-variable 'kill-buffer-hook)))))
 
 (defun gemini-companion-ediff--end-session (view)

@@ -49,6 +49,17 @@ fn keep_alive() -> Interval {
     interval
 }
 
+/// What a stream has to say while there is nothing to say.
+fn idle(
+    keep_alive: &mut Interval,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    match keep_alive.poll_tick(context) {
+        Poll::Ready(_) => frame(": keep-alive\n\n".to_owned()),
+        Poll::Pending => Poll::Pending,
+    }
+}
+
 fn frame(text: String) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
     Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))))
 }
@@ -69,10 +80,7 @@ impl Body for EventStream {
             // JSON holds no raw newline, so one `data:` line is enough.
             Poll::Ready(Some((number, json))) => frame(format!("id: {number}\ndata: {json}\n\n")),
             Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending if self.keep_alive.poll_tick(context).is_ready() => {
-                frame(": keep-alive\n\n".to_owned())
-            }
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => idle(&mut self.keep_alive, context),
         }
     }
 }
@@ -94,10 +102,7 @@ impl Body for LateReply {
                     None => Poll::Ready(None),
                 }
             }
-            Poll::Pending if self.keep_alive.poll_tick(context).is_ready() => {
-                frame(": keep-alive\n\n".to_owned())
-            }
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => idle(&mut self.keep_alive, context),
         }
     }
 }
