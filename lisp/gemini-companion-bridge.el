@@ -31,7 +31,7 @@
                functions)))
 
 (gemini-companion-bridge--declare
- (start directory port roots) (restart companion) (stop companion) (port companion) (token companion)
+ (start directory port roots max-message) (ping companion) (restart companion) (stop companion) (port companion) (token companion)
  (discovery-fault companion) (set-roots companion roots) (attach-bell companion process)
  (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
@@ -74,11 +74,12 @@
 
 ;;;; The companion
 
-(defun gemini-companion-bridge-start (directory port roots)
+(defun gemini-companion-bridge-start (directory port roots max-message)
   "Start a companion on PORT (0: a free one), announcing it in DIRECTORY.
-ROOTS is a list of workspace roots.  Signal an error if it cannot start."
+ROOTS is a list of workspace roots, MAX-MESSAGE the size in bytes over
+which a message is refused.  Signal an error if it cannot start."
   (setq gemini-companion-bridge--companion
-        (gemini-companion--mod-start directory port (vconcat roots)))
+        (gemini-companion--mod-start directory port (vconcat roots) max-message))
   (unless (eq system-type 'windows-nt)
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
     (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
@@ -164,6 +165,11 @@ Return nil if it was no longer open: `close-review' is on its way then."
 Return nil if it was no longer open: `close-review' is on its way then."
   (and gemini-companion-bridge--companion
        (gemini-companion--mod-reject-review gemini-companion-bridge--companion review)))
+
+(defun gemini-companion-bridge-ping ()
+  "Ask each client for a sign of life; `pong' events follow.
+Return the number of clients that were asked."
+  (gemini-companion--mod-ping gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-answer (call text)
   "Answer the tool call with id CALL with TEXT."

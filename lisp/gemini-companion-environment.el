@@ -14,6 +14,7 @@
 
 (require 'cl-lib)
 (require 'seq)
+(require 'gemini-companion-bridge)
 
 (defconst gemini-companion-environment--variables
   '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID" "GEMINI_CLI_IDE_AUTH_TOKEN")
@@ -40,9 +41,12 @@
         (replace-regexp-in-string "[/\\]\\'" "" directory)
       directory)))
 
-(defun gemini-companion-environment-set (port token)
-  "Lead the processes that Emacs will start to PORT, with TOKEN."
-  (let ((values (list (number-to-string port) (number-to-string (emacs-pid)) token)))
+(defun gemini-companion-environment-set ()
+  "Lead the processes that Emacs will start to the running companion."
+  ;; The token is fetched here, since arguments show in backtraces.
+  (let ((values (list (number-to-string (gemini-companion-bridge-port))
+                      (number-to-string (emacs-pid))
+                      (gemini-companion-bridge-token))))
     (unless gemini-companion-environment--saved
       (setq gemini-companion-environment--saved
             (mapcar (lambda (name) (cons name (gemini-companion-environment--get name)))

@@ -61,6 +61,14 @@ Takes effect when `gemini-companion-mode' is next switched on."
                  (integer :tag "Port"))
   :risky t)
 
+(defcustom gemini-companion-max-message-size 64
+  "Largest message that a client may send, in MiB.
+A proposed change comes in one message with the whole file, so this must
+be more than your largest file.  Takes effect when
+`gemini-companion-mode' is next switched on."
+  :type '(natnum :tag "MiB")
+  :risky t)
+
 (defcustom gemini-companion-diff-function #'gemini-companion-ediff-show
   "Function that shows a review.
 It is called with a `gemini-companion-review', makes its `proposal'
@@ -120,9 +128,9 @@ the mode is switched on when that is done."
   (unless (gemini-companion-bridge-running-p)
     (gemini-companion-bridge-start (gemini-companion-environment-directory)
                                    gemini-companion-port
-                                   (gemini-companion-workspace-roots))
-    (gemini-companion-environment-set (gemini-companion-bridge-port)
-                                      (gemini-companion-bridge-token))
+                                   (gemini-companion-workspace-roots)
+                                   (* 1024 1024 gemini-companion-max-message-size))
+    (gemini-companion-environment-set)
     (gemini-companion-workspace-follow)
     (gemini-companion-context-follow)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
@@ -148,13 +156,29 @@ Clients notice nothing: they keep their sessions and open reviews."
   (gemini-companion--revive)
   (message "Gemini companion listens on port %d" (gemini-companion-bridge-port)))
 
+;;;###autoload
+(defun gemini-companion-ping ()
+  "Ask each connected client for a sign of life, and show who answers."
+  (interactive)
+  (unless (gemini-companion-bridge-running-p)
+    (user-error "Gemini companion is off"))
+  (let ((asked (gemini-companion-bridge-ping)))
+    (if (zerop asked)
+        (message "No client is connected")
+      (message "Asked %d client%s for a sign of life" asked (if (= asked 1) "" "s")))))
+
+(cl-defmethod gemini-companion-handle-event ((_ (eql 'pong)) &rest arguments)
+  "Show that a client answered.
+ARGUMENTS are its name, and the seconds it took."
+  (pcase-let ((`(,client ,seconds) arguments))
+    (message "%s answered after %.1f ms" client (* 1000 seconds))))
+
 (defun gemini-companion--revive ()
   "Start the server anew; switch the mode off if that cannot be."
   (condition-case error
       (progn
         (gemini-companion-bridge-restart)
-        (gemini-companion-environment-set (gemini-companion-bridge-port)
-                                          (gemini-companion-bridge-token)))
+        (gemini-companion-environment-set))
     (error
      (gemini-companion--stop)
      (signal (car error) (cdr error)))))

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::oneshot;
@@ -35,6 +36,8 @@ pub enum Event {
     CloseReview { review: ReviewId, call: Option<CallId> },
     /// The number of sessions changed.
     Clients,
+    /// A client that was asked for a sign of life gave one.
+    Pong { client: String, after: Duration },
     /// The server's thread has ended by itself.
     Died,
     /// Something went wrong that the user may want to know.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::bridge::{Bridge, Event, lock};
 use crate::discovery::{DiscoveryFile, split_roots};
+use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::session::Sessions;
 use crate::server::Server;
@@ -19,6 +20,7 @@ pub struct Companion {
     sessions: Arc<Sessions>,
     /// Where the discovery file is.
     directory: PathBuf,
+    limits: Limits,
     running: Mutex<Option<Running>>,
 }
 
@@ -34,13 +36,19 @@ struct Running {
 impl Companion {
     /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery file
     /// into `directory`: a client that reads it can connect.
-    pub fn start(directory: PathBuf, port: u16, roots: &[String]) -> Result<Companion> {
+    pub fn start(
+        directory: PathBuf,
+        port: u16,
+        roots: &[String],
+        limits: Limits,
+    ) -> Result<Companion> {
         let bridge = Arc::new(Bridge::new());
         let companion = Companion {
             token: Token::generate()?,
-            sessions: Arc::new(Sessions::new(bridge.clone())),
+            sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
             bridge,
             directory,
+            limits,
             running: Mutex::new(None),
         };
         let (server, port) = companion.serve(port)?;
@@ -75,7 +83,7 @@ impl Companion {
             .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let port = listener.local_addr()?.port();
         let protocol = Protocol::new(self.bridge.clone(), self.sessions.clone());
-        Ok((Server::start(listener, self.token.clone(), protocol)?, port))
+        Ok((Server::start(listener, self.token.clone(), protocol, &self.limits)?, port))
     }
 
     fn announce(&self, port: u16, roots: &[String]) -> Result<DiscoveryFile, String> {

@@ -152,7 +152,20 @@ fn check_owner(directory: &Path) -> Result<()> {
             if entry.uid() == own { target.uid() } else { entry.uid() }
         );
     }
-    Ok(())
+    keep_others_out(directory, target.mode())
+}
+
+/// Takes write permission from everybody else, who could put a file in the place of ours.
+#[cfg(unix)]
+fn keep_others_out(directory: &Path, mode: u32) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    const WRITE_FOR_OTHERS: u32 = 0o022;
+    if mode & WRITE_FOR_OTHERS == 0 {
+        return Ok(());
+    }
+    let private = fs::Permissions::from_mode(mode & 0o7777 & !WRITE_FOR_OTHERS);
+    fs::set_permissions(directory, private)
+        .with_context(|| format!("others may write in {}", directory.display()))
 }
 
 #[cfg(not(unix))]
@@ -188,12 +201,15 @@ fn process_in_name(name: &str) -> Option<u32> {
 
 /// Whether a regular file of this user says that it is an Emacs companion's, or says nothing yet.
 fn is_our_file(path: &Path) -> bool {
-    let Ok(entry) = fs::symlink_metadata(path) else { return false };
-    if !entry.is_file() || entry.len() > MAX_FILE_SIZE || !belongs_to_us(&entry) {
+    let Ok(file) = open_untrusted(path) else { return false };
+    let is_plain = |entry: fs::Metadata| {
+        entry.is_file() && entry.len() <= MAX_FILE_SIZE && belongs_to_us(&entry)
+    };
+    if !file.metadata().is_ok_and(is_plain) {
         return false;
     }
     let mut text = String::new();
-    if File::open(path).and_then(|mut file| file.read_to_string(&mut text)).is_err() {
+    if file.take(MAX_FILE_SIZE).read_to_string(&mut text).is_err() {
         return false;
     }
     if path.extension().is_some_and(|extension| extension == "tmp") {
@@ -209,6 +225,18 @@ fn is_our_file(path: &Path) -> bool {
         name: String,
     }
     serde_json::from_str::<Marked>(&text).is_ok_and(|file| file.ide_info.name == IDE_NAME)
+}
+
+/// Opens what may be anything: never through a symbolic link, never waiting for a FIFO's writer.
+fn open_untrusted(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NOFOLLOW | libc::O_NONBLOCK,
+    );
+    options.open(path)
 }
 
 #[cfg(unix)]

@@ -8,6 +8,7 @@ mod companion;
 mod bridge;
 mod discovery;
 mod ide;
+mod limits;
 mod mcp;
 mod panics;
 mod process;
@@ -27,6 +28,7 @@ use emacs::{CallEnv, Env, FromLisp, Result, Value, Vector, defun};
 use bridge::{Bell, CallId, Event};
 use companion::Companion;
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use limits::Limits;
 
 emacs::plugin_is_GPL_compatible!();
 
@@ -61,12 +63,14 @@ fn version() -> Result<String> {
 ///
 /// DIRECTORY is a string, the client's `os.tmpdir()` + "/gemini/ide".  PORT is the TCP port on
 /// 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without trailing
-/// slashes.  Signals an error if the port cannot be had.  A discovery file that cannot be written
+/// slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
+/// Signals an error if the port cannot be had.  A discovery file that cannot be written
 /// is no error: see `gemini-companion--mod-discovery-fault`.
 #[defun(user_ptr)]
-fn start(directory: String, port: u16, roots: Vector) -> Result<Companion> {
+fn start(directory: String, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
     let roots = strings(roots)?;
-    Companion::start(PathBuf::from(directory), port, &roots)
+    let limits = Limits { body: max_message, ..Limits::default() };
+    Companion::start(PathBuf::from(directory), port, &roots, limits)
 }
 
 /// Stop COMPANION: reject open reviews, end the streams, delete the discovery file.
@@ -117,6 +121,7 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [open-review REVIEW CLIENT PATH CONTENT]: a client proposes CONTENT for the file PATH.
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
+/// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
 /// [died]: the server's thread has ended by itself, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
 #[defun]
@@ -131,6 +136,9 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         }
         Event::Clients => {
             env.vector((env.intern("clients")?, companion.sessions().count() as i64))?
+        }
+        Event::Pong { client, after } => {
+            env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
         }
         Event::Died => env.vector((env.intern("died")?,))?,
         Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
@@ -148,6 +156,14 @@ fn publish_context(companion: &Companion, files: Vector) -> Result<()> {
     let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
     companion.sessions().publish_context(&IdeContext::new(files));
     Ok(())
+}
+
+/// Ask each client of COMPANION for a sign of life; `pong' events follow.
+///
+/// Return how many clients have an open stream and were asked.
+#[defun]
+fn ping(companion: &Companion) -> Result<i64> {
+    Ok(companion.sessions().ping() as i64)
 }
 
 /// Answer the tool call CALL of COMPANION with TEXT, UTF-8 bytes.

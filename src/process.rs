@@ -66,12 +66,15 @@ impl Process {
     }
 
     /// The process of this user that holds the client's end of a loopback connection. Looks
-    /// through the file descriptors of all processes: not for the thread that serves.
-    pub fn of_client(connection: Connection) -> Option<Process> {
+    /// through the file descriptors of processes, the `likely` ones first: not for the thread that
+    /// serves.
+    pub fn of_client(connection: Connection, likely: &[Process]) -> Option<Process> {
         let socket = format!("socket:[{}]", socket_inode(connection)?);
-        let processes = std::fs::read_dir("/proc").ok()?.flatten();
-        let id = processes
-            .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        let all = std::fs::read_dir("/proc").ok()?.flatten();
+        let id = likely
+            .iter()
+            .map(|process| process.id)
+            .chain(all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()))
             .find(|id| holds(*id, &socket))?;
         Process::with_id(id)
     }
@@ -83,7 +86,7 @@ impl Process {
         None
     }
 
-    pub fn of_client(_connection: Connection) -> Option<Process> {
+    pub fn of_client(_connection: Connection, _likely: &[Process]) -> Option<Process> {
         None
     }
 }
@@ -131,11 +134,11 @@ mod tests {
             client: client.local_addr().unwrap(),
             server: listener.local_addr().unwrap(),
         };
-        let process = Process::of_client(connection).unwrap();
+        let process = Process::of_client(connection, &[]).unwrap();
         assert_eq!(Some(&process), Process::with_id(std::process::id()).as_ref());
         assert!(process.is_alive());
         let elsewhere = Connection { client: "127.0.0.1:1".parse().unwrap(), ..connection };
-        assert_eq!(Process::of_client(elsewhere), None);
+        assert_eq!(Process::of_client(elsewhere, &[process]), None);
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub enum Message {
     Cancelled(Id),
     /// Any other notification. None asks anything of us, so what it says is not kept.
     Notification,
-    /// An answer to a request of ours, which needs no look: we ask only `ping`.
-    Response,
+    /// An answer to a request of ours. We ask only `ping`, so any answer is as good as another.
+    Response(Id),
 }
 
 #[derive(Debug)]
@@ -40,6 +40,11 @@ pub struct Id(Box<RawValue>);
 impl Id {
     pub fn as_str(&self) -> &str {
         self.0.get()
+    }
+
+    /// Whether this is the string `text`.
+    pub fn is_text(&self, text: &str) -> bool {
+        serde_json::from_str::<String>(self.0.get()).is_ok_and(|id| id == text)
     }
 }
 
@@ -164,7 +169,7 @@ impl RawMessage {
             (Some(_), _, true) => Err(Failure::invalid_request("both \"method\" and a response")),
             (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
             (Some(method), None, false) => Ok(notification(&method, params)),
-            (None, Some(_), true) => Ok(Message::Response),
+            (None, Some(id), true) => Ok(Message::Response(id)),
             (None, ..) => Err(Failure::invalid_request("neither a method nor a response")),
         }
     }
@@ -239,6 +244,11 @@ pub fn notification_json(notification: &impl Serialize) -> String {
     }
     serde_json::to_string(&Envelope { jsonrpc: "2.0", notification })
         .expect("strings, numbers and maps with string keys always serialise")
+}
+
+/// Our only request to a client: is it there?
+pub fn ping_json(id: &str) -> String {
+    serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string()
 }
 
 #[cfg(test)]
@@ -332,7 +342,7 @@ mod tests {
     #[test]
     fn responses_and_notifications_are_told_apart() {
         let response = parse(br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#);
-        assert!(matches!(response, Ok(Incoming::One(Message::Response))));
+        assert!(matches!(response, Ok(Incoming::One(Message::Response(_)))));
         let notification = parse(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         assert!(matches!(notification, Ok(Incoming::One(Message::Notification))));
     }

@@ -64,7 +64,8 @@ impl Protocol {
     /// Finds out which process the client is. That takes milliseconds, in which others are served.
     /// The client hears of its session afterwards, so that what it inherits is there by then.
     async fn recognise(&self, session: &SessionId, connection: Connection) {
-        let search = tokio::task::spawn_blocking(move || Process::of_client(connection));
+        let likely = self.sessions.processes();
+        let search = tokio::task::spawn_blocking(move || Process::of_client(connection, &likely));
         if let Ok(Some(process)) = search.await {
             self.sessions.recognise(session, process);
         }
@@ -104,8 +105,10 @@ impl Protocol {
 
     /// Takes a message of a session that has no answer.
     pub fn take(&self, session: &Busy, message: &Message) {
-        if let Message::Cancelled(id) = message {
-            session.cancel(id);
+        match message {
+            Message::Cancelled(id) => session.cancel(id),
+            Message::Response(id) => session.pong(id),
+            Message::Request(_) | Message::Notification => {}
         }
     }
 

@@ -1,12 +1,15 @@
 //! What one session has still to hear, and what it may have to hear again.
 //!
 //! Messages are numbered from 1. `sent` is the last one handed to a stream; a client whose stream
-//! broke says what it really received, and the rest is handed out again. A context supersedes the
-//! one before; an outcome is never superseded.
+//! broke says what it really received, and the rest is handed out again. A context or ping supersedes
+//! the one before; an outcome is never superseded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// Outcomes that wait to be handed out. With more of them a client has to read first.
+const MAX_WAITING: usize = 64;
+const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Outcomes that were handed out are kept for a broken stream, in number and bytes.
 const MAX_KEPT: usize = 16;
 const MAX_KEPT_BYTES: usize = 16 << 20;
@@ -15,6 +18,8 @@ const MAX_KEPT_BYTES: usize = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outgoing {
     Context(Arc<str>),
+    /// Asks for a sign of life.
+    Ping(Arc<str>),
     /// The outcome of the review of the file `path`.
     Outcome {
         path: Arc<str>,
@@ -31,8 +36,9 @@ pub struct Outbox {
 
 impl Outbox {
     pub fn push(&mut self, message: Outgoing) {
-        if matches!(message, Outgoing::Context(_)) {
-            self.messages.retain(|(_, older)| matches!(older, Outgoing::Outcome { .. }));
+        if !matches!(message, Outgoing::Outcome { .. }) {
+            let kind = std::mem::discriminant(&message);
+            self.messages.retain(|(_, older)| std::mem::discriminant(older) != kind);
         }
         self.last += 1;
         self.messages.push_back((self.last, message));
@@ -75,6 +81,14 @@ impl Outbox {
         self.messages.iter().any(|(number, message)| *number > self.sent && outcome(message))
     }
 
+    /// Whether so much waits to be handed out that no more should come to it.
+    pub fn is_full(&self) -> bool {
+        let waiting = self.messages.iter().filter(|(number, _)| *number > self.sent);
+        let (count, bytes) =
+            waiting.fold((0, 0), |(count, bytes), (_, message)| (count + 1, bytes + message.len()));
+        count > MAX_WAITING || bytes > MAX_WAITING_BYTES
+    }
+
     /// Takes the outcomes that the client may not have heard, for another session of it. Some
     /// were handed to a stream that may have broken; to hear of one twice does no harm.
     pub fn take_outcomes(&mut self) -> impl Iterator<Item = Outgoing> + use<> {
@@ -98,7 +112,7 @@ impl Outbox {
 impl Outgoing {
     fn text(&self) -> &Arc<str> {
         match self {
-            Outgoing::Context(text) | Outgoing::Outcome { text, .. } => text,
+            Outgoing::Context(text) | Outgoing::Ping(text) | Outgoing::Outcome { text, .. } => text,
         }
     }
 

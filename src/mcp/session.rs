@@ -12,10 +12,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::message::{Id, notification_json};
+use super::message::{Id, notification_json, ping_json};
 use super::outbox::{Outbox, Outgoing};
 use crate::bridge::{Bridge, CallId, Event, lock};
 use crate::ide::{IdeContext, Notification, Outcome, ReviewId};
+use crate::limits::Limits;
 use crate::process::Process;
 use crate::token::random_hex;
 
@@ -26,10 +27,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(120);
 const STREAM_GRACE: Duration = Duration::from_secs(5);
 /// How often to look whether the process of a client without stream still lives.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
-const MAX_SESSIONS: usize = 64;
-/// Reviews that may be open at once, of all clients together.
-const MAX_OPEN_REVIEWS: usize = 64;
+/// The id of each ping of ours: one that is not answered is superseded by the next.
+const PING: &str = "ping";
 /// What a client hears that comes too late.
 pub const STOPPING: &str = "the companion is stopping";
 
@@ -46,6 +45,7 @@ pub struct Client {
 
 pub struct Sessions {
     bridge: Arc<Bridge>,
+    limits: Limits,
     state: Mutex<State>,
     /// Wakes `expire_forever` when the next deadline may have come closer.
     changed: Notify,
@@ -72,6 +72,8 @@ struct Session {
     /// The process of the client, where that can be known.
     process: Option<Process>,
     batches: bool,
+    /// When it was asked for a sign of life that has not come.
+    pinged: Option<Instant>,
     outbox: Outbox,
     stream: Stream,
     /// HTTP requests being answered.
@@ -99,6 +101,8 @@ struct Review {
     session: SessionId,
     /// As the client wrote it: it knows the review by this very string.
     path: String,
+    /// Length of the proposal.
+    bytes: usize,
 }
 
 /// An HTTP request in progress keeps its session alive.
@@ -128,8 +132,12 @@ impl SessionId {
 }
 
 impl Sessions {
-    pub fn new(bridge: Arc<Bridge>) -> Sessions {
-        Sessions { bridge, state: Mutex::default(), changed: Notify::new() }
+    pub fn new(bridge: Arc<Bridge>, limits: Limits) -> Sessions {
+        Sessions { bridge, limits, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -143,6 +151,7 @@ impl Sessions {
             client,
             process: None,
             batches,
+            pinged: None,
             outbox: Outbox::default(),
             stream: Stream::Never,
             busy: 0,
@@ -153,7 +162,7 @@ impl Sessions {
         if state.ending {
             anyhow::bail!(STOPPING);
         }
-        if state.sessions.len() >= MAX_SESSIONS {
+        if state.sessions.len() >= self.limits.sessions {
             let Some(oldest) = state.least_used() else { anyhow::bail!("too many sessions") };
             self.remove(&mut state, &oldest);
         }
@@ -173,6 +182,18 @@ impl Sessions {
         session.process = Some(process);
         state.inherit(id);
         self.changed.notify_one();
+    }
+
+    /// The processes of all clients, each once.
+    pub fn processes(&self) -> Vec<Process> {
+        let mut processes: Vec<Process> = Vec::new();
+        for process in self.state().sessions.values().filter_map(|session| session.process.clone())
+        {
+            if !processes.contains(&process) {
+                processes.push(process);
+            }
+        }
+        processes
     }
 
     /// Finds the session of a request, and keeps it alive until the request is answered.
@@ -228,6 +249,15 @@ impl Sessions {
         }
     }
 
+    /// Asks every client that has a stream for a sign of life. Returns how many there are.
+    pub fn ping(&self) -> usize {
+        let message: Arc<str> = ping_json(PING).into();
+        let mut state = self.state();
+        let reachable = |session: &&mut Session| matches!(session.stream, Stream::Open { .. });
+        let asked = state.sessions.values_mut().filter(reachable);
+        asked.map(|session| session.ping(message.clone())).count()
+    }
+
     /// Opens a review and tells Lisp. An open review of the same file and session is replaced.
     pub fn open_review(
         &self,
@@ -244,15 +274,21 @@ impl Sessions {
         };
         let client = entry.client.describe();
         entry.outbox.forget_outcomes_of(&path);
+        if entry.outbox.is_full() {
+            return Err("too many outcomes wait for you: open your event stream and read them");
+        }
         if let Some(older) = state.review_of(session, &path) {
             self.forget(&mut state, older);
         }
-        if state.reviews.len() >= MAX_OPEN_REVIEWS || !self.bridge.has_room_for(content.len()) {
+        let bytes = content.len();
+        if !self.has_room_for(&state, bytes) || !self.bridge.has_room_for(bytes) {
             return Err("too many reviews wait for the user: decide some of them first");
         }
         state.last_review += 1;
         let review = ReviewId(state.last_review);
-        state.reviews.insert(review, Review { session: session.clone(), path: path.clone() });
+        state
+            .reviews
+            .insert(review, Review { session: session.clone(), path: path.clone(), bytes });
         self.bridge.send(Event::OpenReview { review, client, path, content });
         Ok(review)
     }
@@ -368,6 +404,11 @@ impl Sessions {
         }
     }
 
+    fn has_room_for(&self, state: &State, bytes: usize) -> bool {
+        let used: usize = state.reviews.values().map(|review| review.bytes).sum();
+        state.reviews.len() < self.limits.reviews && used + bytes <= self.limits.review_bytes
+    }
+
     /// Closes a review that nobody waits for any more.
     fn forget(&self, state: &mut State, review: ReviewId) {
         if state.reviews.remove(&review).is_some() {
@@ -399,7 +440,7 @@ impl State {
 
     /// Takes a review off the list and queues its outcome for the session that asked.
     fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
-        let Some(Review { session, path }) = self.reviews.remove(&review) else { return false };
+        let Some(Review { session, path, .. }) = self.reviews.remove(&review) else { return false };
         if let Some(session) = self.sessions.get_mut(&session) {
             let message = notification_json(&Notification::of_outcome(&path, outcome));
             session.push(Outgoing::Outcome { path: path.into(), text: message.into() });
@@ -456,6 +497,11 @@ impl Session {
     fn push(&mut self, message: Outgoing) {
         self.outbox.push(message);
         self.wake();
+    }
+
+    fn ping(&mut self, message: Arc<str>) {
+        self.pinged = Some(Instant::now());
+        self.push(Outgoing::Ping(message));
     }
 
     fn wake(&mut self) {
@@ -548,6 +594,16 @@ impl Busy {
         }
     }
 
+    /// Takes the client's answer to a request of ours, which can only be a ping.
+    pub fn pong(&self, id: &Id) {
+        let mut state = self.sessions.state();
+        let Some(session) = state.sessions.get_mut(&self.session) else { return };
+        if let Some(pinged) = session.pinged.take_if(|_| id.is_text(PING)) {
+            let client = session.client.describe();
+            self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
+        }
+    }
+
     /// Whether the session's revision of MCP has JSON-RPC batches.
     pub fn has_batches(&self) -> bool {
         self.sessions.state().sessions.get(&self.session).is_some_and(|session| session.batches)
@@ -629,7 +685,7 @@ mod tests {
 
     fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
         let bridge = Arc::new(Bridge::new());
-        (bridge.clone(), Arc::new(Sessions::new(bridge)))
+        (bridge.clone(), Arc::new(Sessions::new(bridge, Limits::default())))
     }
 
     fn events(bridge: &Bridge) -> Vec<Event> {
@@ -744,14 +800,15 @@ mod tests {
 
     #[test]
     fn the_session_unused_longest_makes_room() {
-        let (_, sessions) = sessions();
+        let limits = Limits { sessions: 4, ..Limits::default() };
+        let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
         let first = sessions.open(Client::default(), false).unwrap();
         let _stream = sessions.open_stream(&first, None);
         let second = sessions.open(Client::default(), false).unwrap();
-        for _ in 0..MAX_SESSIONS - 1 {
+        for _ in 0..3 {
             sessions.open(Client::default(), false).unwrap();
         }
-        assert_eq!(sessions.count(), MAX_SESSIONS);
+        assert_eq!(sessions.count(), 4);
         assert!(sessions.enter(first.as_str()).is_some());
         assert!(sessions.enter(second.as_str()).is_none());
     }

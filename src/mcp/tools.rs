@@ -1,7 +1,6 @@
 //! The tools of a companion, `openDiff` and `closeDiff`: document 000, "III".
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,10 +9,6 @@ use serde_json::{Value, json};
 use super::Protocol;
 use super::message::Failure;
 use super::session::{STOPPING, SessionId};
-
-/// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
-/// headers, 600 s in all), which would end the connection.
-const EMACS_LIMIT: Duration = Duration::from_secs(60);
 
 /// A tool call that was understood and failed: its reason goes to the client as text.
 struct ToolError(String);
@@ -141,11 +136,12 @@ async fn close_diff(
     if protocol.sessions().close_review(session, &diff.file_path, silent, call).is_none() {
         return Err(ToolError(format!("no diff of {} is open", diff.file_path)));
     }
-    match tokio::time::timeout(EMACS_LIMIT, answer).await {
+    let patience = protocol.sessions().limits().emacs_time;
+    match tokio::time::timeout(patience, answer).await {
         Ok(Ok(Ok(content))) => Ok(vec![text(&json!({ "content": content }).to_string())]),
         Ok(Ok(Err(reason))) => Err(ToolError(reason)),
         Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
-        Err(_) => Err(ToolError(format!("Emacs did not answer for {} s", EMACS_LIMIT.as_secs()))),
+        Err(_) => Err(ToolError(format!("Emacs did not answer for {patience:?}"))),
     }
 }
 

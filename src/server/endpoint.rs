@@ -7,6 +7,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -19,23 +20,22 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::door::Visitor;
 use super::guard::{Guard, Refusal};
 use super::sse::{EventStream, LateReply};
 use crate::bridge::Event;
+use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
 use crate::panics;
 use crate::process::Connection;
 
-/// The largest body we read. Whole files come in one message.
-const MAX_BODY: usize = 64 << 20;
-/// What is read and dropped of a larger one, so that the client sees our answer and no reset.
+/// What is read and dropped of a body that is too large, so that the client sees our answer and no
+/// reset.
 const MAX_DROPPED: usize = 64 << 20;
 /// What is set aside for a body before any of it has come.
 const FIRST_BUFFER: u64 = 1 << 20;
-/// How long a client may take to send a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request that takes longer is answered on an event stream, which comments keep alive.
 const QUICK: Duration = Duration::from_secs(1);
@@ -46,13 +46,22 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
+/// For a client that has shown the token, when there is no place left.
+const FULL: Refusal = Refusal {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    reason: "too many connections: close some of them",
+};
+
 const METHODS: &str = "GET, POST, DELETE";
 
 pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 pub struct Endpoint {
     guard: Guard,
-    protocol: Arc<Protocol>,
+    protocol: Protocol,
+    limits: Limits,
+    /// Bytes of the bodies that are being received.
+    received: AtomicUsize,
 }
 
 /// An HTTP error and the JSON-RPC error in its body.
@@ -62,8 +71,12 @@ struct Problem {
 }
 
 impl Endpoint {
-    pub fn new(guard: Guard, protocol: Arc<Protocol>) -> Endpoint {
-        Endpoint { guard, protocol }
+    pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
+        Endpoint { guard, protocol, limits, received: AtomicUsize::new(0) }
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     pub fn protocol(&self) -> &Protocol {
@@ -71,8 +84,8 @@ impl Endpoint {
     }
 
     /// Answers one HTTP request.
-    async fn respond(self: Arc<Self>, request: Request<Incoming>, from: Connection) -> Answer {
-        let outcome = self.survive(self.route(request, from)).await.unwrap_or_else(|failure| {
+    async fn respond(self: Arc<Self>, request: Request<Incoming>, from: Peer) -> Answer {
+        let outcome = self.survive(self.route(request, &from)).await.unwrap_or_else(|failure| {
             Err(Problem { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
         });
         outcome.unwrap_or_else(Problem::into_answer)
@@ -100,16 +113,19 @@ impl Endpoint {
     async fn route(
         self: &Arc<Self>,
         request: Request<Incoming>,
-        from: Connection,
+        from: &Peer,
     ) -> Result<Answer, Problem> {
-        if let Err(refusal) = self.guard.check(request.headers()) {
+        let guarded = self.guard.check(request.headers());
+        if let Err(refusal) =
+            guarded.and_then(|()| if from.visitor.admit() { Ok(()) } else { Err(FULL) })
+        {
             return Ok(refuse(&refusal));
         }
         if request.uri().path() != "/mcp" {
             return Err(Problem::new(StatusCode::NOT_FOUND, "the only path here is /mcp"));
         }
         match *request.method() {
-            Method::POST => self.post(request, from).await,
+            Method::POST => self.post(request, from.connection).await,
             Method::GET => self.get(request.headers()),
             Method::DELETE => self.delete(request.headers()),
             _ => Ok(method_not_allowed()),
@@ -135,7 +151,7 @@ impl Endpoint {
             ));
         }
         check_version(&head.headers)?;
-        let body = read(body).await?;
+        let body = self.read(body).await?;
         let incoming = message::parse(&body).map_err(Problem::bad_request)?;
         drop(body); // large ones are not held while the call waits
         match incoming {
@@ -187,6 +203,7 @@ impl Endpoint {
         stream: bool,
     ) -> Answer {
         let id = request.id.clone();
+        let pause = self.limits.keep_alive;
         let mut work = Box::pin(async move {
             let served = self.survive(self.protocol.serve(&session, request)).await;
             served.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
@@ -198,7 +215,7 @@ impl Endpoint {
                 None => event_stream(Full::default()),
             };
         }
-        event_stream(LateReply::new(work))
+        event_stream(LateReply::new(work, pause))
     }
 
     async fn batch(
@@ -224,6 +241,47 @@ impl Endpoint {
         Ok(if responses.is_empty() { accepted() } else { json(StatusCode::OK, &responses) })
     }
 
+    /// Reads a body within limits of size and time.
+    async fn read(&self, body: Incoming) -> Result<Bytes, Problem> {
+        let reading = tokio::time::timeout(self.limits.body_time, self.collect(body));
+        reading.await.unwrap_or_else(|_| {
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
+        })
+    }
+
+    async fn collect(&self, mut body: Incoming) -> Result<Bytes, Problem> {
+        let limit = self.limits.body;
+        let announced = body.size_hint().lower();
+        if announced > (limit + MAX_DROPPED) as u64 {
+            return Err(self.too_large());
+        }
+        let mut share = Share { received: &self.received, bytes: 0 };
+        let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
+        let mut dropped = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "broken body"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if dropped == 0 && bytes.len() + data.len() <= limit {
+                if share.grow(data.len()) > self.limits.bodies {
+                    return Err(busy());
+                }
+                bytes.extend_from_slice(&data);
+            } else {
+                bytes = Vec::new();
+                dropped += data.len();
+                if dropped > MAX_DROPPED {
+                    break;
+                }
+            }
+        }
+        if dropped > 0 { Err(self.too_large()) } else { Ok(Bytes::from(bytes)) }
+    }
+
+    fn too_large(&self) -> Problem {
+        let reason = format!("a message may have at most {} bytes", self.limits.body);
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, &reason)
+    }
+
     fn get(&self, headers: &HeaderMap) -> Result<Answer, Problem> {
         if !accepts(headers, EVENT_STREAM) {
             return Err(Problem::new(
@@ -239,7 +297,7 @@ impl Endpoint {
             .sessions()
             .open_stream(session.session(), last_event)
             .ok_or_else(Problem::unknown_session)?;
-        Ok(event_stream(EventStream::new(reader)))
+        Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
     fn delete(&self, headers: &HeaderMap) -> Result<Answer, Problem> {
@@ -257,16 +315,23 @@ impl Endpoint {
     }
 }
 
+/// Whom a request comes from.
+#[derive(Clone)]
+struct Peer {
+    connection: Connection,
+    visitor: Arc<Visitor>,
+}
+
 /// What hyper calls for each request of a connection.
 #[derive(Clone)]
 pub struct Service {
     endpoint: Arc<Endpoint>,
-    connection: Connection,
+    peer: Peer,
 }
 
 impl Service {
-    pub fn new(endpoint: Arc<Endpoint>, connection: Connection) -> Service {
-        Service { endpoint, connection }
+    pub fn new(endpoint: Arc<Endpoint>, connection: Connection, visitor: Arc<Visitor>) -> Service {
+        Service { endpoint, peer: Peer { connection, visitor } }
     }
 }
 
@@ -276,7 +341,7 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let answer = self.endpoint.clone().respond(request, self.connection);
+        let answer = self.endpoint.clone().respond(request, self.peer.clone());
         Box::pin(async move { Ok(answer.await) })
     }
 }
@@ -300,6 +365,30 @@ impl Problem {
     }
 }
 
+/// A part of all that is being received, given back in the end.
+struct Share<'a> {
+    received: &'a AtomicUsize,
+    bytes: usize,
+}
+
+impl Share<'_> {
+    /// Returns what is being received in all.
+    fn grow(&mut self, bytes: usize) -> usize {
+        self.bytes += bytes;
+        self.received.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.received.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+fn busy() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many large messages at once: send it again")
+}
+
 fn session_id(headers: &HeaderMap) -> Result<&str, Problem> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
         Problem::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing")
@@ -312,41 +401,6 @@ fn check_version(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported"))
-}
-
-/// Reads a body within limits of size and time.
-async fn read(mut body: Incoming) -> Result<Bytes, Problem> {
-    let too_large = || {
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("a message may have at most {} MiB", MAX_BODY >> 20),
-        )
-    };
-    let announced = body.size_hint().lower();
-    if announced > (MAX_BODY + MAX_DROPPED) as u64 {
-        return Err(too_large());
-    }
-    let reading = async {
-        let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
-        let mut dropped = 0;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "broken body"))?;
-            let Ok(data) = frame.into_data() else { continue };
-            if dropped == 0 && bytes.len() + data.len() <= MAX_BODY {
-                bytes.extend_from_slice(&data);
-            } else {
-                bytes = Vec::new();
-                dropped += data.len();
-                if dropped > MAX_DROPPED {
-                    break;
-                }
-            }
-        }
-        if dropped > 0 { Err(too_large()) } else { Ok(Bytes::from(bytes)) }
-    };
-    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| {
-        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
-    })
 }
 
 /// Whether the Accept headers admit `media_type`.

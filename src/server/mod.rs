@@ -3,6 +3,7 @@
 //! Nothing here waits for Emacs's main thread. The thread has all signals blocked: they are
 //! Emacs's, and SIGPIPE would end a batch Emacs when a client hangs up.
 
+mod door;
 mod endpoint;
 mod guard;
 mod sse;
@@ -20,20 +21,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::bridge::Event;
+use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::process::Connection;
 use crate::token::Token;
+use door::{Door, Visitor};
 use endpoint::Endpoint;
 use guard::Guard;
 
-/// Emacs can use 1024 descriptors in all; clients get a small part of them.
-const MAX_CONNECTIONS: usize = 128;
-/// Closes half-open and idle connections; the client closes idle ones after 4 s. Streams are
-/// not concerned: their request has long been read.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long connections may take to end when the server stops, then blocking tasks.
 const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
 const TASKS_GRACE: Duration = Duration::from_millis(50);
@@ -51,9 +49,15 @@ pub struct Server {
 
 impl Server {
     /// Serves `listener` on a thread of its own until `stop`.
-    pub fn start(listener: TcpListener, token: Token, protocol: Protocol) -> Result<Server> {
+    pub fn start(
+        listener: TcpListener,
+        token: Token,
+        protocol: Protocol,
+        limits: &Limits,
+    ) -> Result<Server> {
         let guard = Guard::new(token, listener.local_addr()?.port());
-        let endpoint = Arc::new(Endpoint::new(guard, Arc::new(protocol)));
+        let door = Door::new(limits.connections, limits.strangers);
+        let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let listener = {
             let _context = runtime.enter();
@@ -65,7 +69,7 @@ impl Server {
         let thread = with_signals_blocked(|| {
             std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
                 let bridge = endpoint.protocol().bridge();
-                let served = || run(runtime, listener, &endpoint, stopped);
+                let served = || run(runtime, listener, &door, &endpoint, stopped);
                 if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
                     bridge.send(Event::Died);
                 }
@@ -90,13 +94,14 @@ impl Server {
 fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,
+    door: &Door,
     endpoint: &Arc<Endpoint>,
     stopped: oneshot::Receiver<()>,
 ) -> bool {
     let told = runtime.block_on(async {
         let connections = GracefulShutdown::new();
         let told = tokio::select! {
-            () = accept(&listener, endpoint, &connections) => false,
+            () = accept(&listener, door, endpoint, &connections) => false,
             () = endpoint.protocol().sessions().expire_forever() => false,
             _ = stopped => true,
         };
@@ -110,19 +115,23 @@ fn run(
 
 async fn accept(
     listener: &tokio::net::TcpListener,
+    door: &Door,
     endpoint: &Arc<Endpoint>,
     connections: &GracefulShutdown,
 ) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
-        let place = places.clone().acquire_owned().await;
         match listener.accept().await {
             Ok((stream, _)) => {
-                let Ok(connection) = connect(stream, endpoint.clone()) else { continue };
+                let visitor = door.enter();
+                let Ok(connection) = connect(stream, endpoint.clone(), visitor.clone()) else {
+                    continue;
+                };
                 let connection = connections.watch(connection);
                 tokio::spawn(async move {
-                    let _place = place;
-                    let _ = connection.await; // a client that hangs up is no error
+                    tokio::select! {
+                        _ = connection => {} // a client that hangs up is no error
+                        () = visitor.turned_out() => {}
+                    }
                 });
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -133,13 +142,18 @@ async fn accept(
 type Serving = http1::Connection<TokioIo<TcpStream>, endpoint::Service>;
 
 /// Begins to serve a connection. Fails if its client has hung up already.
-fn connect(stream: TcpStream, endpoint: Arc<Endpoint>) -> std::io::Result<Serving> {
+fn connect(
+    stream: TcpStream,
+    endpoint: Arc<Endpoint>,
+    visitor: Arc<Visitor>,
+) -> std::io::Result<Serving> {
     stream.set_nodelay(true)?; // small messages, each awaited by somebody
     let connection = Connection { client: stream.peer_addr()?, server: stream.local_addr()? };
-    let service = endpoint::Service::new(endpoint, connection);
+    let header_time = endpoint.limits().header_time;
+    let service = endpoint::Service::new(endpoint, connection, visitor);
     Ok(http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(header_time)
         .serve_connection(TokioIo::new(stream), service))
 }
 

@@ -11,9 +11,6 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::mcp::message::Response;
 use crate::mcp::session::StreamReader;
 
-/// The client gives up after 300 s without a byte; proxies and others are less patient.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
 /// The body of a GET response.
 pub struct EventStream {
     reader: StreamReader,
@@ -32,19 +29,20 @@ pub struct LateReply {
 type PendingReply = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
 
 impl EventStream {
-    pub fn new(reader: StreamReader) -> EventStream {
-        EventStream { reader, keep_alive: keep_alive(), greeted: false }
+    pub fn new(reader: StreamReader, pause: Duration) -> EventStream {
+        EventStream { reader, keep_alive: keep_alive(pause), greeted: false }
     }
 }
 
 impl LateReply {
-    pub fn new(reply: PendingReply) -> LateReply {
-        LateReply { reply: Some(reply), keep_alive: keep_alive() }
+    pub fn new(reply: PendingReply, pause: Duration) -> LateReply {
+        LateReply { reply: Some(reply), keep_alive: keep_alive(pause) }
     }
 }
 
-fn keep_alive() -> Interval {
-    let mut interval = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+/// Ticks after each `pause` in which nothing was said.
+fn keep_alive(pause: Duration) -> Interval {
+    let mut interval = tokio::time::interval_at(Instant::now() + pause, pause);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }

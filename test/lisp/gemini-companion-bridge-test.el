@@ -54,8 +54,8 @@
       (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--slow)))))
 
 (ert-deftest gemini-companion-bridge/the-module-names-what-is-wrong ()
-  (should-error (gemini-companion--mod-start 7 0 []) :type 'wrong-type-argument)
-  (should-error (gemini-companion--mod-start "/tmp/gemini/ide" 99999 []))
+  (should-error (gemini-companion--mod-start 7 0 [] 1) :type 'wrong-type-argument)
+  (should-error (gemini-companion--mod-start "/tmp/gemini/ide" 99999 [] 1))
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (let ((companion gemini-companion-bridge--companion))

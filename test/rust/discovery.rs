@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::support::TestCompanion;
 use crate::discovery::{DiscoveryFile, split_roots};
+use crate::limits::Limits;
 use crate::token::Token;
 
 fn create(directory: &Path) -> anyhow::Result<DiscoveryFile> {
@@ -162,7 +163,8 @@ fn a_companion_serves_without_its_file() {
     let temporary = tempfile::tempdir().unwrap();
     fs::write(temporary.path().join("gemini"), "").unwrap();
     let directory = temporary.path().join("gemini/ide");
-    let companion = crate::companion::Companion::start(directory, 0, &[]).unwrap();
+    let companion =
+        crate::companion::Companion::start(directory, 0, &[], Limits::default()).unwrap();
     assert!(companion.discovery_fault().is_some_and(|fault| fault.contains("move it away")));
     std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
 }

@@ -31,7 +31,8 @@ const WORKERS: u64 = 6;
 const PROMPT: Duration = Duration::from_secs(5);
 
 /// What an authorised client may get.
-const DOCUMENTED: [u16; 13] = [200, 202, 400, 401, 403, 404, 405, 406, 408, 413, 414, 415, 431];
+const DOCUMENTED: [u16; 14] =
+    [200, 202, 400, 401, 403, 404, 405, 406, 408, 413, 414, 415, 431, 503];
 /// What anybody else may get.
 const REFUSALS: [u16; 6] = [400, 401, 403, 408, 414, 431];
 /// The HTTP library refuses these by itself, without a body, before it has a request.

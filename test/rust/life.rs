@@ -9,6 +9,7 @@ use super::support::{DEADLINE, TestCompanion, wait_for};
 use crate::bridge::Event;
 use crate::companion::Companion;
 use crate::ide::Outcome;
+use crate::limits::Limits;
 
 #[test]
 fn stopping_rejects_open_reviews_and_ends_streams_properly() {
@@ -73,7 +74,7 @@ fn stopping_twice_is_harmless_and_frees_the_port() {
     let port = server.companion.port();
     server.companion.stop();
     server.companion.stop();
-    let again = Companion::start(server.directory.clone(), port, &[]).unwrap();
+    let again = Companion::start(server.directory.clone(), port, &[], Limits::default()).unwrap();
     assert_eq!(again.port(), port);
 }
 
@@ -124,7 +125,8 @@ fn a_restart_finds_another_port_if_it_must_and_says_so() {
 #[test]
 fn a_port_that_is_taken_is_a_clear_error() {
     let server = TestCompanion::start();
-    let taken = Companion::start(server.directory.clone(), server.companion.port(), &[]);
+    let taken =
+        Companion::start(server.directory.clone(), server.companion.port(), &[], Limits::default());
     let reason = format!("{:#}", taken.err().unwrap());
     assert!(reason.contains(&format!("cannot listen on 127.0.0.1:{}", server.companion.port())));
 }

@@ -4,6 +4,7 @@ mod calls;
 mod discovery;
 mod hostile;
 mod life;
+mod limits;
 mod reviews;
 #[cfg(soak)]
 mod soak;

@@ -196,14 +196,3 @@ fn arguments_of_the_wrong_shape_are_invalid_and_impossible_files_are_tool_errors
     }
     assert_eq!(server.events(), []);
 }
-
-#[test]
-fn reviews_that_wait_are_bounded() {
-    let server = TestCompanion::start();
-    let session = server.open_session();
-    for number in 0..64 {
-        session.open_diff(&format!("/no/such/{number}"), "");
-    }
-    let arguments = json!({ "filePath": "/no/such/more", "newContent": "" });
-    assert_eq!(session.call("openDiff", arguments)["result"]["isError"], true);
-}

@@ -18,6 +18,7 @@ use super::wire::{Events, Next, Reply, Wire};
 use crate::bridge::{CallId, Event};
 use crate::companion::Companion;
 use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use crate::limits::Limits;
 
 const WAVE: usize = 56;
 /// What the allocator may keep.
@@ -115,7 +116,8 @@ fn soak() {
 /// Runs `clients` beside each other against one companion, or two if it is restarted meanwhile.
 fn run_wave(world: &World, seed: u64, clients: usize, calls: usize, restart: bool) {
     let directory = tempfile::tempdir().unwrap();
-    let companion = Companion::start(directory.path().join("ide"), 0, &[]).unwrap();
+    let companion =
+        Companion::start(directory.path().join("ide"), 0, &[], Limits::default()).unwrap();
     *world.address.write().unwrap() = Address::of(&companion);
     world.done.store(false, Ordering::Relaxed);
     std::thread::scope(|scope| {
@@ -216,7 +218,7 @@ impl Lisp<'_> {
         drop(deaf);
         self.open.clear();
         let next = wait_for("the port", || {
-            Companion::start(directory.clone(), self.companion.port(), &[]).ok()
+            Companion::start(directory.clone(), self.companion.port(), &[], Limits::default()).ok()
         });
         self.companion = next;
         *address = Address::of(&self.companion);

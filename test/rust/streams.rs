@@ -110,6 +110,27 @@ fn a_stream_resumes_after_the_last_event_received() {
 }
 
 #[test]
+fn clients_are_asked_for_a_sign_of_life() {
+    let server = TestCompanion::start();
+    let (session, _without_stream) = (server.open_session(), server.open_session());
+    assert_eq!(server.companion.sessions().ping(), 0);
+    let mut stream = session.open_stream();
+    assert_eq!(server.companion.sessions().ping(), 1);
+    let (_, ping) = stream.next().unwrap();
+    assert_eq!(ping, json!({ "jsonrpc": "2.0", "id": ping["id"], "method": "ping" }));
+    let answer = |id: &serde_json::Value| {
+        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+        assert_eq!(session.post(&answer.to_string()).status, 202);
+    };
+    answer(&json!("another"));
+    assert_eq!(server.events(), []);
+    answer(&ping["id"]);
+    assert!(matches!(server.next_event(), crate::bridge::Event::Pong { .. }));
+    answer(&ping["id"]); // once is enough
+    assert_eq!(server.events(), []);
+}
+
+#[test]
 fn delete_ends_the_stream_properly() {
     let server = TestCompanion::start();
     let session = server.open_session();

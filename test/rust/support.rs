@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bridge::Event;
 use crate::companion::Companion;
+use crate::limits::Limits;
 
 /// Nothing here takes long; a test that waits longer has failed.
 pub const DEADLINE: Duration = Duration::from_secs(10);
@@ -39,9 +40,14 @@ pub struct Stream {
 
 impl TestCompanion {
     pub fn start() -> TestCompanion {
+        TestCompanion::with(Limits::default())
+    }
+
+    pub fn with(limits: Limits) -> TestCompanion {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
-        let companion = Companion::start(directory.clone(), 0, &["/project".to_owned()]).unwrap();
+        let companion =
+            Companion::start(directory.clone(), 0, &["/project".to_owned()], limits).unwrap();
         TestCompanion { companion, directory, _temporary: temporary }
     }
 

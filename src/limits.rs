@@ -1,0 +1,65 @@
+//! How much clients may ask of this process, and how long they may take.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections of clients that have shown the token.
+    pub connections: usize,
+    /// Connections that have not shown it yet. One more turns out the oldest.
+    pub strangers: usize,
+    /// For the headers of a request, and between two requests. Streams are not concerned: their
+    /// request has long been read.
+    pub header_time: Duration,
+    /// Bytes of one message. Whole files come in one.
+    pub body: usize,
+    /// Bytes of all messages that are being received.
+    pub bodies: usize,
+    /// For a message to arrive.
+    pub body_time: Duration,
+    /// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
+    pub sessions: usize,
+    /// Reviews that may be open at once, of all clients together, and the bytes of their proposals.
+    pub reviews: usize,
+    pub review_bytes: usize,
+    /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
+    /// headers, 600 s in all), which would end the connection.
+    pub emacs_time: Duration,
+    /// Between two signs of life on a stream with nothing to say. The client gives up after 300 s
+    /// without a byte; proxies and others are less patient.
+    pub keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: share_of_descriptors(640),
+            strangers: 64,
+            header_time: Duration::from_secs(30),
+            body: 64 << 20,
+            bodies: 256 << 20,
+            body_time: Duration::from_secs(60),
+            sessions: 512,
+            reviews: 512,
+            review_bytes: 512 << 20,
+            emacs_time: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// At most `wanted`, and no more than leaves Emacs enough of the descriptors it may have: 1024 on
+/// most systems, whatever the system allows others.
+#[cfg(unix)]
+fn share_of_descriptors(wanted: usize) -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // Safety: the pointer is to a live value of the right type.
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let all = if answer == 0 { usize::try_from(limit.rlim_cur).unwrap_or(wanted) } else { 256 };
+    wanted.min(all / 8 * 5)
+}
+
+#[cfg(not(unix))]
+fn share_of_descriptors(wanted: usize) -> usize {
+    wanted
+}

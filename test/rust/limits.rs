@@ -1,0 +1,235 @@
+//! What clients may not do too much of, and what happens to those who try.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::support::{Session, TestCompanion, request};
+use crate::bridge::Event;
+use crate::ide::Outcome;
+use crate::limits::Limits;
+
+/// As short as a limit can be that a test waits for.
+const SHORT: Duration = Duration::from_millis(100);
+
+fn server(limits: impl FnOnce(&mut Limits)) -> TestCompanion {
+    let mut changed = Limits::default();
+    limits(&mut changed);
+    TestCompanion::with(changed)
+}
+
+/// What comes until the server hangs up; a reset ends it, too.
+fn read_to_end(mut connection: TcpStream) -> String {
+    let (mut text, mut chunk) = (Vec::new(), [0; 4096]);
+    while let Ok(length @ 1..) = connection.read(&mut chunk) {
+        text.extend_from_slice(&chunk[..length]);
+    }
+    String::from_utf8(text).unwrap()
+}
+
+fn is_served(session: &Session) {
+    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
+}
+
+/// A connection on which the token was shown, and which stays open.
+fn known_connection(server: &TestCompanion, session: &Session) -> TcpStream {
+    let mut connection = server.connect();
+    let changes = [("Mcp-Session-Id", session.id.as_str()), ("Connection", "")];
+    let body = request(1, "ping", json!({}));
+    let head = server.head("POST", "/mcp", &changes);
+    write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut status = [0; 12];
+    connection.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    connection
+}
+
+#[test]
+fn headers_have_to_come_in_time() {
+    let server = server(|limits| limits.header_time = SHORT);
+    let session = server.open_session();
+    for start in ["", "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1"] {
+        let mut connection = server.connect();
+        connection.write_all(start.as_bytes()).unwrap();
+        assert!(!read_to_end(connection).contains(" 200 "));
+    }
+    is_served(&session);
+}
+
+#[test]
+fn an_open_stream_is_not_taken_for_an_idle_connection() {
+    let server = server(|limits| {
+        limits.header_time = SHORT;
+        limits.keep_alive = 2 * SHORT;
+    });
+    let mut stream = server.open_session().open_stream();
+    for _ in 0..3 {
+        assert_eq!(stream.next_block().as_deref(), Some(": keep-alive"));
+    }
+}
+
+#[test]
+fn a_body_has_to_come_in_time() {
+    let server = server(|limits| limits.body_time = SHORT);
+    let session = server.open_session();
+    let mut connection = server.connect();
+    let head = server.head("POST", "/mcp", &[("Mcp-Session-Id", &session.id)]);
+    write!(connection, "{head}Content-Length: 100\r\n\r\n{{").unwrap();
+    let answer = read_to_end(connection);
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(answer.contains("did not arrive in time"), "{answer}");
+    is_served(&session);
+}
+
+#[test]
+fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
+    let server = server(|limits| limits.body = 1000);
+    let session = server.open_session();
+    let ping = request(1, "ping", json!({}));
+    let padded = |size: usize| format!("{ping}{}", " ".repeat(size - ping.len()));
+    assert_eq!(session.post(&padded(1000)).status, 200);
+    let refused = session.post(&padded(1001));
+    assert_eq!((refused.status, refused.error_code()), (413, -32600));
+    assert!(refused.body.contains("1000 bytes"), "{}", refused.body);
+    // One that does not say beforehand how large it is.
+    let changes = [("Mcp-Session-Id", session.id.as_str()), ("Transfer-Encoding", "chunked")];
+    let mut connection = server.connect();
+    let head = server.head("POST", "/mcp", &changes);
+    write!(connection, "{head}\r\n3e9\r\n{}\r\n0\r\n\r\n", padded(1001)).unwrap();
+    assert!(read_to_end(connection).starts_with("HTTP/1.1 413"));
+    is_served(&session);
+}
+
+#[test]
+fn all_bodies_together_are_limited() {
+    let server = server(|limits| limits.bodies = 1000);
+    let session = server.open_session();
+    let named = [("Mcp-Session-Id", session.id.as_str())];
+    let mut slow = server.connect();
+    let head = server.head("POST", "/mcp", &named);
+    write!(slow, "{head}Content-Length: 900\r\n\r\n{}", " ".repeat(800)).unwrap();
+    let large = format!("{}{}", request(1, "ping", json!({})), " ".repeat(300));
+    // The first has to arrive before the second is one too many.
+    let refused = super::support::wait_for("the refusal", || {
+        Some(session.post(&large)).filter(|answer| answer.status != 200)
+    });
+    assert_eq!((refused.status, refused.error_code()), (503, -32600));
+    drop(slow);
+    super::support::wait_for("room", || (session.post(&large).status == 200).then_some(()));
+}
+
+#[test]
+fn there_are_so_many_connections_and_no_more() {
+    let server = server(|limits| limits.connections = 2);
+    let session = server.open_session();
+    let kept = [known_connection(&server, &session), known_connection(&server, &session)];
+    let refused = session.post(&request(1, "ping", json!({})));
+    assert_eq!((refused.status, refused.error_code()), (503, -32600));
+    assert!(refused.body.contains("too many connections"), "{}", refused.body);
+    drop(kept);
+    super::support::wait_for("a place", || {
+        (session.post(&request(1, "ping", json!({}))).status == 200).then_some(())
+    });
+}
+
+#[test]
+fn connections_without_token_take_no_place_of_a_client() {
+    let server = server(|limits| {
+        limits.strangers = 2;
+        limits.connections = 1;
+    });
+    let session = server.open_session();
+    let silent = [server.connect(), server.connect(), server.connect()];
+    let [oldest, ..] = silent;
+    assert_eq!(read_to_end(oldest), "");
+    is_served(&session);
+    let unauthorised = server.post(&[("Authorization", "")], "");
+    assert_eq!(unauthorised.status, 401);
+    is_served(&session);
+}
+
+#[test]
+fn close_diff_waits_so_long_for_emacs_and_says_so() {
+    let server = server(|limits| limits.emacs_time = SHORT);
+    let session = server.open_session();
+    session.open_diff("/no/such/file", "text");
+    let answer = session.call("closeDiff", json!({ "filePath": "/no/such/file" }));
+    let text = json!({ "type": "text", "text": "Emacs did not answer for 100ms" });
+    assert_eq!(answer["result"], json!({ "content": [text], "isError": true }));
+    is_served(&session);
+}
+
+fn try_open_diff(session: &Session, path: &str) -> Value {
+    session.call("openDiff", json!({ "filePath": path, "newContent": "text" }))["result"].clone()
+}
+
+#[test]
+fn reviews_are_limited_in_number_and_bytes() {
+    for (reviews, bytes) in [(2, usize::MAX), (9, 11)] {
+        let server = server(|limits| {
+            limits.reviews = reviews;
+            limits.review_bytes = bytes;
+        });
+        let session = server.open_session();
+        for path in ["/no/such/1", "/no/such/2"] {
+            assert_eq!(try_open_diff(&session, path), json!({ "content": [] }));
+        }
+        let refused = try_open_diff(&session, "/no/such/3");
+        assert_eq!(refused["isError"], true);
+        assert!(refused.to_string().contains("too many reviews"), "{refused}");
+        // Instead of one that is open already it is none too many.
+        assert_eq!(try_open_diff(&session, "/no/such/2"), json!({ "content": [] }));
+    }
+}
+
+#[test]
+fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut decided = Vec::new();
+    let refused = loop {
+        let path = format!("/no/such/{}", decided.len());
+        let result = try_open_diff(&session, &path);
+        if result["isError"] == true {
+            break result;
+        }
+        let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+        assert!(server.companion.sessions().decide(review, Outcome::Rejected));
+        decided.push(path);
+        assert!(decided.len() < 1000, "no limit");
+    };
+    assert!(refused.to_string().contains("read them"), "{refused}");
+    let mut stream = session.open_stream();
+    for path in decided {
+        assert_eq!(stream.notification().1["filePath"], path);
+    }
+    assert_eq!(try_open_diff(&session, "/no/such/more"), json!({ "content": [] }));
+}
+
+#[test]
+fn many_sessions_with_a_stream_each_are_held() {
+    // A stream has two ends here and a client of its own besides.
+    raise_descriptors(4096);
+    let server = TestCompanion::start();
+    let sessions: Vec<Session> = (0..500).map(|_| server.open_session()).collect();
+    let mut streams: Vec<_> = sessions.iter().map(Session::open_stream).collect();
+    let file = crate::ide::File { path: "/a".to_owned(), ..crate::ide::File::default() };
+    server.companion.sessions().publish_context(&crate::ide::IdeContext::new(vec![file]));
+    for stream in &mut streams {
+        assert_eq!(stream.notification().0, "ide/contextUpdate");
+    }
+    sessions.iter().for_each(is_served);
+}
+
+/// Lets this process have more descriptors, as far as it may.
+fn raise_descriptors(wanted: u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // Safety: both pointers are to a live value of the right type.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit), 0);
+        limit.rlim_cur = limit.rlim_cur.max(wanted).min(limit.rlim_max);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), 0);
+    }
+}
