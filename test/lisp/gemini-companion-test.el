@@ -130,6 +130,43 @@
         (should-not gemini-companion-mode)
         (should (= (length warnings) 2))))))
 
+(defmacro gemini-companion-test--with-messages (texts &rest body)
+  "Evaluate BODY while the list TEXTS collects the messages, newest first."
+  (declare (indent 1) (debug (symbolp body)))
+  `(let (,texts)
+     (cl-letf (((symbol-function 'message)
+                (lambda (format &rest arguments)
+                  (when format
+                    (push (apply #'format-message format arguments) ,texts)))))
+       ,@body)))
+
+(ert-deftest gemini-companion/clients-answer-a-ping ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test--with-messages texts
+      (gemini-companion-ping)
+      (should (equal texts '("Asked 1 client for a sign of life")))
+      (gemini-companion-test-wait "the answer" (lambda () (cdr texts)))
+      (should (string-match-p "\\`fake-cli 1 answered after [0-9.]+ ms\\'"
+                              (car texts))))))
+
+(ert-deftest gemini-companion/the-token-is-shown-nowhere ()
+  (gemini-companion-test-with-client client
+    (let ((token (gemini-companion-bridge-token)))
+      (should (= (length token) 64))
+      (gemini-companion-test--with-messages texts
+        (gemini-companion-test-propose client "a.txt" "x")
+        (gemini-companion-restart)
+        (gemini-companion-accept)
+        (gemini-companion-handle-event 'warning "something")
+        (gemini-companion-log)
+        (push (format "%S" gemini-companion-bridge--companion) texts)
+        (dolist (buffer (buffer-list))
+          (with-current-buffer buffer
+            (push (save-restriction (widen) (buffer-string)) texts)))
+        (should (> (length texts) 3))
+        (dolist (text texts)
+          (should-not (string-search token text)))))))
+
 (ert-deftest gemini-companion/without-a-companion-there-is-nothing-to-restart ()
   (should-error (gemini-companion-restart) :type 'user-error))
 

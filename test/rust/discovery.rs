@@ -159,6 +159,39 @@ fn a_directory_that_will_not_do_is_named_with_its_remedy() {
 }
 
 #[test]
+fn a_directory_that_others_may_write_in_is_closed_to_them() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    fs::create_dir_all(&directory).unwrap();
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(directory.parent().unwrap(), open.clone()).unwrap();
+    fs::set_permissions(&directory, open).unwrap();
+    let _file = create(&directory).unwrap();
+    for directory in [directory.parent().unwrap(), &directory] {
+        assert_eq!(fs::metadata(directory).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_of_cleaning_up_is_left_alone() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let dead = dead_process();
+    let name = |port: u16| directory.join(format!("gemini-ide-server-{dead}-{port}.json"));
+    // Opening it would wait for a writer.
+    let made = Command::new("mkfifo").arg(name(1)).status().unwrap();
+    assert!(made.success());
+    let elsewhere = temporary.path().join("elsewhere");
+    fs::write(&elsewhere, r#"{"ideInfo":{"name":"emacs"}}"#).unwrap();
+    symlink(&elsewhere, name(2)).unwrap();
+    fs::create_dir(name(3)).unwrap();
+    let _file = create(&directory).unwrap();
+    assert!(elsewhere.exists());
+    assert_eq!(names(&directory).len(), 4);
+}
+
+#[test]
 fn a_companion_serves_without_its_file() {
     let temporary = tempfile::tempdir().unwrap();
     fs::write(temporary.path().join("gemini"), "").unwrap();
