@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile test conformance soak demo lint fmt clean distclean
+.PHONY: help build compile test conformance soak endurance demo lint fmt clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
@@ -31,6 +31,11 @@ conformance: ## Run MCP's own conformance suite against a batch Emacs
 soak: ## Try the server with many clients for minutes; SOAK_SESSIONS, SOAK_CALLS say how many
 	@scripts/bootstrap build
 	@scripts/soak
+
+endurance: ## See the client stay connected for minutes; ENDURANCE_SILENCE, ENDURANCE_BLOCK say how long
+	@scripts/bootstrap test
+	scripts/build
+	@scripts/endurance
 
 demo: ## Show the companion at work, with a client, in a scripted session
 	@scripts/bootstrap demo

@@ -7,116 +7,219 @@
 ;;; Commentary:
 
 ;; Shows a review in Ediff: the file as it is now in buffer A, read-only, the proposal in buffer
-;; B, to be edited.  Both are buffers of our own that visit no file, so that no save, hook or
-;; local variable of the file comes into play.  Ediff's options are set for this session alone.
+;; B, to be edited, and if wanted the text from which it was made in buffer C.  Ediff's options
+;; are set for this session alone, and the windows are laid out by ourselves, so that the window
+;; in which the user types can stay.
 
 ;;; Code:
 
 (require 'ediff)
-(require 'gemini-companion-review)
+(require 'gemini-companion-texts)
 
-(defconst gemini-companion-ediff--side-by-side 140
-  "Least width of a frame on which the two texts stand side by side.")
+(defconst gemini-companion-ediff--side-by-side 70
+  "Least width of a text for which texts stand side by side.")
 
-(defconst gemini-companion-ediff--max-fontified 1000000
-  "Size in characters beyond which text is shown without a major mode.")
-
-(defconst gemini-companion-ediff--text-modes '(prog-mode text-mode conf-mode)
-  "Major modes for text; others may do anything with a client's.")
-
-(defvar gemini-companion-review-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
-    (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
-    map)
-  "Keys in the buffers of a review.")
-
-(define-minor-mode gemini-companion-review-mode
-  "Keys to decide the review to which this buffer belongs."
-  :interactive nil
-  :lighter " Review"
-  :keymap gemini-companion-review-mode-map)
+(defconst gemini-companion-ediff--least-kept 6
+  "Least height of the window in which the user goes on typing.")
 
 (cl-defstruct (gemini-companion-ediff
                (:constructor gemini-companion-ediff--make)
                (:copier nil))
   "What is on screen while a review is shown."
   (review nil :documentation "The review.")
+  (texts nil :documentation "The read-only buffers, of which A is the first.")
   (control nil :documentation "Ediff's control buffer.")
   (helpers nil :documentation "Buffers that Ediff made for the session.")
-  (current nil :documentation "The buffer with the file as it is.")
-  (windows nil :documentation "The window configuration before."))
+  (kept nil :documentation "The window that stays selected, or nil.")
+  (windows nil :documentation "The window configuration before.")
+  (state nil :documentation "The window state before, as tabs keep it.")
+  (teardown nil :documentation "Functions that undo what showing did besides."))
 
-(defun gemini-companion-ediff-show (review)
-  "Show REVIEW in Ediff.  Return a function that takes it off the screen."
-  (let* ((proposal (gemini-companion-ediff--proposal review))
-         (current (gemini-companion-ediff--current review proposal))
-         (view (gemini-companion-ediff--make
-                :review review :current current
-                :windows (current-window-configuration))))
+(defun gemini-companion-ediff-show (review focus)
+  "Show REVIEW in Ediff.  Return a function that takes it off the screen.
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
+  (let ((view (gemini-companion-ediff--make
+               :review review
+               :texts (cons (gemini-companion-texts-current review)
+                            (and (gemini-companion-review-with-base review)
+                                 (list (gemini-companion-texts-base review))))
+               :kept (and (eq focus 'keep) (not (window-minibuffer-p)) (selected-window))
+               :windows (current-window-configuration)
+               :state (window-state-get (frame-root-window) t)))
+        (proposal (gemini-companion-texts-proposal review)))
     (condition-case error
-        (gemini-companion-ediff--start view current proposal)
+        (gemini-companion-ediff--start view proposal)
       ((error quit)
        (gemini-companion-ediff--hide view)
        (signal (car error) (cdr error))))
     (lambda () (gemini-companion-ediff--hide view))))
 
-(defun gemini-companion-ediff--start (view current proposal)
-  "Start Ediff on the buffers CURRENT and PROPOSAL for VIEW."
-  (gemini-companion-ediff--leave-odd-window)
-  ;; These become local in the control buffer, so the session keeps them.
-  (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
-        (ediff-split-window-function
-         (if (>= (frame-width) gemini-companion-ediff--side-by-side)
-             #'split-window-horizontally
-           #'split-window-vertically))
+(defun gemini-companion-ediff--start (view proposal)
+  "Start Ediff on the texts of VIEW and the buffer PROPOSAL."
+  (let ((ediff-before-setup-windows-hook (list (gemini-companion-ediff--arranger view)))
+        ;; These become local in the control buffer, so the session keeps them.
+        (ediff-window-setup-function #'ediff-setup-windows-plain)
         (ediff-use-long-help-message nil)
-        (ediff-keep-variants t))
-    (ediff-buffers current proposal
-                   (list (lambda () (gemini-companion-ediff--adopt view)))))
-  (gemini-companion-ediff--watch view current)
-  (gemini-companion-ediff--watch view proposal))
+        (ediff-keep-variants t)
+        ;; The proposal is there to be edited.
+        (ediff-make-buffers-readonly-at-startup nil)
+        (startup (list (lambda () (gemini-companion-ediff--adopt view)))))
+    (pcase (gemini-companion-ediff-texts view)
+      (`(,current) (ediff-buffers current proposal startup))
+      (`(,current ,base) (ediff-buffers3 current proposal base startup))))
+  (gemini-companion-ediff--show-first-difference view)
+  (when (window-live-p (gemini-companion-ediff-kept view))
+    (select-window (gemini-companion-ediff-kept view)))
+  (gemini-companion-ediff--watch view))
 
-(defun gemini-companion-ediff--leave-odd-window ()
-  "Select a window that can become the only one of its frame."
-  (when (or (window-parameter nil 'window-side) (window-minibuffer-p))
-    (when-let ((window (seq-find (lambda (window)
-                                   (not (window-parameter window 'window-side)))
-                                 (window-list nil 'no-minibuffer))))
-      (select-window window))))
+(defun gemini-companion-ediff--show-first-difference (view)
+  "Scroll the texts of VIEW to where they differ first.
+It does not become Ediff's current difference, for then the keys a and b,
+if the user was just typing them, would change the proposal."
+  (with-current-buffer (gemini-companion-ediff-control view)
+    (when (> ediff-number-of-differences 0)
+      (pcase-dolist (`(,type . ,window) `((A . ,ediff-window-A) (B . ,ediff-window-B)
+                                          (C . ,ediff-window-C)))
+        (when (window-live-p window)
+          (let ((start (ediff-get-diff-posn type 'beg 0)))
+            (with-current-buffer (window-buffer window)
+              (set-window-point window start)
+              (set-window-start window (save-excursion
+                                         (goto-char start)
+                                         (forward-line -3)
+                                         (point))))))))))
+
+;;;; Windows
+
+(defun gemini-companion-ediff--arranger (view)
+  "Return a function that lays out the windows of VIEW, for a hook.
+Ediff runs it in the control buffer before it looks whether the windows
+are as they should be; so it finds them well, and leaves them alone.  A
+function of our own for its own layout would not do: in a terminal Ediff
+does not use it."
+  (lambda ()
+    (unless (ediff-keep-window-config (current-buffer))
+      (gemini-companion-ediff--arrange view))))
+
+(defun gemini-companion-ediff--arrange (view)
+  "Show the buffers of Ediff's session for VIEW.
+The current buffer is its control buffer."
+  (let* ((control (current-buffer))
+         (area (gemini-companion-ediff--make-room view))
+         (panel (split-window area (- (max window-min-height 3)) 'below))
+         (texts (seq-filter #'buffer-live-p
+                            (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
+         (windows (gemini-companion-ediff--split area (length texts))))
+    (cl-mapc #'set-window-buffer windows texts)
+    (setq ediff-multiframe nil
+          ediff-window-A (nth 0 windows)
+          ediff-window-B (nth 1 windows)
+          ediff-window-C (nth 2 windows))
+    (select-window panel)
+    (ediff-setup-control-buffer control)))
+
+(defun gemini-companion-ediff--make-room (view)
+  "Return a window for VIEW that has the frame to itself, but for what is kept.
+Side windows are, and the window in which the user types."
+  (let* ((kept (gemini-companion-ediff-kept view))
+         (area (gemini-companion-ediff--main-window)))
+    (set-window-dedicated-p area nil)
+    (delete-other-windows area)
+    (if (not (eq area kept))
+        area
+      (let ((lines (window-total-height area)))
+        (split-window area
+                      (- (- lines (max gemini-companion-ediff--least-kept (/ lines 3))))
+                      'above)))))
+
+(defun gemini-companion-ediff--main-window ()
+  "Return the selected window, or one that can become the only one of its frame."
+  (let ((ordinary (lambda (window)
+                    (not (or (window-parameter window 'window-side)
+                             (window-minibuffer-p window))))))
+    (if (funcall ordinary (selected-window))
+        (selected-window)
+      (seq-find ordinary (window-list nil 'no-minibuffer)))))
+
+(defun gemini-companion-ediff--split (window count)
+  "Split WINDOW into COUNT windows of one size; return them in order.
+They stand side by side if that leaves each wide enough."
+  (let* ((side (>= (window-total-width window)
+                   (* count gemini-companion-ediff--side-by-side)))
+         (window-combination-resize t)
+         (last window)
+         (windows (list window)))
+    (dotimes (done (1- count))
+      (let* ((size (if side (window-total-width last) (window-total-height last)))
+             (share (/ size (- count done))))
+        (setq last (split-window last share (if side 'right 'below)))
+        (push last windows)))
+    (nreverse windows)))
+
+;;;; While it is shown
 
 (defun gemini-companion-ediff--adopt (view)
   "Make the current buffer, the control buffer of a new session, that of VIEW."
   (setf (gemini-companion-ediff-control view) (current-buffer))
   (setq gemini-companion-review--of-buffer (gemini-companion-ediff-review view))
+  (add-hook 'ediff-before-setup-windows-hook (gemini-companion-ediff--arranger view)
+            nil t)
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map (make-composed-keymap gemini-companion-review-mode-map
                                                  (current-local-map)))
     (define-key map (kbd "q") #'gemini-companion-ediff-quit)
-    (use-local-map map))
-  (add-hook 'ediff-quit-hook (gemini-companion-ediff--postponer view) nil t)
-  (gemini-companion-ediff--watch view (current-buffer)))
+    (use-local-map map)))
 
-(defun gemini-companion-ediff--watch (view buffer)
-  "Postpone the review of VIEW when BUFFER, one of its buffers, is killed."
-  (with-current-buffer buffer
-    (add-hook 'kill-buffer-hook (gemini-companion-ediff--postponer view) nil t)))
+(defun gemini-companion-ediff--watch (view)
+  "Notice when a part of VIEW is taken down by something else than a decision."
+  (let ((gone (gemini-companion-ediff--on-taken-down view)))
+    (dolist (buffer (gemini-companion-ediff--buffers view))
+      (with-current-buffer buffer
+        (add-hook 'kill-buffer-hook gone nil t)
+        (push (lambda ()
+                (when (buffer-live-p buffer)
+                  (with-current-buffer buffer (remove-hook 'kill-buffer-hook gone t))))
+              (gemini-companion-ediff-teardown view))))
+    (with-current-buffer (gemini-companion-ediff-control view)
+      (add-hook 'ediff-quit-hook gone nil t))
+    (gemini-companion-ediff--watch-place
+     view 'delete-frame-functions
+     (lambda (frame) (eq frame (gemini-companion-ediff--frame view))))
+    (gemini-companion-ediff--watch-place
+     view 'tab-bar-tab-pre-close-functions
+     (lambda (tab &rest _)
+       (if (eq (car tab) 'current-tab)
+           (gemini-companion-ediff--on-screen-p view)
+         (gemini-companion-ediff--in-tab-p view tab))))))
 
-(defun gemini-companion-ediff--postponer (view)
-  "Return a function that postpones the review of VIEW, for a hook.
-The hook runs while Ediff or Emacs takes something down, so the rest is
-taken down a moment later."
+(defun gemini-companion-ediff--watch-place (view hook here-p)
+  "Take VIEW down when HOOK is called with what makes HERE-P return non-nil."
+  (let ((function (lambda (&rest arguments)
+                    (gemini-companion-log-errors "closing"
+                      (when (apply here-p arguments)
+                        ;; What is about to go need not come back.
+                        (setf (gemini-companion-ediff-windows view) nil)
+                        (funcall (gemini-companion-ediff--on-taken-down view)))))))
+    (add-hook hook function)
+    (push (lambda () (remove-hook hook function))
+          (gemini-companion-ediff-teardown view))))
+
+(defun gemini-companion-ediff--on-taken-down (view)
+  "Return a function for hooks that run while a part of VIEW is taken down.
+The rest is taken down a moment later."
   (lambda ()
     (let ((review (gemini-companion-ediff-review view)))
       (gemini-companion-ediff--note-helpers view)
-      (gemini-companion-ediff--keep-text review)
       (when (gemini-companion-review-hide review)
-        (run-at-time 0 nil #'gemini-companion-review-postpone review)))))
+        (run-at-time 0 nil #'gemini-companion-review-taken-down review)))))
 
-(defun gemini-companion-ediff--keep-text (review)
-  "Keep what the proposal of REVIEW says, in case its buffer is killed."
-  (setf (gemini-companion-review-text review)
-        (gemini-companion-review-current-text review)))
+(defun gemini-companion-ediff--buffers (view)
+  "Return the living buffers of VIEW that the user sees."
+  (seq-filter #'buffer-live-p
+              (cons (gemini-companion-ediff-control view)
+                    (cons (gemini-companion-review-proposal
+                           (gemini-companion-ediff-review view))
+                          (gemini-companion-ediff-texts view)))))
 
 (defun gemini-companion-ediff-quit ()
   "Ask what to do with the change on screen: accept it, reject it, or decide later."
@@ -136,39 +239,61 @@ taken down a moment later."
 
 (defun gemini-companion-ediff--hide (view)
   "Take VIEW off the screen.  The windows come back as they were."
-  (let ((proposal (gemini-companion-review-proposal (gemini-companion-ediff-review view)))
-        (windows (if (gemini-companion-ediff--on-screen-p view)
-                     (gemini-companion-ediff-windows view)
-                   (current-window-configuration))))
-    (gemini-companion-ediff--unwatch view)
+  (let* ((proposal (gemini-companion-review-proposal (gemini-companion-ediff-review view)))
+         (on-screen (gemini-companion-ediff--on-screen-p view))
+         (tab (and (not on-screen) (gemini-companion-ediff--tab view)))
+         (now (current-window-configuration))
+         (kept (gemini-companion-ediff--kept-state view)))
+    (mapc #'funcall (gemini-companion-ediff-teardown view))
     (gemini-companion-ediff--end-session view)
     ;; Ediff leaves the two texts on screen.
-    (ignore-errors (set-window-configuration windows))
-    (gemini-companion-ediff--kill (gemini-companion-ediff-current view))
+    (if on-screen
+        (gemini-companion-ediff--restore view)
+      (ignore-errors (set-window-configuration now)))
+    (when tab (gemini-companion-ediff--restore-tab view tab))
+    (ignore-errors (funcall kept))
+    (mapc #'gemini-companion-ediff--kill (gemini-companion-ediff-texts view))
     (when (buffer-live-p proposal)
       (with-current-buffer proposal (remove-overlays)))))
+
+(defun gemini-companion-ediff--frame (view)
+  "Return the frame of VIEW, which may be dead; nil if it is about to be."
+  (and (gemini-companion-ediff-windows view)
+       (window-configuration-frame (gemini-companion-ediff-windows view))))
 
 (defun gemini-companion-ediff--on-screen-p (view)
   "Return non-nil if a buffer of VIEW is still in a window of its frame.
 If the user has put something else there, that is left alone."
-  (let ((frame (window-configuration-frame (gemini-companion-ediff-windows view)))
-        (review (gemini-companion-ediff-review view)))
+  (let ((frame (gemini-companion-ediff--frame view)))
     (and (frame-live-p frame)
-         (seq-some (lambda (buffer)
-                     (and (buffer-live-p buffer) (get-buffer-window buffer frame)))
-                   (list (gemini-companion-ediff-control view)
-                         (gemini-companion-ediff-current view)
-                         (gemini-companion-review-proposal review))))))
+         (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                   (gemini-companion-ediff--buffers view)))))
 
-(defun gemini-companion-ediff--unwatch (view)
-  "Let the buffers of VIEW be killed without further ado."
-  (dolist (buffer (list (gemini-companion-ediff-control view)
-                        (gemini-companion-ediff-current view)
-                        (gemini-companion-review-proposal
-                         (gemini-companion-ediff-review view))))
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer
-        (kill-local-variable 'kill-buffer-hook)))))
+(defun gemini-companion-ediff--restore (view)
+  "Bring back the windows that were there before VIEW.
+The selected window stays the one in which the user is, if it is another
+frame's."
+  (let ((elsewhere (and (not (eq (selected-frame) (gemini-companion-ediff--frame view)))
+                        (selected-window))))
+    (ignore-errors
+      (set-window-configuration (gemini-companion-ediff-windows view) elsewhere))
+    (when (window-live-p elsewhere)
+      (select-window elsewhere))))
+
+(defun gemini-companion-ediff--kept-state (view)
+  "Return a function that puts the window kept by VIEW where the user left it.
+The user may have typed there while the review was on screen."
+  (let ((window (gemini-companion-ediff-kept view)))
+    (if (not (window-live-p window))
+        #'ignore
+      (let ((buffer (window-buffer window))
+            (point (window-point window))
+            (start (window-start window)))
+        (lambda ()
+          (when (and (window-live-p window) (eq (window-buffer window) buffer))
+            (unless (= (window-point window) point)
+              (set-window-start window start t)
+              (set-window-point window point))))))))
 
 (defun gemini-companion-ediff--end-session (view)
   "End the Ediff session of VIEW, in whatever state it is."
@@ -177,8 +302,9 @@ If the user has put something else there, that is left alone."
     (when (buffer-live-p control)
       (with-current-buffer control
         (kill-local-variable 'ediff-quit-hook)
-        ;; Signals if one of the two texts was killed, and leaves the session half there.
-        (ignore-errors (ediff-really-quit nil))))
+        ;; Signals if one of the texts was killed, and leaves the session half there.
+        (let ((ediff-grab-mouse nil))
+          (ignore-errors (ediff-really-quit nil)))))
     (setq ediff-session-registry (delq control ediff-session-registry))
     (mapc #'gemini-companion-ediff--kill
           (cons control (gemini-companion-ediff-helpers view)))
@@ -202,92 +328,28 @@ If the user has put something else there, that is left alone."
     (with-current-buffer buffer (set-buffer-modified-p nil))
     (kill-buffer buffer)))
 
-;;;; The two texts
+;;;; Tabs
 
-(defun gemini-companion-ediff--proposal (review)
-  "Return the buffer with the proposal of REVIEW, made if needed."
-  (let ((buffer (gemini-companion-review-proposal review)))
-    (if (buffer-live-p buffer)
-        buffer
-      (setq buffer (gemini-companion-ediff--make-buffer review "proposal"))
-      (with-current-buffer buffer
-        (insert (gemini-companion-review-text review))
-        (gemini-companion-ediff--prepare
-         review "\\<gemini-companion-review-mode-map>Proposal, edit at will  \
-\\[gemini-companion-accept] accepts this text  \\[gemini-companion-reject] rejects it")
-        (buffer-enable-undo))
-      (setf (gemini-companion-review-proposal review) buffer))))
+;; A tab that is not selected keeps its windows as a window configuration and as a window state;
+;; the latter names buffers.  So it can be told in which tab a view is, and that tab be put right.
 
-(defun gemini-companion-ediff--current (review proposal)
-  "Return a new buffer with the file of REVIEW as it is now.
-Line ends are read as those of PROPOSAL, a buffer: clients propose LF for
-a file with CRLF, and write CRLF again."
-  (let* ((file (gemini-companion-review-path review))
-         (file-name-handler-alist nil)
-         (new (not (file-exists-p file)))
-         (inhibit-eol-conversion
-          (with-current-buffer proposal
-            (save-excursion
-              (goto-char (point-min))
-              (and (search-forward "\r\n" nil t) t))))
-         (buffer (gemini-companion-ediff--make-buffer review "current")))
-    (with-current-buffer buffer
-      (unless new
-        (let ((format-alist nil)
-              (after-insert-file-functions nil)
-              (enable-local-variables nil))
-          (insert-file-contents file)))
-      (gemini-companion-ediff--prepare
-       review (concat "\\<gemini-companion-review-mode-map>"
-                      (if new "New file" "File on disk") "  "
-                      "\\[gemini-companion-accept] accepts the proposal  "
-                      "\\[gemini-companion-reject] rejects it"))
-      (setq buffer-read-only t))
-    buffer))
+(defun gemini-companion-ediff--tab (view)
+  "Return the tab, other than the selected one, in which VIEW is, or nil."
+  (let ((frame (gemini-companion-ediff--frame view)))
+    (and (frame-live-p frame)
+         (seq-find (lambda (tab) (gemini-companion-ediff--in-tab-p view tab))
+                   (frame-parameter frame 'tabs)))))
 
-(defun gemini-companion-ediff--make-buffer (review part)
-  "Return a new buffer named after the file of REVIEW and PART."
-  (generate-new-buffer
-   (format "*gemini %s: %s*" part (gemini-companion-review-file review))))
+(defun gemini-companion-ediff--in-tab-p (view tab)
+  "Return non-nil if VIEW is in TAB, one that is not selected."
+  (let ((names (mapcar #'buffer-name (gemini-companion-ediff--buffers view))))
+    (seq-intersection names (seq-filter #'stringp (flatten-tree (alist-get 'ws tab))))))
 
-(defun gemini-companion-ediff--prepare (review header)
-  "Set up the current buffer for REVIEW: looks, keys and HEADER, its header line."
-  (set-buffer-modified-p nil)
-  (goto-char (point-min))
-  (gemini-companion-ediff--set-major-mode (gemini-companion-review-path review))
-  (setq gemini-companion-review--of-buffer review)
-  (setq-local header-line-format
-              (concat " " (string-replace "%" "%%" (substitute-command-keys header))))
-  (gemini-companion-review-mode))
-
-(defun gemini-companion-ediff--set-major-mode (path)
-  "Give the current buffer the looks of the file PATH.
-No hooks run, which could start servers, and no local variables are read:
-the text is a client's."
-  (when-let ((mode (and (<= (buffer-size) gemini-companion-ediff--max-fontified)
-                        (gemini-companion-ediff--major-mode path))))
-    (condition-case error
-        (progn
-          (delay-mode-hooks (funcall mode))
-          (setq-local delayed-mode-hooks nil)
-          (font-lock-mode 1))
-      (error
-       (fundamental-mode)
-       (gemini-companion-log-add "%s: %s" mode (error-message-string error))))))
-
-(defun gemini-companion-ediff--major-mode (path)
-  "Return the major mode for PATH if it is one for text, by its name alone."
-  (let ((mode (assoc-default (file-name-nondirectory path) auto-mode-alist
-                             #'gemini-companion-ediff--matches-p)))
-    (when (and mode (symbolp mode) (fboundp mode))
-      (autoload-do-load (symbol-function mode) mode)
-      (and (apply #'provided-mode-derived-p mode gemini-companion-ediff--text-modes)
-           mode))))
-
-(defun gemini-companion-ediff--matches-p (pattern name)
-  "Return non-nil if PATTERN, a key of `auto-mode-alist', fits the file name NAME."
-  (let ((case-fold-search nil))
-    (string-match-p pattern name)))
+(defun gemini-companion-ediff--restore-tab (view tab)
+  "Put into TAB the windows that were there before VIEW."
+  (setf (alist-get 'wc tab) (gemini-companion-ediff-windows view)
+        (alist-get 'ws tab) (gemini-companion-ediff-state view)
+        (alist-get 'wc-point tab) nil))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here

@@ -26,7 +26,7 @@
 (defun gemini-companion-follow (path)
   "Let the buffer that visits PATH follow the client's next write to it."
   (when-let ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
-    (let ((before (gemini-companion-follow--stamp path))
+    (let ((before (gemini-companion-follow-stamp path))
           (last nil)
           (looks gemini-companion-follow--looks)
           timer)
@@ -34,7 +34,7 @@
             (run-at-time
              gemini-companion-follow--interval gemini-companion-follow--interval
              (lambda ()
-               (let ((now (gemini-companion-follow--stamp path)))
+               (let ((now (gemini-companion-follow-stamp path)))
                  (setq looks (1- looks))
                  (cond ((or (zerop looks) (not (buffer-live-p buffer)))
                         (gemini-companion-follow--stop timer))
@@ -55,7 +55,7 @@
   (cancel-timer timer)
   (setq gemini-companion-follow--timers (delq timer gemini-companion-follow--timers)))
 
-(defun gemini-companion-follow--stamp (path)
+(defun gemini-companion-follow-stamp (path)
   "Return what changes when the file PATH is written, or nil if there is none."
   (let* ((file-name-handler-alist nil)
          (attributes (file-attributes path)))

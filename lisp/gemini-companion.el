@@ -71,9 +71,11 @@ be more than your largest file.  Takes effect when
 
 (defcustom gemini-companion-diff-function #'gemini-companion-ediff-show
   "Function that shows a review.
-It is called with a `gemini-companion-review', makes its `proposal'
-buffer, and returns a function of no arguments that takes the review off
-the screen again."
+It is called with a `gemini-companion-review' and where the focus shall
+be, `keep' or `select' as in `gemini-companion-diff-focus'.  It shows the
+buffer that `gemini-companion-texts-proposal' makes, or lets the user
+change it in another way, and returns a function of no arguments that
+takes the review off the screen again."
   :type '(choice (function-item :tag "Ediff" gemini-companion-ediff-show)
                  (function :tag "Another function"))
   :risky t)

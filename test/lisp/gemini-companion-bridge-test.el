@@ -24,14 +24,14 @@
       (let ((review (gemini-companion-test-propose client "a.txt" "proposed")))
         (should (gemini-companion-bridge-accept
                  (gemini-companion-review-id review) text))
-        (gemini-companion-review--end review)
+        (gemini-companion-review--end review 'withdrawn nil)
         (fake-cli-wait-notification
          client "ide/diffAccepted"
          (lambda (params) (equal (alist-get 'content params) arrives)))))))
 
 (ert-deftest gemini-companion-bridge/a-handler-that-fails-is-logged-and-no-more ()
   (gemini-companion-test-with-client client
-    (cl-letf (((symbol-function 'gemini-companion-review--update)
+    (cl-letf (((symbol-function 'gemini-companion-review--changed)
                (lambda () (error "No view today"))))
       (gemini-companion-test-propose client "a.txt" "proposed"))
     (with-current-buffer (gemini-companion-log--buffer)
@@ -50,7 +50,7 @@
     (let ((review (gemini-companion-test-propose client "a.txt" "x")))
       (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--quick))
       (should gemini-companion-bridge--timer)
-      (gemini-companion-review--end review)
+      (gemini-companion-review--end review 'withdrawn nil)
       (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--slow)))))
 
 (ert-deftest gemini-companion-bridge/the-module-names-what-is-wrong ()

@@ -10,7 +10,7 @@
 (defun gemini-companion-review-test--show (client name text)
   "Let CLIENT propose TEXT for the file NAME, show the review and return it."
   (let ((review (gemini-companion-test-propose client name text)))
-    (gemini-companion-review--show review)
+    (gemini-companion-review-show review 'select)
     review))
 
 (defun gemini-companion-review-test--control ()
@@ -43,7 +43,8 @@
           (should (get-buffer-window side))
           (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
           (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject))
-          (should (string-match-p "C-c C-c.*accept.*C-c C-k.*reject" header-line-format))
+          (should (string-match-p "C-c C-c.*accept.*C-c C-k.*reject"
+                                  (gemini-companion-texts--header-line)))
           (should-not buffer-file-name)
           (should-not buffer-auto-save-file-name)))
       (with-current-buffer ediff-buffer-A
@@ -218,7 +219,7 @@
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (cl-letf (((symbol-function 'ediff-make-diff2-buffer)
                  (lambda (&rest _) (error "No diff program"))))
-        (should-error (gemini-companion-review--show review)))
+        (should-error (gemini-companion-review-show review 'select)))
       (should-not (gemini-companion-review-shown))
       (should-not (gemini-companion-review--due))
       (should (equal (cdr (gemini-companion-review-test--traces)) (cdr before)))
@@ -256,7 +257,7 @@
     (with-current-buffer (gemini-companion-review-test--control)
       (with-current-buffer ediff-buffer-A
         (should (= (buffer-size) 0))
-        (should (string-match-p "New file" header-line-format))))
+        (should (string-match-p "New file" (gemini-companion-texts--header-line)))))
     (should-not (file-exists-p (gemini-companion-test-file "new")))))
 
 (ert-deftest gemini-companion-review/a-client-s-text-is-data ()

@@ -16,6 +16,7 @@
 (require 'ert)
 (require 'fake-cli)
 (require 'gemini-companion-test-emacs)
+(require 'gemini-companion-test-review)
 
 ;;;; The real client, and whether it can run
 
@@ -132,8 +133,24 @@ Return its value."
      (lambda () (concat "the real client to start: "
                         (gemini-companion-test-read
                          (gemini-companion-test-program-stderr program))))
-     (lambda () (gemini-companion-test-program-lines program)))
+     (lambda ()
+       (gemini-companion-test-program-find
+        program (lambda (line) (equal (alist-get 'event line) "ready")))))
     (gemini-companion-test-real-client--make :program program)))
+
+(defun gemini-companion-test-real-client-lines (client)
+  "Return all that CLIENT said so far, newest first."
+  (gemini-companion-test-program-lines
+   (gemini-companion-test-real-client-program client)))
+
+(defun gemini-companion-test-real-client-events (client event)
+  "Return all of one kind of EVENT that CLIENT said so far, newest first."
+  (seq-filter (lambda (line) (equal (alist-get 'event line) event))
+              (gemini-companion-test-real-client-lines client)))
+
+(defun gemini-companion-test-real-client-tools (client)
+  "Let CLIENT ask for the names of the tools and return them."
+  (gemini-companion-test-real-client--call client "listTools"))
 
 (defun gemini-companion-test-real-client--send (client command &rest arguments)
   "Send COMMAND with ARGUMENTS, a plist, to CLIENT; return the id."
@@ -337,6 +354,26 @@ Return its value."
   "End CLIENT, the fake one."
   (when (gemini-companion-test-fake-client-cli client)
     (fake-cli-disconnect (gemini-companion-test-fake-client-cli client))))
+
+;;;; What tests do with them
+
+(defmacro gemini-companion-test-with-real-client (emacs client &rest body)
+  "Run BODY with EMACS, which shows its file a.txt, and the real CLIENT.
+Skip the test where that cannot run."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(progn
+     (gemini-companion-test-require-real-client)
+     (gemini-companion-test-with-emacs (,emacs :files '(("a.txt" . "a\n")))
+       (gemini-companion-test-visit ,emacs "a.txt")
+       (gemini-companion-test-with-client (,client 'real ,emacs)
+         ,@body))))
+
+(defun gemini-companion-test-propose (emacs client text)
+  "Let CLIENT propose TEXT for a.txt in EMACS and wait until that is shown.
+Return the handle of the review."
+  (prog1 (gemini-companion-test-client-open-diff
+          client (gemini-companion-test-project emacs "a.txt") text)
+    (gemini-companion-test-wait-review emacs text)))
 
 ;;;; Tests with both
 

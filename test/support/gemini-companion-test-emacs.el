@@ -334,6 +334,55 @@ Wait for TIMEOUT seconds at most."
       (`(ok ,value) value)
       (`(error ,text) (error "In the Emacs under test: %s" text)))))
 
+;;;; Emacs absent
+
+(defun gemini-companion-test-keep-busy (emacs condition)
+  "Keep EMACS busy with Lisp that does not yield while CONDITION holds.
+CONDITION is a form.  Return, when that has begun, a file that is
+there as long as EMACS is busy."
+  (let ((busy (gemini-companion-test-emacs-file emacs "busy")))
+    (gemini-companion-test-run
+     emacs `(progn (run-at-time 0 nil
+                                (lambda ()
+                                  (write-region "" nil ,busy nil 0)
+                                  (while ,condition)
+                                  (delete-file ,busy)))
+                   nil))
+    (gemini-companion-test-wait "Emacs to be busy"
+                                (lambda () (file-exists-p busy)))
+    busy))
+
+(defun gemini-companion-test-call-stopped (emacs function)
+  "Call FUNCTION while no thread of EMACS runs, the server's neither.
+Return what FUNCTION returns."
+  (let* ((pid (gemini-companion-test-emacs-pid emacs))
+         ;; It would let a stopped program go on at once.
+         (tmux (string-to-number
+                (gemini-companion-test--tmux emacs "display" "-p" "#{pid}")))
+         (stopped (list tmux pid)))
+    (gemini-companion-test-on-exit stopped #'gemini-companion-test--continue)
+    (unwind-protect
+        (progn
+          (dolist (each stopped)
+            (signal-process each 'SIGSTOP)
+            (gemini-companion-test-wait
+             "a process to stop"
+             (lambda () (gemini-companion-test--stopped-p each))))
+          (prog1 (funcall function)
+            (unless (gemini-companion-test--stopped-p pid)
+              (error "Emacs did not stay stopped"))))
+      (gemini-companion-test--continue stopped))))
+
+(defun gemini-companion-test--stopped-p (pid)
+  "Return non-nil if a signal has stopped the process PID."
+  (equal (alist-get 'state (process-attributes pid)) "T"))
+
+(defun gemini-companion-test--continue (stopped)
+  "Let the processes STOPPED go on."
+  (dolist (each stopped)
+    (signal-process each 'SIGCONT))
+  (gemini-companion-test-forget stopped))
+
 ;;;; Keys and screen
 
 (defun gemini-companion-test-keys (emacs &rest keys)

@@ -6,6 +6,9 @@
 //   {"id": 1, "ok": true, "result": {"status": "connected", ...}}
 //   {"event": "context", "context": {...}}
 //
+// Further events: "status" when the client's connection changes, "answered"
+// when the companion has answered a request, "log" for what the CLI logs.
+//
 // Nothing here knows the protocol: connecting, discovery, checks of what
 // arrives and the handling of diffs are all the CLI's own `IdeClient', taken
 // from the pinned package.  The working directory decides the workspace and
@@ -13,6 +16,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { format } from 'node:util';
 
 const bundle = new URL('./node_modules/@google/gemini-cli/bundle/',
                        import.meta.url);
@@ -20,8 +24,8 @@ const bundle = new URL('./node_modules/@google/gemini-cli/bundle/',
 const say = (line) => process.stdout.write(JSON.stringify(line) + '\n');
 
 // What the bundle tells its console would mix with the answers.
-for (const name of ['debug', 'log', 'info', 'warn', 'error']) {
-  console[name] = () => {};
+for (const level of ['debug', 'log', 'info', 'warn', 'error']) {
+  console[level] = (...args) => say({ event: 'log', level, text: format(...args) });
 }
 
 // The package exports no library, but its bundle holds the CLI's core as
@@ -50,6 +54,17 @@ function status() {
   };
 }
 
+// `openDiff' below ends with the outcome, and says nothing of the answer to its
+// request, which comes before.
+function reportAnswers(mcp) {
+  const request = mcp.request.bind(mcp);
+  mcp.request = async (message, ...rest) => {
+    const response = await request(message, ...rest);
+    say({ event: 'answered', request: message.params?.name ?? message.method });
+    return response;
+  };
+}
+
 const commands = {
   async connect() {
     // As in the CLI, an instance looks for companions when it is made; a
@@ -60,7 +75,13 @@ const commands = {
       client.addStatusChangeListener((state) => say({ event: 'status', ...state }));
     }
     await client.connect({ logToConsole: false });
+    if (client.client) reportAnswers(client.client);
     return status();
+  },
+
+  async listTools() {
+    await client.discoverTools();
+    return client.availableTools;
   },
 
   // Answers when the outcome is known, however long the user takes.

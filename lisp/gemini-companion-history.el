@@ -1,0 +1,78 @@
+;;; gemini-companion-history.el --- Changes that were decided -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What became of the changes that clients proposed, with the file before and the text after, so
+;; that an accepted change can be looked at again and undone, byte for byte.  Kept in memory, in
+;; bounded number and size.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+
+(defconst gemini-companion-history--max-entries 100
+  "Decided changes beyond which the oldest are forgotten.")
+
+(defconst gemini-companion-history--max-size (* 64 1024 1024)
+  "Length of all texts beyond which the oldest are forgotten.")
+
+(defvar gemini-companion-history--entries nil
+  "The changes that were decided, the newest first.")
+
+(cl-defstruct (gemini-companion-history-entry
+               (:constructor gemini-companion-history--make)
+               (:conc-name gemini-companion-history-)
+               (:copier nil))
+  "One change that was decided."
+  (client nil :documentation "Name and version of the client.")
+  (path nil :documentation "The absolute name of the file.")
+  (time nil :documentation "When it was decided.")
+  (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client) or
+`withdrawn' (its client went away).")
+  (before nil :documentation "The bytes of the file before, nil if there was none.")
+  (after nil :documentation "The text of the change when it was decided."))
+
+(cl-defun gemini-companion-history-add (&key client path outcome before after)
+  "Note that the change of the file PATH by CLIENT had OUTCOME.
+BEFORE are the bytes of the file before, AFTER is the text of the change."
+  (push (gemini-companion-history--make :client client :path path :outcome outcome
+                                        :before before :after after
+                                        :time (current-time))
+        gemini-companion-history--entries)
+  (gemini-companion-history--trim))
+
+(defun gemini-companion-history-list ()
+  "Return the changes that were decided, the newest first."
+  (copy-sequence gemini-companion-history--entries))
+
+(defun gemini-companion-history--trim ()
+  "Forget the oldest entries beyond the limits; the newest always stays."
+  (let ((size 0) (count 0))
+    (setq gemini-companion-history--entries
+          (seq-take-while
+           (lambda (entry)
+             (setq count (1+ count)
+                   size (+ size (length (gemini-companion-history-before entry))
+                           (length (gemini-companion-history-after entry))))
+             (or (= count 1)
+                 (and (<= count gemini-companion-history--max-entries)
+                      (<= size gemini-companion-history--max-size))))
+           gemini-companion-history--entries))))
+
+(defun gemini-companion-history-read (path)
+  "Return the bytes of the file PATH, or nil if there is none or it cannot be read."
+  (let ((file-name-handler-alist nil))
+    (when (file-regular-p path)
+      (with-temp-buffer
+        (set-buffer-multibyte nil)
+        (ignore-errors
+          (insert-file-contents-literally path)
+          (buffer-string))))))
+
+(provide 'gemini-companion-history)
+;;; gemini-companion-history.el ends here

@@ -1,0 +1,227 @@
+;;; gemini-companion-texts.el --- The buffers of a review -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The texts that a review is about: the proposal, which the user may edit, and the file.  Both
+;; are buffers of our own that visit no file, so that no save, hook or local variable of the file
+;; comes into play.  Whatever view shows them, the keys are the same.
+
+;;; Code:
+
+(require 'gemini-companion-review)
+
+(defconst gemini-companion-texts--max-fontified 1000000
+  "Size in characters beyond which text is shown without a major mode.")
+
+(defconst gemini-companion-texts--long-line 10000
+  "Length of a line beyond which text is shown without a major mode.")
+
+(defconst gemini-companion-texts--modes '(prog-mode text-mode conf-mode)
+  "Major modes for text; others may do anything with a client's.")
+
+(defvar-local gemini-companion-texts--header nil
+  "The function that returns the header line for the review of this buffer.")
+(put 'gemini-companion-texts--header 'permanent-local t)
+
+(defvar gemini-companion-review-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
+    (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
+    (define-key map (kbd "C-c C-t") #'gemini-companion-review-three-way)
+    (define-key map [remap save-buffer] #'gemini-companion-texts-save)
+    map)
+  "Keys in the buffers of a review.")
+
+(define-minor-mode gemini-companion-review-mode
+  "Keys to decide the review to which this buffer belongs."
+  :interactive nil
+  :lighter " Review"
+  :keymap gemini-companion-review-mode-map)
+
+(defun gemini-companion-texts-save ()
+  "Say that the client, not you, writes the file."
+  (interactive)
+  (message "%s" (substitute-command-keys
+                 "\\<gemini-companion-review-mode-map>The client writes the file when you \
+accept: \\[gemini-companion-accept]")))
+
+;;;; The buffers
+
+(defun gemini-companion-texts-proposal (review)
+  "Return the buffer with the proposal of REVIEW, made if needed."
+  (let ((buffer (gemini-companion-review-proposal review)))
+    (if (buffer-live-p buffer)
+        buffer
+      (setq buffer (gemini-companion-texts--make-buffer review "proposal"))
+      (with-current-buffer buffer
+        (insert (gemini-companion-review-text review))
+        (gemini-companion-texts--prepare review #'gemini-companion-texts--proposal-header)
+        (buffer-enable-undo)
+        (add-hook 'kill-buffer-hook #'gemini-companion-texts--keep nil t))
+      (setf (gemini-companion-review-proposal review) buffer))))
+
+(defun gemini-companion-texts--keep ()
+  "Keep what the proposal in the current buffer says, for it is being killed."
+  (let ((review gemini-companion-review--of-buffer))
+    (setf (gemini-companion-review-text review)
+          (gemini-companion-review-current-text review))))
+
+(defun gemini-companion-texts-current (review)
+  "Return a new buffer with the file of REVIEW as the user has it now.
+That is what its buffer says if that has unsaved edits and REVIEW is
+shown three-way, else what is on disk."
+  (let ((visiting (gemini-companion-review-visiting review))
+        (file (gemini-companion-review-path review)))
+    (if (and visiting (buffer-modified-p visiting)
+             (gemini-companion-review-with-base review))
+        (gemini-companion-texts--read-only
+         review "current" "Your buffer, with unsaved edits"
+         (lambda () (insert-buffer-substring-no-properties visiting)))
+      (let ((file-name-handler-alist nil))
+        (gemini-companion-texts--read-only
+         review "current" (if (file-exists-p file) "File on disk" "New file")
+         (lambda ()
+           (when (file-exists-p file)
+             (gemini-companion-texts--insert-file review file))))))))
+
+(defun gemini-companion-texts-base (review)
+  "Return a new buffer with the text from which REVIEW was made."
+  (gemini-companion-texts--read-only
+   review "base" "File when the change was proposed"
+   (lambda ()
+     (let ((bytes (gemini-companion-review-base review)))
+       (when bytes
+         (insert (gemini-companion-texts-decode review bytes)))))))
+
+(defun gemini-companion-texts-decode (review bytes)
+  "Return BYTES of the file of REVIEW as text."
+  (let ((inhibit-eol-conversion (gemini-companion-texts--has-cr-p review)))
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (insert bytes)
+      (goto-char (point-min))
+      (let ((coding (find-operation-coding-system
+                     'insert-file-contents
+                     (cons (gemini-companion-review-path review) (current-buffer)))))
+        (decode-coding-string bytes (or (car-safe coding) 'undecided))))))
+
+(defun gemini-companion-texts--insert-file (review file)
+  "Insert FILE, that of REVIEW, into the current buffer."
+  (let ((inhibit-eol-conversion (gemini-companion-texts--has-cr-p review))
+        (format-alist nil)
+        (after-insert-file-functions nil)
+        (enable-local-variables nil))
+    (insert-file-contents file)))
+
+(defun gemini-companion-texts--has-cr-p (review)
+  "Return non-nil if the text of REVIEW has CRLF.
+Clients propose LF for a file with CRLF, and write CRLF again."
+  (string-search "\r\n" (gemini-companion-review-proposed review)))
+
+(defun gemini-companion-texts--read-only (review part header insert)
+  "Return a new read-only buffer with a text of REVIEW.
+PART is for its name, HEADER says what it is, INSERT inserts the text."
+  (let ((buffer (gemini-companion-texts--make-buffer review part)))
+    (with-current-buffer buffer
+      (funcall insert)
+      (gemini-companion-texts--prepare
+       review (lambda (_review)
+                (concat header "  "
+                        (gemini-companion-texts--keys
+                         "\\[gemini-companion-accept] accepts the proposal  \
+\\[gemini-companion-reject] rejects it"))))
+      (setq buffer-read-only t))
+    buffer))
+
+(defun gemini-companion-texts--make-buffer (review part)
+  "Return a new buffer named after the file of REVIEW and PART."
+  (generate-new-buffer
+   (format "*gemini %s: %s*" part (gemini-companion-review-file review))))
+
+(defun gemini-companion-texts--prepare (review header)
+  "Set up the current buffer for REVIEW: looks, keys and HEADER.
+HEADER is a function that returns the header line for REVIEW."
+  (set-buffer-modified-p nil)
+  (goto-char (point-min))
+  (gemini-companion-texts--set-major-mode (gemini-companion-review-path review))
+  (setq gemini-companion-review--of-buffer review
+        gemini-companion-texts--header header)
+  (setq header-line-format '(:eval (gemini-companion-texts--header-line)))
+  (gemini-companion-review-mode))
+
+(defun gemini-companion-texts--header-line ()
+  "Return the header line of the current buffer."
+  (concat " " (string-replace "%" "%%"
+                              (funcall gemini-companion-texts--header
+                                       gemini-companion-review--of-buffer))))
+
+(defun gemini-companion-texts--proposal-header (review)
+  "Return what accept would send for REVIEW, and what it would miss."
+  (let ((warning (gemini-companion-review-warning review)))
+    (cond ((not warning)
+           (gemini-companion-texts--keys
+            "Proposal, edit at will  \\[gemini-companion-accept] accepts this text  \
+\\[gemini-companion-reject] rejects it"))
+          ((gemini-companion-review-with-base review)
+           (concat (propertize warning 'face 'warning) ": copy what is missing"))
+          (t
+           (concat (propertize warning 'face 'warning)
+                   (gemini-companion-texts--keys
+                    ": \\[gemini-companion-review-three-way] shows all texts"))))))
+
+(defun gemini-companion-texts--keys (text)
+  "Return TEXT with the keys of a review in place of its commands."
+  (substitute-command-keys (concat "\\<gemini-companion-review-mode-map>" text)))
+
+;;;; Looks
+
+(defun gemini-companion-texts--set-major-mode (path)
+  "Give the current buffer the looks of the file PATH.
+No hooks run, which could start servers, and no local variables are read:
+the text is a client's.  Nor is any global minor mode switched on."
+  (setq-local bidi-inhibit-bpa t)
+  (when-let ((mode (and (gemini-companion-texts--modest-p)
+                        (gemini-companion-texts--major-mode path))))
+    (condition-case error
+        (let ((change-major-mode-hook nil)
+              (change-major-mode-after-body-hook nil)
+              (after-change-major-mode-hook nil))
+          (delay-mode-hooks (funcall mode))
+          (setq-local delayed-mode-hooks nil)
+          (font-lock-mode 1))
+      (error
+       (fundamental-mode)
+       (gemini-companion-log-add "%s: %s" mode (error-message-string error))))))
+
+(defun gemini-companion-texts--modest-p ()
+  "Return non-nil if the current text is not too much for a major mode."
+  (and (<= (buffer-size) gemini-companion-texts--max-fontified)
+       (save-excursion
+         (goto-char (point-min))
+         (let ((modest t))
+           (while (and modest (not (eobp)))
+             (let ((start (point)))
+               (forward-line)
+               (setq modest (< (- (point) start) gemini-companion-texts--long-line))))
+           modest))))
+
+(defun gemini-companion-texts--major-mode (path)
+  "Return the major mode for PATH if it is one for text, by its name alone."
+  (let ((mode (assoc-default (file-name-nondirectory path) auto-mode-alist
+                             #'gemini-companion-texts--matches-p)))
+    (when (and mode (symbolp mode) (fboundp mode))
+      (autoload-do-load (symbol-function mode) mode)
+      (and (apply #'provided-mode-derived-p mode gemini-companion-texts--modes)
+           mode))))
+
+(defun gemini-companion-texts--matches-p (pattern name)
+  "Return non-nil if PATTERN, a key of `auto-mode-alist', fits the file name NAME."
+  (let ((case-fold-search nil))
+    (string-match-p pattern name)))
+
+(provide 'gemini-companion-texts)
+;;; gemini-companion-texts.el ends here

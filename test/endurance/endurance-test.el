@@ -1,0 +1,232 @@
+;;; endurance-test.el --- What a client lives through in minutes  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What `make endurance' runs, not `make test', for it takes minutes.  The IDE
+;; client of the real Gemini CLI connects once, and has to stay connected
+;; through all that follows.  Each trial prints its line of a table on
+;; standard output as it ends.
+;;
+;; Sleeping is what is tried here; all else waits for events.
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-client)
+(require 'gemini-companion-test-review)
+
+(defun gemini-companion-endurance-test--seconds (variable default)
+  "Return what the environment VARIABLE says, or DEFAULT, as a number."
+  (string-to-number (or (getenv variable) default)))
+
+;; Longer than 300 s, after which the client gives up if it hears no byte.
+(defconst gemini-companion-endurance-test--silence
+  (gemini-companion-endurance-test--seconds "ENDURANCE_SILENCE" "360")
+  "Seconds in which there is nothing to say.")
+
+(defconst gemini-companion-endurance-test--block
+  (gemini-companion-endurance-test--seconds "ENDURANCE_BLOCK" "60")
+  "Seconds in which Emacs is busy.")
+
+;; Longer than the 5 s without a stream after which a client counts as gone.
+(defconst gemini-companion-endurance-test--break 6
+  "Seconds in which no thread of Emacs runs.")
+
+;;;; The table
+
+(defun gemini-companion-endurance-test--row (what seconds status arrived)
+  "Print the line that says WHAT took SECONDS, the STATUS and what ARRIVED."
+  (princ (format "%-34s %8s  %-12s  %s\n" what seconds status arrived)))
+
+(defun gemini-companion-endurance-test--trial (client what function)
+  "Try WHAT by FUNCTION, which returns what arrived at CLIENT, and print it.
+Fail if CLIENT was anything but connected, or complained."
+  (let ((start (float-time))
+        (arrived "FAILED"))
+    (unwind-protect
+        (progn
+          (let ((result (funcall function)))
+            (should (gemini-companion-test-client-connected-p client))
+            (should (equal (gemini-companion-endurance-test--statuses client)
+                           '("connecting" "connected")))
+            (should-not (gemini-companion-endurance-test--complaints client))
+            (setq arrived result)))
+      (gemini-companion-endurance-test--row
+       what (format "%.1f s" (- (float-time) start))
+       (car (last (gemini-companion-endurance-test--statuses client)))
+       arrived))))
+
+(defun gemini-companion-endurance-test--statuses (client)
+  "Return all statuses of the connection of CLIENT, in order."
+  (mapcar (lambda (event) (alist-get 'status event))
+          (reverse (gemini-companion-test-real-client-events client "status"))))
+
+(defun gemini-companion-endurance-test--complaints (client)
+  "Return what CLIENT logged of errors and of outcomes it did not wait for.
+The latter would be those that arrived twice."
+  (seq-filter (lambda (event)
+                (or (equal (alist-get 'level event) "error")
+                    (string-search "No resolver found" (alist-get 'text event))))
+              (gemini-companion-test-real-client-events client "log")))
+
+;;;; What may arrive
+
+(defun gemini-companion-endurance-test--context (emacs client)
+  "Let EMACS open a file, or close it again; wait until CLIENT knows.
+What was sent before has arrived then, too, for all comes in order.
+Return the news in words."
+  (let* ((file (gemini-companion-test-project emacs "other.txt"))
+         (open (gemini-companion-test-eval
+                emacs `(let ((buffer (get-file-buffer ,file)))
+                         (if buffer
+                             (not (kill-buffer buffer))
+                           (find-file-noselect ,file)
+                           t)))))
+    (gemini-companion-test-client-wait-context
+     client (lambda (files)
+              (eq open (seq-some (lambda (it) (equal (alist-get 'path it) file))
+                                 files))))
+    "context"))
+
+(defun gemini-companion-endurance-test--accepted (emacs client handle text)
+  "Wait until CLIENT knows that TEXT was accepted in EMACS, and only once.
+HANDLE is that of its review.  Return the news in words."
+  (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                 (cons 'accepted text)))
+  (gemini-companion-test-wait-no-review emacs)
+  (concat "accepted once, "
+          (gemini-companion-endurance-test--context emacs client)))
+
+(defun gemini-companion-endurance-test--answers (client)
+  "Return how many proposals of CLIENT were answered."
+  (seq-count (lambda (event) (equal (alist-get 'request event) "openDiff"))
+             (gemini-companion-test-real-client-events client "answered")))
+
+(defun gemini-companion-endurance-test--send-proposal (emacs client text)
+  "Let CLIENT propose TEXT for a.txt in EMACS.
+Return the handle of the review, and a function that returns
+non-nil when the proposal was answered."
+  (let ((before (gemini-companion-endurance-test--answers client)))
+    (list (gemini-companion-test-client-open-diff
+           client (gemini-companion-test-project emacs "a.txt") text)
+          (lambda ()
+            (< before (gemini-companion-endurance-test--answers client))))))
+
+(defun gemini-companion-endurance-test--milliseconds (function)
+  "Call FUNCTION and return how long it took, in words."
+  (let ((start (float-time)))
+    (funcall function)
+    (format "%.0f ms" (* 1000 (- (float-time) start)))))
+
+;;;; The trials
+
+(defun gemini-companion-endurance-test--silence (emacs client)
+  "Let EMACS and CLIENT be silent."
+  (let ((before (gemini-companion-test-real-client-lines client)))
+    (sleep-for gemini-companion-endurance-test--silence)
+    (should (eq before (gemini-companion-test-real-client-lines client))))
+  (gemini-companion-endurance-test--context emacs client))
+
+(defun gemini-companion-endurance-test--block (emacs client)
+  "Let CLIENT ask and propose while EMACS is busy."
+  (let* ((seconds gemini-companion-endurance-test--block)
+         (busy (gemini-companion-test-keep-busy
+                emacs `(< (float-time) ,(+ (float-time) seconds))))
+         (listed nil) (proposed nil) (handle nil))
+    (sleep-for (/ seconds 2.0))
+    (setq listed (gemini-companion-endurance-test--milliseconds
+                  (lambda ()
+                    (should (member "openDiff"
+                                    (gemini-companion-test-real-client-tools
+                                     client)))))
+          proposed (gemini-companion-endurance-test--milliseconds
+                    (lambda ()
+                      (pcase-let ((`(,review ,answered-p)
+                                   (gemini-companion-endurance-test--send-proposal
+                                    emacs client "busy\n")))
+                        (setq handle review)
+                        (gemini-companion-test-wait "an answer" answered-p)))))
+    (should (file-exists-p busy))
+    (gemini-companion-test-wait "Emacs to be back"
+                                (lambda () (not (file-exists-p busy)))
+                                (+ seconds gemini-companion-test-timeout))
+    (gemini-companion-test-wait-review emacs "busy\n")
+    (gemini-companion-test-accept emacs)
+    (format "meanwhile tools/list within %s, openDiff within %s; then %s" listed proposed
+            (gemini-companion-endurance-test--accepted
+             emacs client handle "busy\n"))))
+
+;; The client gives up when it cannot reopen a stream that ended, so a server
+;; may not be gone for longer than the second after which it tries.  What it can
+;; survive is a machine that stands still, and so does the server here: SIGSTOP
+;; stops its thread with the others.
+(defun gemini-companion-endurance-test--break (emacs client)
+  "Let CLIENT propose while no thread of EMACS runs."
+  (pcase-let ((`(,handle ,answered-p)
+               (gemini-companion-test-call-stopped
+                emacs
+                (lambda ()
+                  (let ((sent (gemini-companion-endurance-test--send-proposal
+                               emacs client "stopped\n")))
+                    (sleep-for gemini-companion-endurance-test--break)
+                    (should-not (funcall (cadr sent)))
+                    sent)))))
+    (gemini-companion-test-wait "an answer" answered-p)
+    (gemini-companion-test-wait-review emacs "stopped\n")
+    (gemini-companion-test-accept emacs)
+    (concat "then openDiff answered, "
+            (gemini-companion-endurance-test--accepted
+             emacs client handle "stopped\n"))))
+
+(defun gemini-companion-endurance-test--restart (emacs client)
+  "Restart the server of EMACS while CLIENT does nothing."
+  (gemini-companion-test-m-x emacs "gemini-companion-restart")
+  (gemini-companion-endurance-test--context emacs client))
+
+(defun gemini-companion-endurance-test--restart-in-review (emacs client)
+  "Restart the server of EMACS while CLIENT waits for an outcome."
+  (let ((handle (gemini-companion-test-propose emacs client "open\n")))
+    (gemini-companion-test-run emacs '(gemini-companion-restart))
+    (let ((returned (gemini-companion-endurance-test--context emacs client)))
+      (gemini-companion-test-accept emacs)
+      (concat returned ", then "
+              (gemini-companion-endurance-test--accepted
+               emacs client handle "open\n")))))
+
+(defun gemini-companion-endurance-test--decide-in-restart (emacs client)
+  "Accept what CLIENT proposes while EMACS has no stream to it."
+  (let ((handle (gemini-companion-test-propose emacs client "meanwhile\n")))
+    ;; The client waits for a second before it opens its stream again.
+    (gemini-companion-test-run
+     emacs '(progn (gemini-companion-restart) (gemini-companion-accept) nil))
+    (gemini-companion-endurance-test--accepted
+     emacs client handle "meanwhile\n")))
+
+(ert-deftest gemini-companion-endurance/the-client-stays-connected ()
+  "One client, connected once, lives through all trials."
+  :tags '(e2e real)
+  (gemini-companion-test-with-real-client emacs client
+    (gemini-companion-test-write
+     (gemini-companion-test-project emacs "other.txt") "other\n")
+    (gemini-companion-endurance-test--row "what" "how long" "client"
+                                          "what arrived")
+    (pcase-dolist
+        (`(,what . ,trial)
+         `((,(format "%d s of silence" gemini-companion-endurance-test--silence)
+            . gemini-companion-endurance-test--silence)
+           (,(format "%d s of busy Lisp" gemini-companion-endurance-test--block)
+            . gemini-companion-endurance-test--block)
+           (,(format "%d s of Emacs stopped"
+                     gemini-companion-endurance-test--break)
+            . gemini-companion-endurance-test--break)
+           ("restart" . gemini-companion-endurance-test--restart)
+           ("restart with an open review"
+            . gemini-companion-endurance-test--restart-in-review)
+           ("review decided during a restart"
+            . gemini-companion-endurance-test--decide-in-restart)))
+      (gemini-companion-endurance-test--trial
+       client what (lambda () (funcall trial emacs client))))))
+
+;;; endurance-test.el ends here
