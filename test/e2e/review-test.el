@@ -234,6 +234,7 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
         (let ((handle (gemini-companion-test-client-open-diff
                        client file "two\n")))
           (gemini-companion-test-wait-review emacs)
+          (gemini-companion-test-select-panel emacs)
           (gemini-companion-test-keys emacs "q")
           (gemini-companion-test-wait-screen emacs "Proposed change:")
           (gemini-companion-test-keys emacs key)
@@ -253,6 +254,9 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (gemini-companion-test-append-to-proposal emacs "mine")
       (dolist (leave '(("C-x" "k" "Enter")       ; kill the proposal
                        ("q" "l")))               ; or say "later"
+        (if (equal (car leave) "q")
+            (gemini-companion-test-select-panel emacs)
+          (gemini-companion-test-select-proposal emacs))
         (apply #'gemini-companion-test-keys emacs leave)
         (gemini-companion-test-wait-no-review emacs)
         (should-not (gemini-companion-test-client-outcome client handle))
@@ -427,7 +431,10 @@ Only the real one has a process of its own."
            (handle (gemini-companion-test-client-open-diff
                     client file "two\n")))
       (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-wait-screen emacs "unsaved edits")
       (gemini-companion-test-accept emacs)
+      (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
+      (gemini-companion-test-keys emacs "a")
       (pcase (gemini-companion-test-client-wait-outcome client handle)
         (`(accepted . ,text) (gemini-companion-test-write file text)))
       (gemini-companion-test-wait-no-review emacs)

@@ -120,6 +120,10 @@ That is an alist of the two buffers' text, names and so on."
                   (window-buffer)))
             (gemini-companion-test-inner-controls)))
 
+(defun gemini-companion-test-inner-in-panel-p ()
+  "Return non-nil if the selected window is that of a review's Ediff panel."
+  (memq (window-buffer) (gemini-companion-test-inner-controls)))
+
 (defun gemini-companion-test-inner-layout ()
   "Return all that must be as before when a review is over.
 Windows with their buffers and places, point in each file and the

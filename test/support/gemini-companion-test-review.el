@@ -36,19 +36,30 @@ With the string PROPOSAL wait for one that proposes this text."
 
 (defun gemini-companion-test-accept (emacs)
   "Accept the review on the screen of EMACS by its key."
+  (gemini-companion-test-select-proposal emacs)
   (gemini-companion-test-keys emacs "C-c" "C-c"))
 
 (defun gemini-companion-test-reject (emacs)
   "Reject the review on the screen of EMACS by its key."
+  (gemini-companion-test-select-proposal emacs)
   (gemini-companion-test-keys emacs "C-c" "C-k"))
 
 (defun gemini-companion-test-select-proposal (emacs)
   "Select the window of the proposal in EMACS by the usual keys."
+  (gemini-companion-test--other-window
+   emacs '(gemini-companion-test-inner-in-proposal-p)))
+
+(defun gemini-companion-test-select-panel (emacs)
+  "Select the window of Ediff's panel in EMACS by the usual keys."
+  (gemini-companion-test--other-window
+   emacs '(gemini-companion-test-inner-in-panel-p)))
+
+(defun gemini-companion-test--other-window (emacs there-p)
+  "Go from window to window in EMACS until the form THERE-P holds."
   (let ((tries 0))
-    (while (not (gemini-companion-test-eval
-                 emacs '(gemini-companion-test-inner-in-proposal-p)))
-      (when (> (cl-incf tries) 6)
-        (error "The proposal is in no window"))
+    (while (not (gemini-companion-test-eval emacs there-p))
+      (when (> (cl-incf tries) 8)
+        (error "No window where %S" there-p))
       (let ((window (gemini-companion-test-eval
                      emacs '(format "%s" (selected-window)))))
         (gemini-companion-test-keys emacs "C-x" "o")
