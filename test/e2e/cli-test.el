@@ -219,6 +219,17 @@ a new conversation and ask again until it does."
 
 ;;;; Inside of Emacs
 
+(defun gemini-companion-cli-test--accept-from-terminal (emacs)
+  "Accept the review on the screen of EMACS while its terminal has the focus."
+  (should (equal (gemini-companion-test-eval emacs '(with-current-buffer (window-buffer)
+                                                      major-mode))
+                 'term-mode))
+  ;; Without C-c the terminal gets the keys.
+  (gemini-companion-test-keys emacs "C-c" "M-x")
+  (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+  (gemini-companion-test-type emacs "gemini-companion-accept")
+  (gemini-companion-test-keys emacs "Enter"))
+
 (ert-deftest gemini-companion-cli/in-a-terminal-inside-emacs ()
   "In a terminal of Emacs the CLI finds this very Emacs.
 The review appears beside the terminal and the terminal goes on."
@@ -229,7 +240,7 @@ The review appears beside the terminal and the terminal goes on."
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
       (gemini-companion-test-wait-review emacs "two\n")
-      (gemini-companion-test-accept emacs)
+      (gemini-companion-cli-test--accept-from-terminal emacs)
       (gemini-companion-cli-test--wait-file file "two\n")
       (gemini-companion-test-wait-no-review emacs)
       (gemini-companion-test-cli-wait-screen cli "All done"))))
@@ -255,7 +266,7 @@ Left to itself it would take the one with the larger process id."
           (gemini-companion-cli-test--propose cli file "two\n")
           (gemini-companion-test-wait-review emacs "two\n")
           (should-not (gemini-companion-test-review younger))
-          (gemini-companion-test-accept emacs)
+          (gemini-companion-cli-test--accept-from-terminal emacs)
           (gemini-companion-cli-test--wait-file file "two\n"))))))
 
 ;;; cli-test.el ends here
