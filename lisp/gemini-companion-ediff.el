@@ -124,7 +124,9 @@ Side windows are, and the window in which the user types."
   (let* ((kept (gemini-companion-ediff-kept view))
          (area (gemini-companion-ediff--main-window)))
     (set-window-dedicated-p area nil)
-    (delete-other-windows area)
+    ;; `delete-other-windows' deletes side windows, too.
+    (unless (eq area (window-main-window))
+      (delete-other-windows-internal area (window-main-window)))
     (if (not (eq area kept))
         area
       (let ((lines (window-total-height area)))

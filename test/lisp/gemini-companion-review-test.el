@@ -327,4 +327,102 @@
         (should-not (gemini-companion-review--calm-p)))))
   (should-not (gemini-companion-review--user-frame-p)))
 
+(ert-deftest gemini-companion-review/reviews-can-wait-quietly-or-be-announced ()
+  (pcase-dolist (`(,policy ,focus ,announced) '((queue keep nil) (pop-up announce t)))
+    (gemini-companion-test-with-client client
+      (let ((gemini-companion-diff-policy policy)
+            (gemini-companion-diff-focus focus)
+            texts)
+        (cl-letf (((symbol-function 'message)
+                   (lambda (format &rest arguments)
+                     (push (apply #'format-message format arguments) texts)))
+                  ((symbol-function 'gemini-companion-review--calm-p) #'always))
+          (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+            (should-not gemini-companion-review--timer)
+            (gemini-companion-review--try)
+            (should-not (gemini-companion-review-shown))
+            (should (eq announced
+                        (and (seq-find (lambda (text)
+                                         (string-match-p "proposes a change of a.txt.*\
+review-next" text))
+                                       texts)
+                             t)))
+            (should (equal (gemini-companion--lighter) " Gem:1!1"))
+            (gemini-companion-review-next)
+            (should (eq (gemini-companion-review-shown) review))))))))
+
+(ert-deftest gemini-companion-review/a-killed-view-may-mean-no ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-on-kill 'reject)
+          (review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (kill-buffer (gemini-companion-review-proposal review))
+      (should (gemini-companion-review-test--outcome client "ide/diffRejected"))
+      (should-not (gemini-companion-review-list-open)))))
+
+(ert-deftest gemini-companion-review/an-accept-that-removes-most-of-a-file-asks-first ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" (apply #'concat (make-list 100 "line\n")))
+    (let ((review (gemini-companion-test-propose client "a.txt" "line\nline\n"))
+          question)
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (text) (setq question text) nil)))
+        (should-error (gemini-companion-accept) :type 'user-error))
+      (should (string-match-p "2 lines in place of 100 lines" question))
+      (should (memq review (gemini-companion-review-list-open)))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-accept))
+      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                     '("a.txt" "line\nline\n"))))))
+
+(ert-deftest gemini-companion-review/saving-writes-no-file ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (eq (key-binding (kbd "C-x C-s")) #'gemini-companion-texts-save))
+        (call-interactively (key-binding (kbd "C-x C-s")))))
+    (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
+                   "one\ntwo\n"))))
+
+(define-minor-mode gemini-companion-review-test-mode "One that is on everywhere.")
+(define-globalized-minor-mode global-gemini-companion-review-test-mode
+  gemini-companion-review-test-mode gemini-companion-review-test-mode
+  :group 'gemini-companion)
+
+(ert-deftest gemini-companion-review/no-global-mode-touches-the-texts ()
+  "Some of them change texts, or have programs check them."
+  (gemini-companion-test-with-client client
+    (unwind-protect
+        (progn
+          (global-gemini-companion-review-test-mode 1)
+          (gemini-companion-review-test--show client "x.el" "(a)\n")
+          (run-hooks 'post-command-hook)
+          (with-current-buffer (gemini-companion-review-test--control)
+            (dolist (buffer (list ediff-buffer-A ediff-buffer-B))
+              (with-current-buffer buffer
+                (should (eq major-mode 'emacs-lisp-mode))
+                (should-not gemini-companion-review-test-mode)))))
+      (global-gemini-companion-review-test-mode -1))))
+
+(defun gemini-companion-review-test--random-text ()
+  "Return a random text with all that may go wrong."
+  (let ((parts '("\n" "\r\n" "\r" "\0" "\t" " " "a" "word" "\ufeff" "ä" "漢字" "𝕏" "👩‍👩‍👧"
+                 "\e[31m" "%s" "\\" "\"" "-*- mode: x -*-" "\u2028" "\u200e" "\x7f"
+                 "a\u0301" "\f")))
+    (apply #'concat
+           (cl-loop repeat (random 40) collect (nth (random (length parts)) parts)))))
+
+(ert-deftest gemini-companion-review/texts-come-back-byte-for-byte ()
+  (random "gemini-companion")
+  (gemini-companion-test-with-client client
+    (dotimes (_ 1000)
+      (let* ((text (gemini-companion-review-test--random-text))
+             (review (gemini-companion-test-propose client "a.txt" text)))
+        (gemini-companion-texts-proposal review)
+        (gemini-companion-accept)
+        (ert-info ((format "%S" (append text nil)))
+          (should (equal (alist-get
+                          'content (fake-cli-wait-notification client "ide/diffAccepted"))
+                         text)))
+        (setf (fake-cli-notifications client) nil)))))
+
 ;;; gemini-companion-review-test.el ends here

@@ -1,0 +1,264 @@
+;;; gemini-companion-ediff-test.el --- Tests of the view in Ediff  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Windows, tabs and the other texts.  What a decision does is the matter of
+;; gemini-companion-review-test.el.
+
+;;; Code:
+
+(require 'ert)
+(require 'seq)
+(require 'tab-bar)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-ediff-test--show (client text &optional focus)
+  "Let CLIENT propose TEXT for a.txt, show the review and return it.
+FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
+  (let ((review (gemini-companion-test-propose client "a.txt" text)))
+    (gemini-companion-review-show review (or focus 'keep))
+    review))
+
+(defun gemini-companion-ediff-test--layout ()
+  "Return all that must be the same before and after."
+  (list (mapcar (lambda (window)
+                  (list window (window-edges window) (window-buffer window)
+                        (window-point window) (window-start window)
+                        (window-dedicated-p window) (window-parameters window)))
+                (window-list nil 'no-minibuffer))
+        (selected-window)
+        (current-buffer)))
+
+(defun gemini-companion-ediff-test--proposal-window (review)
+  "Return the window that shows the proposal of REVIEW, or nil."
+  (get-buffer-window (gemini-companion-review-proposal review)))
+
+;;;; Windows
+
+(ert-deftest gemini-companion-ediff/the-focus-stays-where-it-was ()
+  (gemini-companion-test-with-client client
+    (let ((window (selected-window)) (buffer (current-buffer)))
+      (let ((review (gemini-companion-ediff-test--show client "2\n")))
+        (should (eq (selected-window) window))
+        (should (eq (window-buffer window) buffer))
+        (should (gemini-companion-ediff-test--proposal-window review))
+        ;; What the user types meanwhile stays, and so does point.
+        (goto-char (point-max))
+        (insert "typed")
+        (gemini-companion-reject)
+        (should (eq (selected-window) window))
+        (should (= (window-point window) (point-max)))
+        (set-buffer-modified-p nil)))))
+
+(ert-deftest gemini-companion-ediff/the-review-can-take-the-focus ()
+  (gemini-companion-test-with-client client
+    (let ((window (selected-window)))
+      (gemini-companion-ediff-test--show client "2\n" 'select)
+      (should (eq (window-buffer) (car ediff-session-registry)))
+      (should-not (memq (find-buffer-visiting (gemini-companion-test-file "a.txt"))
+                        (mapcar #'window-buffer (window-list))))
+      (gemini-companion-accept)
+      (should (eq (selected-window) window)))))
+
+(ert-deftest gemini-companion-ediff/layouts-come-back-exactly ()
+  (pcase-dolist
+      (`(,name . ,arrange)
+       `((one . ignore)
+         (three . ,(lambda () (split-window-right) (split-window-below) (other-window 1)))
+         (dedicated . ,(lambda ()
+                         (set-window-dedicated-p (selected-window) t)))
+         (side . ,(lambda ()
+                    (display-buffer-in-side-window (generate-new-buffer "side")
+                                                   '((side . bottom)))))
+         (in-side . ,(lambda ()
+                       (select-window
+                        (display-buffer-in-side-window (generate-new-buffer "side")
+                                                       '((side . left))))))
+         (parameters . ,(lambda ()
+                          (set-window-parameter (split-window-below)
+                                                'no-delete-other-windows t)))))
+    (dolist (focus '(keep select))
+      (gemini-companion-test-with-client client
+        (delete-other-windows)
+        (with-current-buffer (window-buffer)
+          (dotimes (_ 200) (insert "line\n"))
+          (set-buffer-modified-p nil))
+        (funcall arrange)
+        (set-window-point nil 300)
+        (set-window-start nil 250 t)
+        (set-buffer (window-buffer))
+        (let ((before (gemini-companion-ediff-test--layout)))
+          (gemini-companion-ediff-test--show client "2\n" focus)
+          (should-not (equal (gemini-companion-ediff-test--layout) before))
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (gemini-companion-accept))
+          (set-buffer (window-buffer))
+          (ert-info ((format "%s %s" name focus))
+            (should (equal (gemini-companion-ediff-test--layout) before))))))))
+
+(ert-deftest gemini-companion-ediff/side-windows-stay-on-screen ()
+  (gemini-companion-test-with-client client
+    (let ((side (display-buffer-in-side-window (generate-new-buffer "side")
+                                               '((side . bottom)))))
+      (select-window side)
+      (gemini-companion-ediff-test--show client "2\n")
+      (should (window-live-p side))
+      (should (eq (selected-window) side))
+      ;; The file's window is not the one in which the user types.
+      (should-not (get-buffer-window "a.txt")))))
+
+(ert-deftest gemini-companion-ediff/wide-frames-have-the-texts-side-by-side ()
+  (gemini-companion-test-with-client client
+    (pcase-dolist (`(,width . ,beside) '((80 . nil) (200 . t)))
+      (let ((before (frame-width)))
+        (unwind-protect
+            (let (review)
+              (set-frame-width nil width)
+              (setq review (gemini-companion-ediff-test--show client "2\n"))
+              (with-current-buffer (car ediff-session-registry)
+                (should (eq beside (= (window-top-line ediff-window-A)
+                                      (window-top-line ediff-window-B)))))
+              (should (gemini-companion-ediff-test--proposal-window review))
+              (gemini-companion-reject))
+          (set-frame-width nil before))))))
+
+(ert-deftest gemini-companion-ediff/the-first-difference-is-seen-and-not-selected ()
+  (gemini-companion-test-with-client client
+    (let* ((lines (mapcar #'number-to-string (number-sequence 1 500)))
+           (text (lambda (lines) (concat (string-join lines "\n") "\n"))))
+      (gemini-companion-test-file "a.txt" (funcall text lines))
+      (setf (nth 399 lines) "changed")
+      (let ((review (gemini-companion-ediff-test--show client (funcall text lines))))
+        (with-selected-window (gemini-companion-ediff-test--proposal-window review)
+          (should (looking-at "changed$"))
+          (should (< 390 (line-number-at-pos (window-start)) 400)))
+        (with-current-buffer (car ediff-session-registry)
+          (should (= ediff-number-of-differences 1))
+          (should (= ediff-current-difference -1)))))))
+
+(ert-deftest gemini-companion-ediff/ediff-s-commands-keep-the-layout ()
+  (gemini-companion-test-with-client client
+    (let* ((window (selected-window))
+           (review (gemini-companion-ediff-test--show client "one\n2\n"))
+           (windows (window-list)))
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (ediff-next-difference)
+      (should-not (seq-difference windows (window-list)))
+      (should (window-live-p window))
+      ;; Copying back what the file says rejects this difference.
+      (ediff-copy-A-to-B nil)
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\n")))))
+
+;;;; Tabs
+
+(ert-deftest gemini-companion-ediff/another-tab-is-left-alone-and-the-first-comes-back ()
+  (gemini-companion-test-with-client client
+    (unwind-protect
+        (let ((before (mapcar #'window-buffer (window-list))))
+          (gemini-companion-ediff-test--show client "2\n")
+          (tab-bar-new-tab)
+          (switch-to-buffer (generate-new-buffer "elsewhere"))
+          (gemini-companion-accept)
+          (should (equal (buffer-name (window-buffer)) "elsewhere"))
+          (tab-bar-switch-to-prev-tab)
+          (should (equal (mapcar #'window-buffer (window-list)) before)))
+      (tab-bar-close-other-tabs))))
+
+(ert-deftest gemini-companion-ediff/closing-the-tab-means-later ()
+  (dolist (from-elsewhere '(nil t))
+    (gemini-companion-test-with-client client
+      (unwind-protect
+          (let (review)
+            (tab-bar-new-tab)
+            (switch-to-buffer "a.txt")
+            (setq review (gemini-companion-ediff-test--show client "2\n"))
+            (if (not from-elsewhere)
+                (tab-bar-close-tab)
+              (tab-bar-switch-to-prev-tab)
+              (tab-bar-close-tab 2))
+            (gemini-companion-test-wait
+             "the view to go" (lambda () (not (gemini-companion-review-shown))))
+            (should (gemini-companion-review-postponed review))
+            (should-not (fake-cli-find-notification client "ide/diffRejected"))
+            (gemini-companion-review-next)
+            (should (gemini-companion-ediff-test--proposal-window review)))
+        (tab-bar-close-other-tabs)))))
+
+;;;; The other texts
+
+(defun gemini-companion-ediff-test--texts ()
+  "Return the texts of the session that is shown, A first."
+  (with-current-buffer (car ediff-session-registry)
+    (mapcar (lambda (buffer) (with-current-buffer buffer (buffer-string)))
+            (seq-filter #'buffer-live-p
+                        (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))))
+
+(defmacro gemini-companion-ediff-test--answering (key &rest body)
+  "Evaluate BODY while each choice is answered with KEY; return the questions."
+  (declare (indent 1) (debug t))
+  `(let (questions)
+     (cl-letf (((symbol-function 'read-multiple-choice)
+                (lambda (question choices)
+                  (push question questions)
+                  (assq ,key choices))))
+       ,@body)
+     questions))
+
+(ert-deftest gemini-companion-ediff/unsaved-edits-are-told-and-can-be-merged ()
+  (gemini-companion-test-with-client client
+    (goto-char (point-max))
+    (insert "mine\n")
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (string-match-p "a.txt has unsaved edits.*C-c C-t"
+                                (gemini-companion-texts--header-line))))
+      (should (gemini-companion-ediff-test--answering ?t
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (should-not (fake-cli-find-notification client "ide/diffAccepted"))
+      (should (equal (gemini-companion-ediff-test--texts)
+                     '("one\ntwo\nmine\n" "1\ntwo\n" "one\ntwo\n")))
+      ;; Ediff's key "a b" copies what only the user's text has.
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (ediff-jump-to-difference 2)
+      (ediff-copy-A-to-B nil)
+      (should (gemini-companion-ediff-test--answering ?a (gemini-companion-accept)))
+      (should (equal (alist-get 'content
+                                (fake-cli-wait-notification client "ide/diffAccepted"))
+                     "1\ntwo\nmine\n")))
+    (with-current-buffer "a.txt"
+      (should (buffer-modified-p))
+      (should (equal (buffer-string) "one\ntwo\nmine\n")))))
+
+(ert-deftest gemini-companion-ediff/a-file-that-changes-meanwhile-is-told ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-review--look 0.01)
+          (review nil))
+      (setq review (gemini-companion-ediff-test--show client "1\ntwo\n"))
+      (should-not (gemini-companion-review-warning review))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+      (gemini-companion-test-wait
+       "the warning" (lambda () (gemini-companion-review-warning review)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (string-match-p "a.txt has changed on disk"
+                                (gemini-companion-texts--header-line)))
+        (gemini-companion-review-three-way))
+      (should (equal (gemini-companion-ediff-test--texts)
+                     '("one\ntwo\nthree\n" "1\ntwo\n" "one\ntwo\n")))
+      (gemini-companion-review-three-way)
+      (should (= (length (gemini-companion-ediff-test--texts)) 2))
+      (should (gemini-companion-ediff-test--answering ?c
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (should (memq review (gemini-companion-review-list-open))))))
+
+(ert-deftest gemini-companion-ediff/a-file-written-with-the-same-text-is-no-change ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
+      (gemini-companion-test-file "a.txt" "one\ntwo\n")
+      (set-file-times (gemini-companion-test-file "a.txt") '(0 0))
+      (gemini-companion-review--look-at-file)
+      (should-not (gemini-companion-review-warning review))
+      (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
+
+;;; gemini-companion-ediff-test.el ends here
