@@ -22,6 +22,11 @@
 (defconst gemini-companion-ediff--least-kept 6
   "Least height of the window in which the user goes on typing.")
 
+(defconst gemini-companion-ediff--diff-options "--text"
+  "Options for diff and diff3.
+All that differs is shown, whatever the user's own comparisons leave out,
+and a text with NUL is still a text.")
+
 (cl-defstruct (gemini-companion-ediff
                (:constructor gemini-companion-ediff--make)
                (:copier nil))
@@ -46,27 +51,33 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
                :kept (and (eq focus 'keep) (not (window-minibuffer-p)) (selected-window))
                :windows (current-window-configuration)
                :state (window-state-get (frame-root-window) t)))
-        (proposal (gemini-companion-texts-proposal review)))
+        (proposal (gemini-companion-texts-proposal review))
+        (before (buffer-list)))
     (condition-case error
         (gemini-companion-ediff--start view proposal)
       ((error quit)
        (gemini-companion-ediff--hide view)
+       (gemini-companion-ediff--kill-new before)
        (signal (car error) (cdr error))))
     (lambda () (gemini-companion-ediff--hide view))))
 
 (defun gemini-companion-ediff--start (view proposal)
   "Start Ediff on the texts of VIEW and the buffer PROPOSAL."
-  (let ((ediff-before-setup-windows-hook (list (gemini-companion-ediff--arranger view)))
-        ;; These become local in the control buffer, so the session keeps them.
-        (ediff-window-setup-function #'ediff-setup-windows-plain)
-        (ediff-use-long-help-message nil)
-        (ediff-keep-variants t)
-        ;; The proposal is there to be edited.
-        (ediff-make-buffers-readonly-at-startup nil)
-        (startup (list (lambda () (gemini-companion-ediff--adopt view)))))
-    (pcase (gemini-companion-ediff-texts view)
-      (`(,current) (ediff-buffers current proposal startup))
-      (`(,current ,base) (ediff-buffers3 current proposal base startup))))
+  ;; There none of the options has a value of its own, as it may where the user is.
+  (with-current-buffer proposal
+    (let ((ediff-before-setup-windows-hook (list (gemini-companion-ediff--arranger view)))
+          ;; These become local in the control buffer, so the session keeps them.
+          (ediff-window-setup-function #'ediff-setup-windows-plain)
+          (ediff-use-long-help-message nil)
+          (ediff-keep-variants t)
+          (ediff-actual-diff-options gemini-companion-ediff--diff-options)
+          (ediff-actual-diff3-options gemini-companion-ediff--diff-options)
+          ;; The proposal is there to be edited.
+          (ediff-make-buffers-readonly-at-startup nil)
+          (startup (list (lambda () (gemini-companion-ediff--adopt view)))))
+      (pcase (gemini-companion-ediff-texts view)
+        (`(,current) (ediff-buffers current proposal startup))
+        (`(,current ,base) (ediff-buffers3 current proposal base startup)))))
   (gemini-companion-ediff--show-first-difference view)
   (when (window-live-p (gemini-companion-ediff-kept view))
     (select-window (gemini-companion-ediff-kept view)))
@@ -164,6 +175,8 @@ They stand side by side if that leaves each wide enough."
   "Make the current buffer, the control buffer of a new session, that of VIEW."
   (setf (gemini-companion-ediff-control view) (current-buffer))
   (setq gemini-companion-review--of-buffer (gemini-companion-ediff-review view))
+  (setq-local ediff-actual-diff-options gemini-companion-ediff--diff-options
+              ediff-actual-diff3-options gemini-companion-ediff--diff-options)
   (add-hook 'ediff-before-setup-windows-hook (gemini-companion-ediff--arranger view)
             nil t)
   (let ((map (make-sparse-keymap)))
@@ -323,6 +336,13 @@ The user may have typed there while the review was on screen."
             (with-current-buffer control
               (list ediff-diff-buffer ediff-custom-diff-buffer ediff-fine-diff-buffer
                     ediff-tmp-buffer ediff-error-buffer ediff-msg-buffer))))))
+
+(defun gemini-companion-ediff--kill-new (before)
+  "Kill Ediff's buffers that are not in the list BEFORE.
+When it fails early it has told nobody of them."
+  (dolist (buffer (seq-difference (buffer-list) before))
+    (when (string-match-p "\\` ?\\*[Ee]diff" (or (buffer-name buffer) ""))
+      (gemini-companion-ediff--kill buffer))))
 
 (defun gemini-companion-ediff--kill (buffer)
   "Kill BUFFER, if it is one and alive, without a question."

@@ -21,45 +21,52 @@
   "Looks after which the client is taken to have left the file alone.")
 
 (defvar gemini-companion-follow--timers nil
-  "The timers that look at files.")
+  "Alist of the files that are looked at and the timers that do so.")
 
 (defun gemini-companion-follow (path)
   "Let the buffer that visits PATH follow the client's next write to it."
   (when-let ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
-    (let ((before (gemini-companion-follow-stamp path))
-          (last nil)
-          (looks gemini-companion-follow--looks)
-          timer)
-      (setq timer
-            (run-at-time
-             gemini-companion-follow--interval gemini-companion-follow--interval
-             (lambda ()
-               (let ((now (gemini-companion-follow-stamp path)))
-                 (setq looks (1- looks))
-                 (cond ((or (zerop looks) (not (buffer-live-p buffer)))
-                        (gemini-companion-follow--stop timer))
-                       ;; Written, and not being written any more.
-                       ((and now (not (equal now before)) (equal now last))
-                        (gemini-companion-follow--stop timer)
-                        (gemini-companion-log-errors "follow"
-                          (gemini-companion-follow--update buffer)))
-                       (t (setq last now)))))))
-      (push timer gemini-companion-follow--timers))))
+    (gemini-companion-follow--stop path)
+    (push (cons path (run-at-time gemini-companion-follow--interval
+                                  gemini-companion-follow--interval
+                                  (gemini-companion-follow--watcher path buffer)))
+          gemini-companion-follow--timers)))
+
+(defun gemini-companion-follow--watcher (path buffer)
+  "Return a function that updates BUFFER once its file PATH was written."
+  (let ((before (gemini-companion-follow-stamp path))
+        (last nil)
+        (looks gemini-companion-follow--looks))
+    (lambda ()
+      (let ((now (gemini-companion-follow-stamp path)))
+        (setq looks (1- looks))
+        (cond ((or (zerop looks) (not (buffer-live-p buffer)))
+               (gemini-companion-follow--stop path))
+              ;; Written, and not being written any more.
+              ((and now (not (equal now before)) (equal now last))
+               (gemini-companion-follow--stop path)
+               (gemini-companion-log-errors "follow"
+                 (gemini-companion-follow--update buffer)))
+              (t (setq last now)))))))
 
 (defun gemini-companion-follow-stop ()
   "Stop looking at files."
-  (mapc #'gemini-companion-follow--stop gemini-companion-follow--timers))
+  (mapc #'gemini-companion-follow--stop (mapcar #'car gemini-companion-follow--timers)))
 
-(defun gemini-companion-follow--stop (timer)
-  "Cancel TIMER."
-  (cancel-timer timer)
-  (setq gemini-companion-follow--timers (delq timer gemini-companion-follow--timers)))
+(defun gemini-companion-follow--stop (path)
+  "Do not look at the file PATH any more."
+  (when-let ((entry (assoc path gemini-companion-follow--timers)))
+    (cancel-timer (cdr entry))
+    (setq gemini-companion-follow--timers
+          (delq entry gemini-companion-follow--timers))))
 
 (defun gemini-companion-follow-stamp (path)
   "Return what changes when the file PATH is written, or nil if there is none."
   (let* ((file-name-handler-alist nil)
          (attributes (file-attributes path)))
     (and attributes
+         ;; Nothing else is ever opened: a FIFO would have us wait.
+         (file-regular-p path)
          (list (file-attribute-modification-time attributes)
                (file-attribute-size attributes)
                (file-attribute-inode-number attributes)))))

@@ -28,10 +28,16 @@
       (let ((inhibit-read-only t))
         (goto-char (point-max))
         (insert (format-time-string "%F %T.%3N ")
-                (apply #'format format arguments) "\n")
+                (gemini-companion-log-one-line (apply #'format format arguments))
+                "\n")
         (when (> (buffer-size) gemini-companion-log--max-size)
           (goto-char (/ (point-max) 2))
           (delete-region (point-min) (line-beginning-position 2)))))))
+
+(defun gemini-companion-log-one-line (text)
+  "Return TEXT with control characters made visible: some are a client's."
+  (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))
+                            text t t))
 
 (defun gemini-companion-log--buffer ()
   "Return the log buffer, made if needed."

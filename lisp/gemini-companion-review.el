@@ -136,13 +136,8 @@ oldest.  Signal a `user-error' if there is none."
 
 (defun gemini-companion-review-file (review)
   "Return the name of the file of REVIEW without its directory, in one line."
-  (gemini-companion-review--one-line
+  (gemini-companion-log-one-line
    (file-name-nondirectory (gemini-companion-review-path review))))
-
-(defun gemini-companion-review--one-line (name)
-  "Return NAME with control characters made visible."
-  (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))
-                            name t t))
 
 (defun gemini-companion-review-visiting (review)
   "Return the buffer that visits the file of REVIEW, or nil."

@@ -23,6 +23,15 @@
 (defconst gemini-companion-texts--modes '(prog-mode text-mode conf-mode)
   "Major modes for text; others may do anything with a client's.")
 
+(defconst gemini-companion-texts--substitutes '((org-mode . outline-mode))
+  "Major modes that obey what a text says, and what stands for each.
+Org's fontification calls any function that a text names.")
+
+(defconst gemini-companion-texts--modes-in-text
+  '(org-src-fontify-natively markdown-fontify-code-blocks-natively
+                             adoc-fontify-code-blocks)
+  "Options to fontify parts of a text by the mode that the text names.")
+
 (defvar-local gemini-companion-texts--header nil
   "The function that returns the header line for the review of this buffer.")
 (put 'gemini-companion-texts--header 'permanent-local t)
@@ -58,8 +67,9 @@ accept: \\[gemini-companion-accept]")))
         buffer
       (setq buffer (gemini-companion-texts--make-buffer review "proposal"))
       (with-current-buffer buffer
-        (insert (gemini-companion-review-text review))
-        (gemini-companion-texts--prepare review #'gemini-companion-texts--proposal-header)
+        (gemini-companion-texts--prepare
+         review #'gemini-companion-texts--proposal-header
+         (lambda () (insert (gemini-companion-review-text review))))
         (buffer-enable-undo)
         (add-hook 'kill-buffer-hook #'gemini-companion-texts--keep nil t))
       (setf (gemini-companion-review-proposal review) buffer))))
@@ -115,6 +125,9 @@ shown three-way, else what is on disk."
         (format-alist nil)
         (after-insert-file-functions nil)
         (enable-local-variables nil))
+    ;; It was one when the client asked; a FIFO would have us wait.
+    (unless (file-regular-p file)
+      (error "It is no regular file any more"))
     (insert-file-contents file)))
 
 (defun gemini-companion-texts--has-cr-p (review)
@@ -127,13 +140,18 @@ Clients propose LF for a file with CRLF, and write CRLF again."
 PART is for its name, HEADER says what it is, INSERT inserts the text."
   (let ((buffer (gemini-companion-texts--make-buffer review part)))
     (with-current-buffer buffer
-      (funcall insert)
-      (gemini-companion-texts--prepare
-       review (lambda (_review)
-                (concat header "  "
-                        (gemini-companion-texts--keys
-                         "\\[gemini-companion-accept] accepts the proposal  \
-\\[gemini-companion-reject] rejects it"))))
+      (condition-case error
+          (gemini-companion-texts--prepare
+           review
+           (lambda (_review)
+             (concat header "  "
+                     (gemini-companion-texts--keys
+                      "\\[gemini-companion-accept] accepts the proposal  \
+\\[gemini-companion-reject] rejects it")))
+           insert)
+        ((error quit)
+         (kill-buffer buffer)
+         (signal (car error) (cdr error))))
       (setq buffer-read-only t))
     buffer))
 
@@ -142,12 +160,16 @@ PART is for its name, HEADER says what it is, INSERT inserts the text."
   (generate-new-buffer
    (format "*gemini %s: %s*" part (gemini-companion-review-file review))))
 
-(defun gemini-companion-texts--prepare (review header)
-  "Set up the current buffer for REVIEW: looks, keys and HEADER.
-HEADER is a function that returns the header line for REVIEW."
+(defun gemini-companion-texts--prepare (review header insert)
+  "Set up the current buffer for REVIEW: looks, keys, HEADER and text.
+HEADER is a function that returns the header line for REVIEW, INSERT one
+that inserts the text."
+  ;; Before there is a text: some modes obey what it says.
+  (gemini-companion-texts--set-major-mode (gemini-companion-review-path review))
+  (funcall insert)
+  (gemini-companion-texts--show-syntax)
   (set-buffer-modified-p nil)
   (goto-char (point-min))
-  (gemini-companion-texts--set-major-mode (gemini-companion-review-path review))
   (setq gemini-companion-review--of-buffer review
         gemini-companion-texts--header header)
   (setq header-line-format '(:eval (gemini-companion-texts--header-line)))
@@ -180,22 +202,29 @@ HEADER is a function that returns the header line for REVIEW."
 ;;;; Looks
 
 (defun gemini-companion-texts--set-major-mode (path)
-  "Give the current buffer the looks of the file PATH.
-No hooks run, which could start servers, and no local variables are read:
-the text is a client's.  Nor is any global minor mode switched on."
+  "Give the current buffer, still empty, the major mode of the file PATH.
+No hooks run, which could start servers or have global minor modes change
+the text, and no local variables are read: the text is a client's."
   (setq-local bidi-inhibit-bpa t)
-  (when-let ((mode (and (gemini-companion-texts--modest-p)
-                        (gemini-companion-texts--major-mode path))))
-    (condition-case error
-        (let ((change-major-mode-hook nil)
-              (change-major-mode-after-body-hook nil)
-              (after-change-major-mode-hook nil))
-          (delay-mode-hooks (funcall mode))
-          (setq-local delayed-mode-hooks nil)
-          (font-lock-mode 1))
-      (error
-       (fundamental-mode)
-       (gemini-companion-log-add "%s: %s" mode (error-message-string error))))))
+  (condition-case error
+      (let ((change-major-mode-hook nil)
+            (prog-mode-hook nil)) ; `mhtml-mode' runs it by itself
+        ;; `delay-mode-hooks' would not do: some modes run others' hooks all the same.
+        (cl-letf (((symbol-function 'run-mode-hooks) #'ignore))
+          (funcall (gemini-companion-texts--major-mode path)))
+        ;; These would have the text say which major modes to call.
+        (dolist (option gemini-companion-texts--modes-in-text)
+          (set (make-local-variable option) nil)))
+    (error
+     (fundamental-mode)
+     (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error)))))
+
+(defun gemini-companion-texts--show-syntax ()
+  "Fontify the current buffer, unless its text is too much for that."
+  (if (gemini-companion-texts--modest-p)
+      (font-lock-mode 1)
+    (let ((change-major-mode-hook nil))
+      (fundamental-mode))))
 
 (defun gemini-companion-texts--modest-p ()
   "Return non-nil if the current text is not too much for a major mode."
@@ -210,13 +239,16 @@ the text is a client's.  Nor is any global minor mode switched on."
            modest))))
 
 (defun gemini-companion-texts--major-mode (path)
-  "Return the major mode for PATH if it is one for text, by its name alone."
+  "Return a major mode for PATH that is one for text, by its name alone."
   (let ((mode (assoc-default (file-name-nondirectory path) auto-mode-alist
                              #'gemini-companion-texts--matches-p)))
-    (when (and mode (symbolp mode) (fboundp mode))
+    (if (not (and mode (symbolp mode) (fboundp mode)))
+        #'fundamental-mode
       (autoload-do-load (symbol-function mode) mode)
-      (and (apply #'provided-mode-derived-p mode gemini-companion-texts--modes)
-           mode))))
+      (cond ((cdr (seq-find (lambda (it) (provided-mode-derived-p mode (car it)))
+                            gemini-companion-texts--substitutes)))
+            ((apply #'provided-mode-derived-p mode gemini-companion-texts--modes) mode)
+            (t #'fundamental-mode)))))
 
 (defun gemini-companion-texts--matches-p (pattern name)
   "Return non-nil if PATTERN, a key of `auto-mode-alist', fits the file name NAME."

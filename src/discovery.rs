@@ -67,8 +67,11 @@ impl DiscoveryFile {
             auth_token: token.reveal(),
             ide_info: IdeInfo { name: IDE_NAME, display_name: "Emacs" },
         };
-        replace_file(&self.path, &serde_json::to_vec(&content)?)
-            .with_context(|| format!("cannot write {}", self.path.display()))
+        // Whoever cleans up temporary directories may have removed it.
+        prepare_directory(self.path.parent().context("a file has a directory")?)?;
+        replace_file(&self.path, &serde_json::to_vec(&content)?).with_context(|| {
+            format!("cannot write {}: make its directory writable", self.path.display())
+        })
     }
 }
 
@@ -108,6 +111,13 @@ fn create_private_file(path: &Path) -> io::Result<File> {
 fn prepare_directory(directory: &Path) -> Result<()> {
     let parent = directory.parent().context("the discovery directory needs a parent")?;
     let temporary = parent.parent().context("the discovery directory needs a grandparent")?;
+    if !temporary.is_absolute() {
+        bail!(
+            "the temporary directory {} is not absolute, so that it is another one for each \
+             program: set TMPDIR to an absolute name",
+            temporary.display()
+        );
+    }
     if !temporary.is_dir() {
         bail!(
             "{} is no directory: set TMPDIR to a directory that exists, for Emacs and for the \
@@ -140,10 +150,9 @@ fn check_owner(directory: &Path) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
     let own = own_user();
     let entry = fs::symlink_metadata(directory)?;
-    let target = fs::metadata(directory)?;
-    if !target.is_dir() {
+    let Ok(target) = fs::metadata(directory).and_then(check_directory) else {
         bail!("{} is no directory: move it away", directory.display());
-    }
+    };
     if entry.uid() != own || target.uid() != own {
         bail!(
             "the directory {} belongs to another user (uid {}): remove it, or set TMPDIR to a \
@@ -166,6 +175,11 @@ fn keep_others_out(directory: &Path, mode: u32) -> Result<()> {
     let private = fs::Permissions::from_mode(mode & 0o7777 & !WRITE_FOR_OTHERS);
     fs::set_permissions(directory, private)
         .with_context(|| format!("others may write in {}", directory.display()))
+}
+
+#[cfg(unix)]
+fn check_directory(entry: fs::Metadata) -> io::Result<fs::Metadata> {
+    if entry.is_dir() { Ok(entry) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 #[cfg(not(unix))]

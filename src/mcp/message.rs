@@ -1,8 +1,18 @@
 //! JSON-RPC 2.0 messages: parsed once into types, and never looked up by key again.
 
+use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+/// Messages of a batch.
+const MAX_BATCH: usize = 100;
+/// Arrays and objects within each other.
+const MAX_DEPTH: usize = 64;
+/// Length of an id, which we have to repeat.
+const MAX_ID: usize = 1024;
+/// Length in characters of what else we repeat of a client's words.
+const MAX_ECHO: usize = 100;
 
 /// One message of a client.
 #[derive(Debug)]
@@ -20,8 +30,25 @@ pub enum Message {
 pub struct Request {
     pub id: Id,
     pub method: String,
-    /// Null if the request has none.
-    pub params: Value,
+    pub params: Params,
+}
+
+/// The parameters of a request, or the arguments of a tool, as they came.
+#[derive(Debug, Default)]
+pub struct Params(Option<Box<RawValue>>);
+
+impl Params {
+    /// Reads them as an object; none are as good as an empty one.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(Failure::invalid_params)
+    }
+}
+
+impl<'de> Deserialize<'de> for Params {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Params, D::Error> {
+        let raw = Box::<RawValue>::deserialize(from)?;
+        Ok(Params(Some(raw).filter(|raw| raw.get() != "null")))
+    }
 }
 
 /// What the body of a POST holds.
@@ -57,19 +84,19 @@ pub struct Failure {
 
 impl Failure {
     pub fn parse_error(reason: impl std::fmt::Display) -> Failure {
-        Failure { code: -32700, message: format!("Parse error: {reason}") }
+        Failure { code: -32700, message: format!("Parse error: {}", clip(&reason.to_string())) }
     }
 
     pub fn invalid_request(reason: impl std::fmt::Display) -> Failure {
-        Failure { code: -32600, message: format!("Invalid request: {reason}") }
+        Failure { code: -32600, message: format!("Invalid request: {}", clip(&reason.to_string())) }
     }
 
     pub fn method_not_found(method: &str) -> Failure {
-        Failure { code: -32601, message: format!("Method not found: {method}") }
+        Failure { code: -32601, message: format!("Method not found: {}", clip(method)) }
     }
 
     pub fn invalid_params(reason: impl std::fmt::Display) -> Failure {
-        Failure { code: -32602, message: format!("Invalid params: {reason}") }
+        Failure { code: -32602, message: format!("Invalid params: {}", clip(&reason.to_string())) }
     }
 
     pub fn internal_error() -> Failure {
@@ -77,28 +104,94 @@ impl Failure {
     }
 }
 
-/// Parses the body of a POST.
+/// Parses the body of a POST. What it holds beyond its envelope stays as it is until somebody
+/// knows of which type it should be: a tree of anything takes a hundred times the memory.
 pub fn parse(body: &[u8]) -> Result<Incoming, Failure> {
-    if body.trim_ascii_start().first() != Some(&b'[') {
-        return parse_one(body).map(Incoming::One);
+    let text = std::str::from_utf8(body).map_err(Failure::parse_error)?;
+    if is_too_deep(text) {
+        return Err(Failure::parse_error("nested too deeply"));
     }
-    let items: Vec<&RawValue> = serde_json::from_slice(body).map_err(Failure::parse_error)?;
-    if items.is_empty() {
-        return Err(Failure::invalid_request("an empty batch"));
+    if !text.trim_ascii_start().starts_with('[') {
+        return parse_one(text).map(Incoming::One);
     }
-    Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get().as_bytes())).collect()))
+    let Batch(items) = serde_json::from_str(text).map_err(Failure::parse_error)?;
+    match items.len() {
+        0 => Err(Failure::invalid_request("an empty batch")),
+        1..=MAX_BATCH => {
+            Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get())).collect()))
+        }
+        _ => Err(Failure::invalid_request(format!("a batch of more than {MAX_BATCH} messages"))),
+    }
 }
 
-fn parse_one(bytes: &[u8]) -> Result<Message, Failure> {
-    let raw = serde_json::from_slice::<RawMessage>(bytes).or_else(|error| {
-        // To refuse a text for half a character in it would end the connection.
-        mend_surrogates(bytes).map_or(Err(error), |mended| serde_json::from_slice(&mended))
-    });
-    raw.map_err(|error| match error.classify() {
+fn parse_one(text: &str) -> Result<Message, Failure> {
+    let raw: RawMessage = read(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Failure::invalid_request(error),
         _ => Failure::parse_error(error),
-    })?
-    .check()
+    })?;
+    raw.check()
+}
+
+/// Reads an object. A text is not refused for half a character in it: that would end the
+/// connection.
+fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    // Structures could be read from arrays, too, which no client means.
+    if !json.trim_ascii_start().starts_with('{') {
+        serde_json::from_str::<IgnoredAny>(json)?;
+        return Err(serde::de::Error::custom("an object is wanted"));
+    }
+    serde_json::from_str(json).or_else(|error| {
+        mend_surrogates(json.as_bytes())
+            .map_or(Err(error), |mended| serde_json::from_slice(&mended))
+    })
+}
+
+/// The messages of a batch, of which no more are kept than tell that there are too many.
+struct Batch(Vec<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Batch {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Batch, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = Batch;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+                formatter.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Batch, A::Error> {
+                let mut kept = Vec::new();
+                while kept.len() <= MAX_BATCH
+                    && let Some(item) = items.next_element()?
+                {
+                    kept.push(item);
+                }
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Batch(kept))
+            }
+        }
+        from.deserialize_seq(Items)
+    }
+}
+
+/// Whether arrays and objects are nested deeper than any message of ours.
+fn is_too_deep(json: &str) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return true;
+        }
+    }
+    false
 }
 
 /// Replaces escapes of lone surrogates, which JavaScript's strings may hold and UTF-8 cannot, by
@@ -136,11 +229,11 @@ struct RawMessage {
     #[serde(default, deserialize_with = "present")]
     method: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    params: Option<Value>,
+    params: Option<Box<RawValue>>,
     #[serde(default, deserialize_with = "present")]
-    result: Option<serde::de::IgnoredAny>,
+    result: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "present")]
-    error: Option<serde::de::IgnoredAny>,
+    error: Option<IgnoredAny>,
 }
 
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
@@ -160,39 +253,39 @@ impl RawMessage {
             }
             _ => true,
         };
-        let params = match self.params {
-            None => Value::Null,
-            Some(params @ (Value::Object(_) | Value::Array(_))) => params,
-            Some(_) => return Err(Failure::invalid_request("\"params\" must be structured")),
-        };
+        if self.params.as_ref().is_some_and(|params| !params.get().starts_with(['{', '['])) {
+            return Err(Failure::invalid_request("\"params\" must be structured"));
+        }
+        let params = Params(self.params);
         match (self.method, id, is_response) {
             (Some(_), _, true) => Err(Failure::invalid_request("both \"method\" and a response")),
             (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
-            (Some(method), None, false) => Ok(notification(&method, params)),
+            (Some(method), None, false) => Ok(notification(&method, &params)),
             (None, Some(id), true) => Ok(Message::Response(id)),
             (None, ..) => Err(Failure::invalid_request("neither a method nor a response")),
         }
     }
 }
 
-fn notification(method: &str, params: Value) -> Message {
+fn notification(method: &str, params: &Params) -> Message {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled {
-        request_id: Value,
+        request_id: Box<RawValue>,
     }
     if method != "notifications/cancelled" {
         return Message::Notification;
     }
     // One that names no request is none of ours, and no error: notifications have no answer.
-    let id = serde_json::from_value(params).ok().and_then(|Cancelled { request_id }| {
-        check_id(serde_json::value::to_raw_value(&request_id).ok()?).ok()
-    });
+    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(request_id).ok());
     id.map_or(Message::Notification, Message::Cancelled)
 }
 
 /// An id is a string or a number; null is none of them, and not the same as no id.
 fn check_id(raw: Box<RawValue>) -> Result<Id, Failure> {
+    if raw.get().len() > MAX_ID {
+        return Err(Failure::invalid_request("\"id\" is too long"));
+    }
     match raw.get().as_bytes().first() {
         Some(b'"' | b'-' | b'0'..=b'9') => Ok(Id(raw)),
         _ => Err(Failure::invalid_request("\"id\" must be a string or a number")),
@@ -234,6 +327,14 @@ impl Response {
     }
 }
 
+/// The beginning of a client's words, to be repeated in an error.
+pub fn clip(text: &str) -> String {
+    match text.char_indices().nth(MAX_ECHO) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A notification of ours as it goes over the wire.
 pub fn notification_json(notification: &impl Serialize) -> String {
     #[derive(Serialize)]
@@ -254,6 +355,7 @@ pub fn ping_json(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn code(text: &str) -> Option<i32> {
         parse(text.as_bytes()).err().map(|failure| failure.code)
@@ -298,8 +400,11 @@ mod tests {
             (r"\\ud83d\ud83d", "\\ud83d\u{fffd}"),
             (r"\u00e9\n\ud83d\n", "é\n\u{fffd}\n"),
         ] {
-            let json = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":["{escaped}"]}}"#);
-            assert_eq!(request(&json).params[0], text, "{escaped}");
+            let json = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"text":"{escaped}"}}}}"#
+            );
+            let params: BTreeMap<String, String> = request(&json).params.read().unwrap();
+            assert_eq!(params["text"], text, "{escaped}");
         }
         for broken in [r"\ud83", r"\", r"\u", r"\ud83d\u", r"\ud83d\"] {
             assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","method":"{broken}"#)), Some(-32700));
@@ -329,6 +434,35 @@ mod tests {
         ] {
             assert_eq!(code(text), Some(-32600), "{text}");
         }
+    }
+
+    #[test]
+    fn what_would_take_too_much_is_refused() {
+        let batch = |count: usize| format!("[{}1]", "1,".repeat(count - 1));
+        assert_eq!(code(&batch(MAX_BATCH)), None);
+        assert_eq!(code(&batch(MAX_BATCH + 1)), Some(-32600));
+        assert_eq!(code(&format!("{}x", batch(MAX_BATCH + 1))), Some(-32700));
+        let id = "1".repeat(MAX_ID);
+        assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#)), None);
+        assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","id":1{id},"method":"a"}}"#)), Some(-32600));
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let with = |value: &str| format!(r#"{{"jsonrpc":"2.0","method":"a","params":{value}}}"#);
+        assert_eq!(code(&with(&nested(MAX_DEPTH - 1))), None);
+        assert_eq!(code(&with(&nested(MAX_DEPTH))), Some(-32700));
+        assert_eq!(code(&with(&format!(r#"["\"{}"]"#, "[".repeat(1000)))), None);
+    }
+
+    #[test]
+    fn little_is_repeated_of_what_a_client_says() {
+        let failure = Failure::method_not_found(&"é".repeat(1000));
+        assert_eq!(failure.message, format!("Method not found: {}...", "é".repeat(MAX_ECHO)));
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        assert_eq!(code(r#"[["2.0",1,"ping"]]"#), None); // a batch of one bad message
+        let params = request(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":["x"]}"#).params;
+        assert_eq!(params.read::<BTreeMap<String, String>>().unwrap_err().code, -32602);
     }
 
     #[test]

@@ -9,17 +9,20 @@ pub mod session;
 mod tools;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bridge::Bridge;
 use crate::process::{Connection, Process};
-use message::{Failure, Message, Request, Response};
+use message::{Failure, Message, Params, Request, Response};
 use session::{Busy, Client, SessionId, Sessions};
 
 /// Revisions of MCP we speak, the newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// For finding out which process a client is. One that is not found in time stays unknown.
+const RECOGNITION: Duration = Duration::from_secs(1);
 /// The last revision that has JSON-RPC batches.
 const LAST_WITH_BATCHES: &str = "2025-03-26";
 
@@ -52,7 +55,7 @@ impl Protocol {
         request: Request,
         connection: Connection,
     ) -> (Response, Option<SessionId>) {
-        match self.open_session(request.params) {
+        match self.open_session(&request.params) {
             Ok((result, session)) => {
                 self.recognise(&session, connection).await;
                 (Response::new(request.id, Ok(result)), Some(session))
@@ -64,15 +67,17 @@ impl Protocol {
     /// Finds out which process the client is. That takes milliseconds, in which others are served.
     /// The client hears of its session afterwards, so that what it inherits is there by then.
     async fn recognise(&self, session: &SessionId, connection: Connection) {
-        let likely = self.sessions.processes();
-        let search = tokio::task::spawn_blocking(move || Process::of_client(connection, &likely));
-        if let Ok(Some(process)) = search.await {
+        let sessions = self.sessions.clone();
+        let search = tokio::task::spawn_blocking(move || {
+            Process::of_client(connection, &sessions.processes())
+        });
+        if let Ok(Ok(Some(process))) = tokio::time::timeout(RECOGNITION, search).await {
             self.sessions.recognise(session, process);
         }
     }
 
-    fn open_session(&self, params: Value) -> Result<(Value, SessionId), Failure> {
-        let hello = Hello::parse(params)?;
+    fn open_session(&self, params: &Params) -> Result<(Value, SessionId), Failure> {
+        let hello: Hello = params.read()?;
         let version = hello.version();
         let batches = version <= LAST_WITH_BATCHES; // revisions are dates, so they sort
         let session = self.sessions.open(hello.client_info, batches).map_err(|error| Failure {
@@ -96,7 +101,7 @@ impl Protocol {
         let Request { id, method, params } = request;
         let mut call = session.begin(&id);
         tokio::select! {
-            outcome = self.answer(session.session(), &method, params) => {
+            outcome = self.answer(session.session(), &method, &params) => {
                 Some(Response::new(id, outcome))
             }
             () = call.cancelled() => None,
@@ -116,7 +121,7 @@ impl Protocol {
         &self,
         session: &SessionId,
         method: &str,
-        params: Value,
+        params: &Params,
     ) -> Result<Value, Failure> {
         match method {
             "ping" => Ok(json!({})),
@@ -138,13 +143,6 @@ struct Hello {
 }
 
 impl Hello {
-    fn parse(params: Value) -> Result<Hello, Failure> {
-        match params {
-            Value::Null => Ok(Hello::default()),
-            params => serde_json::from_value(params).map_err(Failure::invalid_params),
-        }
-    }
-
     /// What the client asks for if we speak it, else our newest: the client decides then.
     fn version(&self) -> &'static str {
         let asked = self.protocol_version.as_deref();
@@ -161,9 +159,18 @@ fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Client, D::E
         #[serde(default)]
         version: String,
     }
-    let tidy = |text: String| -> String {
-        text.chars().filter(|character| !character.is_control()).take(64).collect()
+    let info = Params::deserialize(from)?.read();
+    let Info { name, version } =
+        info.map_err(|failure| serde::de::Error::custom(failure.message))?;
+    Ok(Client { name: tidy(&name), version: tidy(&version) })
+}
+
+/// Without what would start a line or turn the direction of those that follow.
+fn tidy(name: &str) -> String {
+    let disturbs = |character: char| {
+        character.is_control()
+            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}')
     };
-    let Info { name, version } = Info::deserialize(from)?;
-    Ok(Client { name: tidy(name), version: tidy(version) })
+    name.chars().filter(|character| !disturbs(*character)).take(64).collect()
 }

@@ -277,12 +277,12 @@ impl Sessions {
         if entry.outbox.is_full() {
             return Err("too many outcomes wait for you: open your event stream and read them");
         }
-        if let Some(older) = state.review_of(session, &path) {
-            self.forget(&mut state, older);
-        }
-        let bytes = content.len();
-        if !self.has_room_for(&state, bytes) || !self.bridge.has_room_for(bytes) {
+        let (bytes, older) = (content.len(), state.review_of(session, &path));
+        if !self.has_room_for(&state, older, bytes) || !self.bridge.has_room_for(bytes) {
             return Err("too many reviews wait for the user: decide some of them first");
+        }
+        if let Some(older) = older {
+            self.forget(&mut state, older);
         }
         state.last_review += 1;
         let review = ReviewId(state.last_review);
@@ -404,9 +404,12 @@ impl Sessions {
         }
     }
 
-    fn has_room_for(&self, state: &State, bytes: usize) -> bool {
-        let used: usize = state.reviews.values().map(|review| review.bytes).sum();
-        state.reviews.len() < self.limits.reviews && used + bytes <= self.limits.review_bytes
+    /// Whether a review of `bytes` may be opened, in place of the `older` one.
+    fn has_room_for(&self, state: &State, older: Option<ReviewId>, bytes: usize) -> bool {
+        let others = state.reviews.iter().filter(|(id, _)| Some(**id) != older);
+        let (count, used) =
+            others.fold((0, 0), |(count, used), (_, review)| (count + 1, used + review.bytes));
+        count < self.limits.reviews && used + bytes <= self.limits.review_bytes
     }
 
     /// Closes a review that nobody waits for any more.

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Protocol;
-use super::message::Failure;
+use super::message::{Failure, Params, clip};
 use super::session::{STOPPING, SessionId};
 
 /// A tool call that was understood and failed: its reason goes to the client as text.
@@ -17,7 +16,7 @@ struct ToolError(String);
 struct Call {
     name: String,
     #[serde(default)]
-    arguments: Value,
+    arguments: Params,
 }
 
 #[derive(Deserialize)]
@@ -85,22 +84,18 @@ pub fn list() -> Value {
 pub async fn call(
     protocol: &Protocol,
     session: &SessionId,
-    params: Value,
+    params: &Params,
 ) -> Result<Value, Failure> {
-    let Call { name, arguments } = parse(params)?;
+    let Call { name, arguments } = params.read()?;
     let outcome = match name.as_str() {
-        "openDiff" => open_diff(protocol, session, parse(arguments)?).await,
-        "closeDiff" => close_diff(protocol, session, parse(arguments)?).await,
-        _ => return Err(Failure::invalid_params(format!("unknown tool {name:?}"))),
+        "openDiff" => open_diff(protocol, session, arguments.read()?).await,
+        "closeDiff" => close_diff(protocol, session, arguments.read()?).await,
+        _ => return Err(Failure::invalid_params(format!("unknown tool {name}"))),
     };
     Ok(match outcome {
         Ok(content) => json!({ "content": content }),
         Err(ToolError(reason)) => json!({ "content": [text(&reason)], "isError": true }),
     })
-}
-
-fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value).map_err(Failure::invalid_params)
 }
 
 fn text(text: &str) -> Value {
@@ -116,7 +111,8 @@ async fn open_diff(
 ) -> Result<Vec<Value>, ToolError> {
     let path = diff.file_path.clone();
     // The file system may be slow; the streams of other clients must not wait for it.
-    let check = tokio::task::spawn_blocking(move || check_path(&path));
+    let largest = protocol.sessions().limits().body;
+    let check = tokio::task::spawn_blocking(move || check_path(&path, largest));
     check.await.map_err(|error| ToolError(error.to_string()))??;
     protocol
         .sessions()
@@ -134,7 +130,7 @@ async fn close_diff(
     let silent = diff.suppress_notification.unwrap_or(false);
     let (call, answer) = protocol.bridge().call();
     if protocol.sessions().close_review(session, &diff.file_path, silent, call).is_none() {
-        return Err(ToolError(format!("no diff of {} is open", diff.file_path)));
+        return Err(ToolError(format!("no diff of {} is open", clip(&diff.file_path))));
     }
     let patience = protocol.sessions().limits().emacs_time;
     match tokio::time::timeout(patience, answer).await {
@@ -145,9 +141,9 @@ async fn close_diff(
     }
 }
 
-/// Refuses paths that cannot be a local file.
-fn check_path(path: &str) -> Result<(), ToolError> {
-    let refuse = |reason: &str| Err(ToolError(format!("filePath {path:?} {reason}")));
+/// Refuses paths that cannot be a local file, or one of more than `largest` bytes.
+fn check_path(path: &str, largest: usize) -> Result<(), ToolError> {
+    let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", clip(path))));
     if path.contains('\0') {
         return refuse("contains a NUL character");
     }
@@ -157,7 +153,15 @@ fn check_path(path: &str) -> Result<(), ToolError> {
     if !Path::new(path).is_absolute() {
         return refuse("must be absolute");
     }
+    if path.split('/').any(|name| name == "..") {
+        // After a symbolic link it means different things to Emacs and to the system.
+        return refuse("must not contain \"..\"");
+    }
+    if is_of_the_system(path) {
+        return refuse("is no file but a part of the system");
+    }
     match std::fs::metadata(path) {
+        Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
         Ok(file) if file.is_dir() => refuse("is a directory"),
         Ok(file) if !file.is_file() => refuse("is no regular file"),
         Ok(_) => match std::fs::File::open(path) {
@@ -171,6 +175,13 @@ fn check_path(path: &str) -> Result<(), ToolError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => refuse("is a directory"),
         Err(error) => refuse(&format!("cannot be a file: {error}")),
     }
+}
+
+/// Whether `path` looks like a file and is something that the kernel makes up.
+fn is_of_the_system(path: &str) -> bool {
+    let path = Path::new(path);
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    cfg!(unix) && ["/proc", "/sys", "/dev"].iter().any(|place| real.starts_with(place))
 }
 
 /// Whether Emacs would take `path` for a file on another machine: `/METHOD:HOST:...`.
@@ -187,7 +198,7 @@ mod tests {
     use super::*;
 
     fn reason(path: &str) -> Option<String> {
-        check_path(path).err().map(|ToolError(reason)| reason)
+        check_path(path, 1 << 20).err().map(|ToolError(reason)| reason)
     }
 
     #[test]
@@ -201,7 +212,9 @@ mod tests {
             ("/-:host:", "remote"),
             (env!("CARGO_MANIFEST_DIR"), "is a directory"),
             ("/no/such/directory/", "is a directory"),
-            ("/dev/null", "no regular file"),
+            ("/dev/null", "part of the system"),
+            ("/proc/self/mem", "part of the system"),
+            ("/a/../b", "must not contain"),
             ("/etc/hostname/below-a-file", "cannot be a file"),
             ("/a\0b", "NUL"),
         ] {

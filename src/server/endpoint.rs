@@ -115,7 +115,7 @@ impl Endpoint {
         request: Request<Incoming>,
         from: &Peer,
     ) -> Result<Answer, Problem> {
-        let guarded = self.guard.check(request.headers());
+        let guarded = self.guard.check(request.uri(), request.headers());
         if let Err(refusal) =
             guarded.and_then(|()| if from.visitor.admit() { Ok(()) } else { Err(FULL) })
         {

@@ -1,7 +1,7 @@
 //! Who may talk to us: checked on every request of every path, before anything of it is parsed.
 
-use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use hyper::{StatusCode, Uri};
 
 use crate::token::Token;
 
@@ -26,9 +26,12 @@ impl Guard {
     }
 
     /// The order is contract 2's: Host (a page that rebound its name), Origin (any page), token.
-    pub fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = only(headers, &HOST).map(HeaderValue::as_bytes);
-        if !host.is_some_and(|host| self.is_our_name(host)) {
+        let named = target.authority().map(|name| name.as_str().as_bytes());
+        if !host.is_some_and(|host| self.is_our_name(host))
+            || named.is_some_and(|name| !self.is_our_name(name))
+        {
             return refuse(StatusCode::FORBIDDEN, "the Host header does not name this server");
         }
         if headers.contains_key(ORIGIN) {
@@ -70,7 +73,10 @@ mod tests {
 
     fn status(lines: &[(&'static str, String)]) -> Option<u16> {
         let (guard, headers) = (guard(), headers(lines));
-        guard.check(&headers).err().map(|refusal| refusal.status.as_u16())
+        guard
+            .check(&Uri::from_static("/mcp"), &headers)
+            .err()
+            .map(|refusal| refusal.status.as_u16())
     }
 
     fn guard() -> Guard {

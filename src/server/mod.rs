@@ -32,6 +32,8 @@ use door::{Door, Visitor};
 use endpoint::Endpoint;
 use guard::Guard;
 
+/// For looking at the file system, which may be slow.
+const BLOCKING_THREADS: usize = 4;
 /// How long connections may take to end when the server stops, then blocking tasks.
 const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
 const TASKS_GRACE: Duration = Duration::from_millis(50);
@@ -58,7 +60,11 @@ impl Server {
         let guard = Guard::new(token, listener.local_addr()?.port());
         let door = Door::new(limits.connections, limits.strangers);
         let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(BLOCKING_THREADS)
+            .build()?;
         let listener = {
             let _context = runtime.enter();
             listener.set_nonblocking(true)?;
@@ -133,6 +139,8 @@ async fn accept(
                         () = visitor.turned_out() => {}
                     }
                 });
+                // Those that have come may show their token before more come in.
+                tokio::task::yield_now().await;
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }

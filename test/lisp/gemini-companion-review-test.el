@@ -383,6 +383,68 @@ review-next" text))
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))
 
+(defvar gemini-companion-review-test--called nil
+  "What a text of a client had called.")
+
+(defun gemini-companion-review-test-evil-mode ()
+  "Note that a text of a client had this function called."
+  (interactive)
+  (push 'evil gemini-companion-review-test--called))
+
+(ert-deftest gemini-companion-review/a-text-calls-no-function ()
+  "Org's fontification calls NAME-mode for a block of source in NAME."
+  (let ((gemini-companion-review-test--called nil)
+        (prog-mode-hook (list (lambda () (push 'hook gemini-companion-review-test--called)))))
+    (pcase-dolist (`(,name . ,text)
+                   '(("a.org" . "* h
+#+SETUPFILE: /no/such/file
+#+begin_src gemini-companion-review-test-evil
+x
+#+end_src
+#+begin_src python
+x
+#+end_src
+")
+                     ("a.html" . "<script>x</script>\n<style>x</style>\n")
+                     ("a.md" . "```gemini-companion-review-test-evil\nx\n```\n")))
+      (gemini-companion-test-with-client client
+        (let ((review (gemini-companion-review-test--show client name text)))
+          (with-current-buffer (gemini-companion-review-proposal review)
+            (font-lock-ensure)
+            (should (equal (buffer-substring-no-properties (point-min) (point-max)) text)))
+          (should-not gemini-companion-review-test--called))))))
+
+(ert-deftest gemini-companion-review/texts-with-nul-are-shown ()
+  (gemini-companion-test-with-client client
+    (let ((before (gemini-companion-review-test--traces)))
+      (gemini-companion-review-test--show client "a.txt" "one\n\0\n")
+      (with-current-buffer (gemini-companion-review-test--control)
+        (should (= ediff-number-of-differences 1)))
+      (gemini-companion-accept)
+      (should (equal (gemini-companion-review-test--traces) before)))))
+
+(ert-deftest gemini-companion-review/whitespace-alone-is-a-difference ()
+  (gemini-companion-test-with-client client
+    (let ((ediff-diff-options "-w"))
+      (ediff-set-actual-diff-options)
+      (unwind-protect
+          (progn
+            (gemini-companion-review-test--show client "a.txt" "one\n  two\n")
+            (with-current-buffer (gemini-companion-review-test--control)
+              (should (= ediff-number-of-differences 1))))
+        (setq ediff-diff-options "")
+        (ediff-set-actual-diff-options)))))
+
+(ert-deftest gemini-companion-review/what-became-a-fifo-is-not-opened ()
+  (gemini-companion-test-with-client client
+    (let ((before (gemini-companion-review-test--traces))
+          (review (gemini-companion-test-propose client "b.txt" "x\n")))
+      (should (zerop (call-process "mkfifo" nil nil nil
+                                   (gemini-companion-test-file "b.txt"))))
+      (should-error (gemini-companion-review-show review 'select))
+      (should (equal (gemini-companion-review-test--traces) before))
+      (gemini-companion-reject))))
+
 (define-minor-mode gemini-companion-review-test-mode "One that is on everywhere.")
 (define-globalized-minor-mode global-gemini-companion-review-test-mode
   gemini-companion-review-test-mode gemini-companion-review-test-mode

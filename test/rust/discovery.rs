@@ -149,6 +149,11 @@ fn a_directory_that_will_not_do_is_named_with_its_remedy() {
     fs::create_dir(temporary.path().join("file")).unwrap();
     fs::write(temporary.path().join("file/gemini"), "").unwrap();
     assert!(reason("file/gemini/ide").contains("move it away"), "{}", reason("file/gemini/ide"));
+    fs::create_dir(temporary.path().join("dangling")).unwrap();
+    symlink("nowhere", temporary.path().join("dangling/gemini")).unwrap();
+    assert!(reason("dangling/gemini/ide").contains("move it away"));
+    let relative = create(Path::new("relative/gemini/ide")).unwrap_err();
+    assert!(format!("{relative:#}").contains("set TMPDIR to an absolute name"));
     if fs::metadata(temporary.path()).unwrap().uid() == 0 {
         let foreign = temporary.path().join("foreign");
         fs::create_dir_all(foreign.join("gemini")).unwrap();
@@ -200,6 +205,16 @@ fn a_companion_serves_without_its_file() {
         crate::companion::Companion::start(directory, 0, &[], Limits::default()).unwrap();
     assert!(companion.discovery_fault().is_some_and(|fault| fault.contains("move it away")));
     std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
+}
+
+#[test]
+fn a_directory_that_was_cleaned_away_comes_back_with_the_next_roots() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    let file = create(&directory).unwrap();
+    fs::remove_dir_all(temporary.path().join("gemini")).unwrap();
+    file.write(4711, &Token::fixed("secret"), &["/three".into()]).unwrap();
+    assert!(fs::read_to_string(own_file(&directory)).unwrap().contains("/three"));
 }
 
 #[test]

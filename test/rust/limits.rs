@@ -209,6 +209,28 @@ fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
 }
 
 #[test]
+fn a_burst_of_good_clients_is_served() {
+    raise_descriptors(4096);
+    let server = TestCompanion::start();
+    let port = server.companion.port();
+    let body = request(1, "initialize", json!({}));
+    let head = server.head("POST", "/mcp", &[]);
+    let message = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let served = std::thread::scope(|scope| {
+        let clients = (0..300).map(|_| {
+            scope.spawn(|| {
+                let mut connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                connection.write_all(message.as_bytes()).is_ok()
+                    && read_to_end(connection).starts_with("HTTP/1.1 200")
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        clients.into_iter().map(|client| client.join().unwrap()).filter(|served| *served).count()
+    });
+    assert_eq!(served, 300);
+}
+
+#[test]
 fn many_sessions_with_a_stream_each_are_held() {
     // A stream has two ends here and a client of its own besides.
     raise_descriptors(4096);
