@@ -28,7 +28,11 @@ pub struct Companion {
 struct Running {
     port: u16,
     roots: Vec<String>,
+    /// Open as long as we run: whoever comes while no server listens has to wait, and that is all.
+    listener: TcpListener,
     server: Server,
+    /// Those that were replaced, which may still have connections.
+    retired: Vec<Server>,
     /// The file, or why there is none: clients then find us by the environment only.
     discovery: Result<DiscoveryFile, String>,
 }
@@ -51,39 +55,36 @@ impl Companion {
             limits,
             running: Mutex::new(None),
         };
-        let (server, port) = companion.serve(port)?;
-        let roots = companion.usable(roots);
-        let discovery = companion.announce(port, &roots);
-        *lock(&companion.running) = Some(Running { port, roots, server, discovery });
-        Ok(companion)
-    }
-
-    /// Starts the server anew, on the same port if that can be had. Token and sessions stay, so
-    /// that clients notice nothing but the end of their stream, which they open again.
-    pub fn restart(&self) -> Result<()> {
-        let mut running = lock(&self.running);
-        let Some(Running { port: old, roots, server, discovery }) = running.take() else {
-            bail!("the companion does not run");
-        };
-        self.sessions.interrupt_streams();
-        server.stop();
-        let (server, port) = self.serve(old).or_else(|_| self.serve(0))?;
-        let discovery = if port == old {
-            discovery
-        } else {
-            drop(discovery);
-            self.announce(port, &roots)
-        };
-        *running = Some(Running { port, roots, server, discovery });
-        Ok(())
-    }
-
-    fn serve(&self, port: u16) -> Result<(Server, u16)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let port = listener.local_addr()?.port();
+        let server = companion.serve(&listener)?;
+        let roots = companion.usable(roots);
+        let discovery = companion.announce(port, &roots);
+        let retired = Vec::new();
+        let running = Running { port, roots, listener, server, retired, discovery };
+        *lock(&companion.running) = Some(running);
+        Ok(companion)
+    }
+
+    /// Starts the server anew. Port, token and sessions stay, so that clients notice nothing but
+    /// the end of their stream, which they open again.
+    pub fn restart(&self) -> Result<()> {
+        let mut running = lock(&self.running);
+        let Some(running) = &mut *running else { bail!("the companion does not run") };
+        let server = self.serve(&running.listener)?;
+        let replaced = std::mem::replace(&mut running.server, server);
+        replaced.retire();
+        self.sessions.interrupt_streams();
+        running.retired.retain(|server| !server.is_over());
+        running.retired.push(replaced);
+        Ok(())
+    }
+
+    fn serve(&self, listener: &TcpListener) -> Result<Server> {
+        let listener = listener.try_clone().context("cannot listen any more")?;
         let protocol = Protocol::new(self.bridge.clone(), self.sessions.clone());
-        Ok((Server::start(listener, self.token.clone(), protocol, &self.limits)?, port))
+        Server::start(listener, self.token.clone(), protocol, &self.limits)
     }
 
     fn announce(&self, port: u16, roots: &[String]) -> Result<DiscoveryFile, String> {
@@ -141,10 +142,10 @@ impl Companion {
     /// Rejects open reviews, deletes the file, lets the streams end properly, ends the thread.
     pub fn stop(&self) {
         let Some(running) = lock(&self.running).take() else { return };
-        let Running { server, discovery, .. } = running;
+        let Running { listener, server, retired, discovery, .. } = running;
         self.sessions.end_all();
-        drop(discovery);
-        server.stop();
+        drop((discovery, listener));
+        retired.into_iter().chain([server]).for_each(Server::stop);
         self.bridge.attach(None);
     }
 }

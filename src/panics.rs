@@ -1,13 +1,15 @@
-//! What became of a panic: kept for the log instead of printed.
+//! Panics: caught, and kept for the log instead of printed.
 //!
 //! The default hook writes to stderr, which garbles the screen of a terminal Emacs.
 
-use std::panic::PanicHookInfo;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, PanicHookInfo};
 use std::sync::Mutex;
+use std::task::Poll;
 
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps the message of each panic in this module's code for `take`.
+/// Keeps the message of each panic in this module's code for `caught`.
 pub fn install_hook() {
     std::panic::set_hook(Box::new(|info| {
         if let Ok(mut last) = LAST.lock() {
@@ -17,9 +19,22 @@ pub fn install_hook() {
 }
 
 /// The message of the last panic, once.
-pub fn take() -> String {
+fn take() -> String {
     let last = LAST.lock().ok().and_then(|mut last| last.take());
     last.unwrap_or_else(|| "unknown panic".to_owned())
+}
+
+/// Runs `work`; a panic in it becomes its message.
+pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|context| {
+        let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
+        match std::panic::catch_unwind(poll) {
+            Ok(poll) => poll.map(Ok),
+            Err(_) => Poll::Ready(Err(take())),
+        }
+    })
+    .await
 }
 
 fn describe(info: &PanicHookInfo) -> String {

@@ -4,11 +4,9 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http_body_util::combinators::UnsyncBoxBody;
@@ -62,6 +60,7 @@ pub struct Endpoint {
     limits: Limits,
     /// Bytes of the bodies that are being received.
     received: AtomicUsize,
+    retired: AtomicBool,
 }
 
 /// An HTTP error and the JSON-RPC error in its body.
@@ -72,7 +71,22 @@ struct Problem {
 
 impl Endpoint {
     pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
-        Endpoint { guard, protocol, limits, received: AtomicUsize::new(0) }
+        Endpoint {
+            guard,
+            protocol,
+            limits,
+            received: AtomicUsize::new(0),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on each answer tells its client to take another connection, and no stream begins.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::SeqCst);
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::SeqCst)
     }
 
     pub fn limits(&self) -> &Limits {
@@ -88,23 +102,15 @@ impl Endpoint {
         let outcome = self.survive(self.route(request, &from)).await.unwrap_or_else(|failure| {
             Err(Problem { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
         });
-        outcome.unwrap_or_else(Problem::into_answer)
+        let answer = outcome.unwrap_or_else(Problem::into_answer);
+        if self.is_retired() { closing(answer) } else { answer }
     }
 
     /// Runs `work`; a panic in it is reported to Emacs and answered as an internal error.
     async fn survive<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        let mut work = std::pin::pin!(work);
-        let caught = std::future::poll_fn(|context| {
-            let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
-            match std::panic::catch_unwind(poll) {
-                Ok(poll) => poll.map(Ok),
-                Err(_) => Poll::Ready(Err(())),
-            }
-        });
-        caught.await.map_err(|()| {
+        panics::caught(work).await.map_err(|fault| {
             self.protocol.bridge().send(Event::Warning(format!(
-                "a request failed because of a fault in the companion: {}",
-                panics::take()
+                "a request failed because of a fault in the companion: {fault}"
             )));
             Failure::internal_error()
         })
@@ -297,6 +303,9 @@ impl Endpoint {
             .sessions()
             .open_stream(session.session(), last_event)
             .ok_or_else(Problem::unknown_session)?;
+        if self.is_retired() {
+            return Ok(event_stream(Full::default())); // it comes back, to another server
+        }
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
@@ -452,6 +461,11 @@ fn refuse(refusal: &Refusal) -> Answer {
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     // The rest of the request was not read, and will not be.
+    closing(answer)
+}
+
+/// Has the connection closed after this answer.
+fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }

@@ -21,11 +21,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc as guests, watch};
 
 use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
+use crate::panics;
 use crate::process::Connection;
 use crate::token::Token;
 use door::{Door, Visitor};
@@ -42,11 +43,26 @@ const THREAD_GRACE: Duration = Duration::from_millis(500);
 /// Before accepting again after an error, which is usually a want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long a server that was replaced may serve the connections it has, of which a call may wait
+/// for Emacs. Clients take others: they are told to with each answer, and close idle ones.
+const RETIREMENT: Duration = Duration::from_secs(90);
+
 /// The running server.
 pub struct Server {
-    stop: oneshot::Sender<()>,
+    endpoint: Arc<Endpoint>,
+    phase: watch::Sender<Phase>,
     finished: mpsc::Receiver<()>,
     thread: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// Another server takes new connections.
+    Retired,
+    Stopping,
+    /// By a fault of its own.
+    Died,
 }
 
 impl Server {
@@ -70,12 +86,13 @@ impl Server {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener)?
         };
-        let (stop, stopped) = oneshot::channel();
+        let kept = endpoint.clone();
+        let (phase, told) = watch::channel(Phase::Serving);
         let (finish, finished) = mpsc::channel();
         let thread = with_signals_blocked(|| {
             std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
                 let bridge = endpoint.protocol().bridge();
-                let served = || run(runtime, listener, &door, &endpoint, stopped);
+                let served = || run(runtime, listener, &door, &endpoint, told);
                 if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
                     bridge.send(Event::Died);
                 }
@@ -83,40 +100,73 @@ impl Server {
             })
         })
         .context("cannot start the server thread")?;
-        Ok(Server { stop, finished, thread })
+        Ok(Server { endpoint: kept, phase, finished, thread })
+    }
+
+    /// Leaves new connections to another server. Those it has are served for a while: a client
+    /// whose connection were closed might just be sending its next request on it.
+    pub fn retire(&self) {
+        self.endpoint.retire();
+        self.phase.send_replace(Phase::Retired);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Stops accepting, lets connections end, and joins the thread. A thread that is stuck is
     /// left behind rather than Emacs with it.
     pub fn stop(self) {
-        drop(self.stop);
+        self.phase.send_replace(Phase::Stopping);
         if self.finished.recv_timeout(THREAD_GRACE).is_ok() {
             let _ = self.thread.join();
         }
     }
 }
 
-/// Serves until it is told to stop: true. False if it ends otherwise.
+/// Serves until it is told to stop: true. False if it dies, which cuts no stream.
 fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,
     door: &Door,
     endpoint: &Arc<Endpoint>,
-    stopped: oneshot::Receiver<()>,
+    mut told: watch::Receiver<Phase>,
 ) -> bool {
-    let told = runtime.block_on(async {
+    let phase = runtime.block_on(async {
         let connections = GracefulShutdown::new();
-        let told = tokio::select! {
-            () = accept(&listener, door, endpoint, &connections) => false,
-            () = endpoint.protocol().sessions().expire_forever() => false,
-            _ = stopped => true,
+        let (guest, mut guests) = guests::channel(1);
+        let phase = tokio::select! {
+            _ = panics::caught(accept(&listener, door, endpoint, &connections, &guest)) => {
+                Phase::Died
+            }
+            _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
+            phase = next_phase(&mut told) => phase,
         };
-        drop(listener);
+        drop((listener, guest));
+        match phase {
+            Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
+            Phase::Retired => {
+                tokio::select! {
+                    _ = guests.recv() => {} // nobody is left who could send anything
+                    _ = next_phase(&mut told) => {}
+                    () = tokio::time::sleep(RETIREMENT) => {}
+                }
+            }
+            Phase::Serving | Phase::Stopping => {}
+        }
         let _ = tokio::time::timeout(CONNECTIONS_GRACE, connections.shutdown()).await;
-        told
+        phase
     });
     runtime.shutdown_timeout(TASKS_GRACE);
-    told
+    phase != Phase::Died
+}
+
+/// Waits until the server is told something new. Who dropped it wants it to stop.
+async fn next_phase(told: &mut watch::Receiver<Phase>) -> Phase {
+    match told.changed().await {
+        Ok(()) => *told.borrow_and_update(),
+        Err(_) => Phase::Stopping,
+    }
 }
 
 async fn accept(
@@ -124,11 +174,12 @@ async fn accept(
     door: &Door,
     endpoint: &Arc<Endpoint>,
     connections: &GracefulShutdown,
+    guest: &guests::Sender<()>,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let visitor = door.enter();
+                let (visitor, guest) = (door.enter(), guest.clone());
                 let Ok(connection) = connect(stream, endpoint.clone(), visitor.clone()) else {
                     continue;
                 };
@@ -138,6 +189,7 @@ async fn accept(
                         _ = connection => {} // a client that hangs up is no error
                         () = visitor.turned_out() => {}
                     }
+                    drop(guest);
                 });
                 // Those that have come may show their token before more come in.
                 tokio::task::yield_now().await;

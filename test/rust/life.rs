@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::support::{DEADLINE, TestCompanion, wait_for};
+use super::support::{DEADLINE, TestCompanion, request, wait_for};
+use super::wire::{Next, Wire};
 use crate::bridge::Event;
 use crate::companion::Companion;
 use crate::ide::Outcome;
@@ -106,20 +107,44 @@ fn a_thread_that_dies_is_reported_and_can_be_replaced() {
 }
 
 #[test]
-fn a_restart_finds_another_port_if_it_must_and_says_so() {
+fn a_thread_that_dies_cuts_no_stream_and_refuses_nobody() {
     let server = TestCompanion::start();
-    let port = server.companion.port();
+    let session = server.open_session();
+    let mut stream = session.open_stream();
     server.companion.sessions().break_server();
     assert_eq!(server.next_event(), Event::Died);
-    // If this fails somebody else has it, which is as good.
-    let _taken = std::net::TcpListener::bind(("127.0.0.1", port));
+    assert_eq!(stream.next(), None); // the proper end
+    let port = server.companion.port();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| session.request("ping", json!({})));
+        // It connects though no server is there yet.
+        std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        server.companion.restart().unwrap();
+        assert_eq!(waiting.join().unwrap()["result"], json!({}));
+    });
+}
+
+#[test]
+fn a_connection_outlives_a_restart_until_its_next_answer() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut wire = Wire::connect(server.companion.port()).unwrap();
+    let ping = |wire: &mut Wire| {
+        let body = request(1, "ping", json!({}));
+        let named = [("Mcp-Session-Id", session.id.as_str()), ("Connection", "")];
+        let head = server.head("POST", "/mcp", &named);
+        let message = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        wire.send(message.as_bytes()).unwrap();
+        match wire.reply(DEADLINE, false) {
+            Next::Got(reply) => reply,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ping(&mut wire).header("connection"), None);
     server.companion.restart().unwrap();
-    assert_ne!(server.companion.port(), port);
-    let mut files = fs::read_dir(&server.directory).unwrap();
-    let name = files.next().unwrap().unwrap().file_name().into_string().unwrap();
-    assert!(name.ends_with(&format!("-{}.json", server.companion.port())), "{name}");
-    assert!(files.next().is_none());
-    server.open_session();
+    let last = ping(&mut wire);
+    assert_eq!((last.status, last.header("connection")), (200, Some("close")));
+    server.companion.stop();
 }
 
 #[test]
