@@ -93,12 +93,21 @@ if the user was just typing them, would change the proposal."
                                           (C . ,ediff-window-C)))
         (when (window-live-p window)
           (let ((start (ediff-get-diff-posn type 'beg 0)))
-            (with-current-buffer (window-buffer window)
-              (set-window-point window start)
-              (set-window-start window (save-excursion
-                                         (goto-char start)
-                                         (forward-line -3)
-                                         (point))))))))))
+            (set-window-point window start)
+            (set-window-start window (gemini-companion-ediff--start-of-view window start))))))))
+
+(defun gemini-companion-ediff--start-of-view (window position)
+  "Return where WINDOW should start to show POSITION well.
+That is the start of the text if POSITION is then in the upper half."
+  (with-current-buffer (window-buffer window)
+    (save-excursion
+      (goto-char position)
+      (forward-line (- (/ (window-body-height window) 2)))
+      (if (bobp)
+          (point)
+        (goto-char position)
+        (forward-line -3)
+        (point)))))
 
 ;;;; Windows
 
