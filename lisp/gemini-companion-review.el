@@ -70,6 +70,7 @@ keeps waiting, too.  If `reject', the change is rejected."
   (conflict nil :documentation "Why an accept would miss something: `unsaved', `changed' or nil.")
   (text nil :documentation "The text as it was when `proposal' was last killed.")
   (proposal nil :documentation "The buffer with the proposal, or nil.  The user may edit it.")
+  (front nil :documentation "While shown, the buffer to go to, if it is not `proposal'.")
   (with-base nil :documentation "Non-nil to show the text it was made from, too.")
   (hide nil :documentation "While shown, a function that takes the view off the screen.")
   (postponed nil :documentation "Non-nil if the user wants to decide later."))
@@ -422,9 +423,24 @@ If none but that on screen does, go there."
       (gemini-companion-review-show review 'select))))
 
 (defun gemini-companion-review--window (review)
-  "Return a window that shows the proposal of REVIEW, or nil."
-  (let ((buffer (gemini-companion-review-proposal review)))
+  "Return the window of REVIEW to which commands go, or nil."
+  (let ((buffer (or (gemini-companion-review-front review)
+                    (gemini-companion-review-proposal review))))
     (and (buffer-live-p buffer) (get-buffer-window buffer t))))
+
+(defun gemini-companion-review-quit ()
+  "Ask what to do with the change on screen: accept it, reject it, or decide later."
+  (interactive)
+  (pcase (car (condition-case nil
+                  (read-multiple-choice
+                   "Proposed change:"
+                   '((?a "accept" "The client writes the text as it now reads")
+                     (?r "reject" "The file stays as it is")
+                     (?l "later" "The client keeps waiting")))
+                (quit nil)))
+    (?a (gemini-companion-accept))
+    (?r (gemini-companion-reject))
+    (_ (gemini-companion-review-postpone (gemini-companion-review-current)))))
 
 (defun gemini-companion-review-three-way ()
   "Show the change with the text from which it was made, or without it again.

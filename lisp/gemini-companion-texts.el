@@ -65,12 +65,13 @@ accept: \\[gemini-companion-accept]")))
   (let ((buffer (gemini-companion-review-proposal review)))
     (if (buffer-live-p buffer)
         buffer
-      (setq buffer (gemini-companion-texts--make-buffer review "proposal"))
+      (setq buffer (gemini-companion-texts-make-buffer review "proposal"))
       (with-current-buffer buffer
         (gemini-companion-texts--prepare
          review #'gemini-companion-texts--proposal-header
          (lambda () (insert (gemini-companion-review-text review))))
-        (buffer-enable-undo)
+        ;; To undo the insertion would leave an empty text.
+        (setq buffer-undo-list nil)
         (add-hook 'kill-buffer-hook #'gemini-companion-texts--keep nil t))
       (setf (gemini-companion-review-proposal review) buffer))))
 
@@ -84,19 +85,25 @@ accept: \\[gemini-companion-accept]")))
   "Return a new buffer with the file of REVIEW as the user has it now.
 That is what its buffer says if that has unsaved edits and REVIEW is
 shown three-way, else what is on disk."
-  (let ((visiting (gemini-companion-review-visiting review))
-        (file (gemini-companion-review-path review)))
+  (let ((visiting (gemini-companion-review-visiting review)))
     (if (and visiting (buffer-modified-p visiting)
              (gemini-companion-review-with-base review))
         (gemini-companion-texts--read-only
          review "current" "Your buffer, with unsaved edits"
          (lambda () (insert-buffer-substring-no-properties visiting)))
-      (let ((file-name-handler-alist nil))
+      (let ((file-name-handler-alist nil)
+            (there (gemini-companion-texts-file-p review)))
         (gemini-companion-texts--read-only
-         review "current" (if (file-exists-p file) "File on disk" "New file")
+         review "current" (if there "File on disk" "New file")
          (lambda ()
-           (when (file-exists-p file)
-             (gemini-companion-texts--insert-file review file))))))))
+           (when there
+             (gemini-companion-texts--insert-file
+              review (gemini-companion-review-path review)))))))))
+
+(defun gemini-companion-texts-file-p (review)
+  "Return non-nil if there is a file of REVIEW on disk."
+  (let ((file-name-handler-alist nil))
+    (file-exists-p (gemini-companion-review-path review))))
 
 (defun gemini-companion-texts-base (review)
   "Return a new buffer with the text from which REVIEW was made."
@@ -138,7 +145,7 @@ Clients propose LF for a file with CRLF, and write CRLF again."
 (defun gemini-companion-texts--read-only (review part header insert)
   "Return a new read-only buffer with a text of REVIEW.
 PART is for its name, HEADER says what it is, INSERT inserts the text."
-  (let ((buffer (gemini-companion-texts--make-buffer review part)))
+  (let ((buffer (gemini-companion-texts-make-buffer review part)))
     (with-current-buffer buffer
       (condition-case error
           (gemini-companion-texts--prepare
@@ -155,7 +162,7 @@ PART is for its name, HEADER says what it is, INSERT inserts the text."
       (setq buffer-read-only t))
     buffer))
 
-(defun gemini-companion-texts--make-buffer (review part)
+(defun gemini-companion-texts-make-buffer (review part)
   "Return a new buffer named after the file of REVIEW and PART."
   (generate-new-buffer
    (format "*gemini %s: %s*" part (gemini-companion-review-file review))))
@@ -170,6 +177,11 @@ that inserts the text."
   (gemini-companion-texts--show-syntax)
   (set-buffer-modified-p nil)
   (goto-char (point-min))
+  (gemini-companion-texts-adopt review header))
+
+(defun gemini-companion-texts-adopt (review header)
+  "Make the current buffer one of REVIEW: with its keys, and with HEADER.
+HEADER is a function that returns the header line for REVIEW."
   (setq gemini-companion-review--of-buffer review
         gemini-companion-texts--header header)
   (setq header-line-format '(:eval (gemini-companion-texts--header-line)))
@@ -183,11 +195,15 @@ that inserts the text."
 
 (defun gemini-companion-texts--proposal-header (review)
   "Return what accept would send for REVIEW, and what it would miss."
-  (let ((warning (gemini-companion-review-warning review)))
-    (cond ((not warning)
-           (gemini-companion-texts--keys
-            "Proposal, edit at will  \\[gemini-companion-accept] accepts this text  \
+  (gemini-companion-texts-header
+   review "Proposal, edit at will  \\[gemini-companion-accept] accepts this text  \
 \\[gemini-companion-reject] rejects it"))
+
+(defun gemini-companion-texts-header (review text)
+  "Return what an accept of REVIEW would miss, if nothing TEXT.
+In place of commands there are their keys."
+  (let ((warning (gemini-companion-review-warning review)))
+    (cond ((not warning) (gemini-companion-texts--keys text))
           ((gemini-companion-review-with-base review)
            (concat (propertize warning 'face 'warning) ": copy what is missing"))
           (t
@@ -202,16 +218,13 @@ that inserts the text."
 ;;;; Looks
 
 (defun gemini-companion-texts--set-major-mode (path)
-  "Give the current buffer, still empty, the major mode of the file PATH.
-No hooks run, which could start servers or have global minor modes change
-the text, and no local variables are read: the text is a client's."
+  "Give the current buffer, still empty, the major mode of the file PATH."
   (setq-local bidi-inhibit-bpa t)
   (condition-case error
-      (let ((change-major-mode-hook nil)
-            (prog-mode-hook nil)) ; `mhtml-mode' runs it by itself
-        ;; `delay-mode-hooks' would not do: some modes run others' hooks all the same.
-        (cl-letf (((symbol-function 'run-mode-hooks) #'ignore))
-          (funcall (gemini-companion-texts--major-mode path)))
+      (progn
+        (gemini-companion-texts-set-mode
+         ;; Libraries of modes call modes when they are loaded.
+         (lambda () (funcall (gemini-companion-texts--major-mode path))))
         ;; These would have the text say which major modes to call.
         (dolist (option gemini-companion-texts--modes-in-text)
           (set (make-local-variable option) nil)))
@@ -219,14 +232,26 @@ the text, and no local variables are read: the text is a client's."
      (fundamental-mode)
      (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error)))))
 
+(defun gemini-companion-texts-set-mode (function)
+  "Call FUNCTION, which sets the major mode of the current buffer.
+No hooks run, which could start servers or have global minor modes change
+the text, and no local variables are read: the text is a client's."
+  (let ((change-major-mode-hook nil)
+        (prog-mode-hook nil) ; `mhtml-mode' runs it by itself
+        ;; Some modes read those of the directory by themselves.
+        (enable-local-variables nil))
+    ;; `delay-mode-hooks' would not do: some modes run others' hooks all the same.
+    (cl-letf (((symbol-function 'run-mode-hooks) #'ignore))
+      (funcall function))))
+
 (defun gemini-companion-texts--show-syntax ()
   "Fontify the current buffer, unless its text is too much for that."
-  (if (gemini-companion-texts--modest-p)
+  (if (gemini-companion-texts-modest-p)
       (font-lock-mode 1)
     (let ((change-major-mode-hook nil))
       (fundamental-mode))))
 
-(defun gemini-companion-texts--modest-p ()
+(defun gemini-companion-texts-modest-p ()
   "Return non-nil if the current text is not too much for a major mode."
   (and (<= (buffer-size) gemini-companion-texts--max-fontified)
        (save-excursion
