@@ -45,6 +45,7 @@
 (require 'gemini-companion-review)
 
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
+(autoload 'gemini-companion-diff-show "gemini-companion-diff")
 
 ;;;; Options
 
@@ -77,6 +78,7 @@ buffer that `gemini-companion-texts-proposal' makes, or lets the user
 change it in another way, and returns a function of no arguments that
 takes the review off the screen again."
   :type '(choice (function-item :tag "Ediff" gemini-companion-ediff-show)
+                 (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
                  (function :tag "Another function"))
   :risky t)
 

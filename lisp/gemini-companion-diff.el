@@ -1,0 +1,504 @@
+;;; gemini-companion-diff.el --- A review as one diff -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Shows a review in one buffer: the unified diff from the file as it is now to the proposal.
+;; Each hunk is part of the proposal until the user drops it; then the proposal reads there as
+;; the file does.  So the proposal is at any time what an accept sends, and the diff is only made
+;; from it, anew after each change.
+;;
+;; The diff is a client's text, and most commands of Diff mode go to the files that a diff names:
+;; of those none has a key here.
+
+;;; Code:
+
+(require 'diff)
+(require 'diff-mode)
+(require 'gemini-companion-texts)
+(require 'gemini-companion-view)
+
+(autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
+
+(defconst gemini-companion-diff--max-refined 20000
+  "Size in characters of a diff beyond which no changes within lines are shown.")
+
+(defconst gemini-companion-diff--pause 0.3
+  "Seconds after the last edit of the proposal until the diff shows it.")
+
+(cl-defstruct (gemini-companion-diff--view
+               (:include gemini-companion-view)
+               (:constructor gemini-companion-diff--make)
+               (:conc-name gemini-companion-diff--)
+               (:copier nil))
+  "A review shown as one diff."
+  (buffer nil :documentation "The buffer with the diff.")
+  (current nil :documentation "A hidden buffer with the file as it is now.")
+  (hunks 0 :documentation "How many hunks there are.")
+  (tick nil :documentation "Which state of the proposal the diff shows.")
+  (place nil :documentation "Where the proposal was changed since then, or nil.")
+  (timer nil :documentation "The timer that waits for the end of an edit, or nil."))
+
+(defvar-local gemini-companion-diff--of-buffer nil
+  "The view of which this buffer is a part.")
+(put 'gemini-companion-diff--of-buffer 'permanent-local t)
+
+;;;; The mode
+
+(defvar gemini-companion-diff-mode-map
+  (let ((map (make-sparse-keymap)))
+    ;; Not that of Diff mode, which has the commands that go to files.
+    (set-keymap-parent map special-mode-map)
+    (define-key map (kbd "n") #'diff-hunk-next)
+    (define-key map (kbd "p") #'diff-hunk-prev)
+    (define-key map (kbd "TAB") #'diff-hunk-next)
+    (define-key map (kbd "<backtab>") #'diff-hunk-prev)
+    (define-key map (kbd "C-c C-b") #'diff-refine-hunk)
+    (define-key map (kbd "k") #'gemini-companion-diff-drop)
+    (define-key map (kbd "u") #'gemini-companion-diff-undo)
+    (define-key map [remap undo] #'gemini-companion-diff-undo)
+    (define-key map [remap undo-only] #'gemini-companion-diff-undo)
+    (define-key map (kbd "RET") #'gemini-companion-diff-edit)
+    (define-key map (kbd "o") #'gemini-companion-diff-edit)
+    (define-key map (kbd "e") #'gemini-companion-diff-edit)
+    (define-key map (kbd "q") #'gemini-companion-review-quit)
+    (define-key map [remap read-only-mode] #'undefined)
+    ;; These have ways of their own in Diff mode: the first applies the diff, and commits it.
+    (define-key map [remap vc-next-action] #'undefined)
+    (define-key map [remap add-change-log-entry] #'undefined)
+    (define-key map [remap add-change-log-entry-other-window] #'undefined)
+    map)
+  "Keys in a review shown as one diff.")
+
+(defconst gemini-companion-diff--unwanted
+  '(minor-mode-overriding-map-alist
+    diff-mode-read-only
+    read-only-mode-hook
+    view-mode-hook
+    next-error-function
+    add-log-current-defun-function
+    add-log-buffer-file-name-function
+    write-contents-functions)
+  "Variables by which Diff mode brings in its keys, or files that a diff names.")
+
+(define-derived-mode gemini-companion-diff-mode diff-mode "Gemini Diff"
+  "Major mode for a proposed change as one diff.
+Each hunk is accepted or rejected with the whole, unless you drop it.
+
+\\<gemini-companion-review-mode-map>\
+\\[gemini-companion-accept] accepts the change as it now reads, \
+\\[gemini-companion-reject] rejects it.
+
+\\{gemini-companion-diff-mode-map}"
+  :interactive nil
+  (mapc #'kill-local-variable gemini-companion-diff--unwanted)
+  (setq-local diff-font-lock-syntax nil)
+  (setq-local revert-buffer-function #'gemini-companion-diff--revert)
+  (setq-local bidi-inhibit-bpa t)
+  (buffer-disable-undo)
+  (setq buffer-read-only t))
+
+;;;; Showing
+
+(defun gemini-companion-diff-show (review focus)
+  "Show REVIEW as one diff.  Return a function that takes it off the screen.
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  To show
+three texts is left to Ediff."
+  (if (gemini-companion-review-with-base review)
+      (gemini-companion-ediff-show review focus)
+    (let ((view (gemini-companion-diff--make :review review)))
+      (gemini-companion-view-begin view focus)
+      (condition-case error
+          (gemini-companion-diff--start view)
+        ((error quit)
+         (gemini-companion-diff--hide view)
+         (signal (car error) (cdr error))))
+      (lambda () (gemini-companion-diff--hide view)))))
+
+(defun gemini-companion-diff--start (view)
+  "Make the buffers of VIEW and show the diff."
+  (let* ((review (gemini-companion-diff--review view))
+         (buffer (gemini-companion-texts-make-buffer review "diff")))
+    (setf (gemini-companion-diff--buffer view) buffer
+          (gemini-companion-review-front review) buffer)
+    (with-current-buffer buffer
+      ;; Else it would be for Diff mode to keep the headers of hunks right.
+      (let ((diff-update-on-the-fly nil))
+        (gemini-companion-texts-set-mode #'gemini-companion-diff-mode))
+      (gemini-companion-texts-adopt review #'gemini-companion-diff--header)
+      (setq gemini-companion-diff--of-buffer view))
+    (gemini-companion-diff--follow-proposal view)
+    (gemini-companion-diff--read-file view)
+    (gemini-companion-diff--compare view 1)
+    (let ((window (gemini-companion-view-make-room view)))
+      (set-window-buffer window buffer)
+      (set-window-point window (with-current-buffer buffer (point)))
+      (select-window window)
+      (gemini-companion-view-select-kept view))
+    (gemini-companion-view-watch view)))
+
+(defun gemini-companion-diff--follow-proposal (view)
+  "Note in VIEW when the proposal is changed, by whatever."
+  (let ((proposal (gemini-companion-texts-proposal (gemini-companion-diff--review view))))
+    (with-current-buffer proposal
+      (setq gemini-companion-diff--of-buffer view)
+      (add-hook 'after-change-functions #'gemini-companion-diff--proposal-changed nil t))
+    (push (lambda ()
+            (gemini-companion-diff--stop-waiting view)
+            (when (buffer-live-p proposal)
+              (with-current-buffer proposal
+                (setq gemini-companion-diff--of-buffer nil)
+                (remove-hook 'after-change-functions
+                             #'gemini-companion-diff--proposal-changed t))))
+          (gemini-companion-diff--teardown view))))
+
+(defun gemini-companion-diff--read-file (view)
+  "Read the file of VIEW as it is now."
+  (let ((before (gemini-companion-diff--current view))
+        (current (gemini-companion-texts-current (gemini-companion-diff--review view))))
+    (with-current-buffer current
+      ;; A space in front hides it.
+      (rename-buffer (concat " " (buffer-name)) t))
+    (setf (gemini-companion-diff--current view) current
+          ;; What the diff shows is another file's text.
+          (gemini-companion-diff--tick view) nil)
+    (gemini-companion-view-kill before)))
+
+(cl-defmethod gemini-companion-view-buffers ((view gemini-companion-diff--view))
+  "Return the living buffers of VIEW that the user sees, or may see."
+  (seq-filter #'buffer-live-p
+              (list (gemini-companion-diff--buffer view)
+                    (gemini-companion-review-proposal (gemini-companion-diff--review view)))))
+
+(defun gemini-companion-diff--hide (view)
+  "Take VIEW off the screen.  The windows come back as they were."
+  (setf (gemini-companion-review-front (gemini-companion-diff--review view)) nil)
+  (gemini-companion-view-end view #'ignore)
+  (gemini-companion-view-kill (gemini-companion-diff--buffer view))
+  (gemini-companion-view-kill (gemini-companion-diff--current view)))
+
+(defun gemini-companion-diff--header (review)
+  "Return the header line for the diff of REVIEW in the current buffer."
+  (let ((hunks (gemini-companion-diff--hunks gemini-companion-diff--of-buffer)))
+    (gemini-companion-texts-header
+     review
+     (concat (pcase hunks
+               (0 "\\[gemini-companion-accept] accepts the file as it is")
+               (1 "\\[gemini-companion-accept] accepts this hunk")
+               (_ (format "\\[gemini-companion-accept] accepts these %d hunks" hunks)))
+             "  \\[gemini-companion-reject] rejects"
+             "\\<gemini-companion-diff-mode-map>"
+             (if (zerop hunks) "" "  \\[gemini-companion-diff-drop] drops one")
+             "  \\[gemini-companion-diff-undo] undoes"
+             "  \\[gemini-companion-diff-edit] edits"))))
+
+;;;; The diff
+
+(defun gemini-companion-diff--compare (view line)
+  "Show how the texts of VIEW differ now, and go to LINE of the proposal."
+  (let* ((review (gemini-companion-diff--review view))
+         (proposal (gemini-companion-review-proposal review))
+         (diff (gemini-companion-diff--run (gemini-companion-diff--current view) proposal))
+         (name (gemini-companion-review-file review)))
+    (gemini-companion-diff--stop-waiting view)
+    (with-current-buffer (gemini-companion-diff--buffer view)
+      (widen)
+      (let ((rows (gemini-companion-diff--rows))
+            (inhibit-read-only t))
+        (erase-buffer)
+        (if (string-empty-p diff)
+            (insert (format "No hunk is left: the proposal says what %s says.\n" name))
+          (insert (format "--- %s (%s)\n+++ %s (proposal)\n" name
+                          (if (gemini-companion-texts-file-p review) "on disk" "no file yet")
+                          name)
+                  diff))
+        (set-buffer-modified-p nil)
+        (setf (gemini-companion-diff--tick view) (buffer-chars-modified-tick proposal)
+              (gemini-companion-diff--place view) nil
+              (gemini-companion-diff--hunks view) (how-many diff-hunk-header-re-unified
+                                                            (point-min)))
+        (gemini-companion-diff--adjust-looks)
+        (goto-char (gemini-companion-diff--position line))
+        (gemini-companion-diff--scroll rows)))
+    (force-mode-line-update t)))
+
+(defun gemini-companion-diff--run (current proposal)
+  "Return the hunks of a unified diff from the buffer CURRENT to PROPOSAL."
+  (let (files)
+    (unwind-protect
+        (with-temp-buffer
+          (dolist (buffer (list proposal current))
+            (push (make-temp-file "gemini-diff-") files)
+            (gemini-companion-diff--write buffer (car files)))
+          (let* ((default-directory temporary-file-directory)
+                 (process-environment (cons "LC_ALL=C" process-environment))
+                 (coding-system-for-read 'utf-8-emacs-unix)
+                 (status (apply #'call-process diff-command nil t nil
+                                ;; Whatever is in it, it is text.
+                                "-a" "-u" files)))
+            (unless (memq status '(0 1))
+              (error "%s: %s" diff-command (string-trim (buffer-string))))
+            (goto-char (point-min))
+            ;; The first two lines name the files, which are not what the user knows.
+            (forward-line 2)
+            (buffer-substring (point) (point-max))))
+      (mapc #'delete-file files))))
+
+(defun gemini-companion-diff--write (buffer file)
+  "Write all text of BUFFER to FILE."
+  (let (;; It can hold every character that Emacs can.
+        (coding-system-for-write 'utf-8-emacs-unix)
+        (write-region-annotate-functions nil)
+        (create-lockfiles nil))
+    (with-current-buffer buffer
+      (save-restriction
+        (widen)
+        (write-region nil nil file nil 0)))))
+
+(defun gemini-companion-diff--adjust-looks ()
+  "Highlight as much of the diff in the current buffer as is reasonable."
+  (let ((modest (gemini-companion-texts-modest-p)))
+    (setq-local diff-refine (and modest
+                                 (<= (buffer-size) gemini-companion-diff--max-refined)
+                                 (default-value 'diff-refine)))
+    (unless (eq modest font-lock-mode)
+      (font-lock-mode (if modest 1 -1)))))
+
+(defun gemini-companion-diff--rows ()
+  "Return each window of the current buffer with the row in which its point is."
+  (mapcar (lambda (window)
+            (cons window (min (count-lines (window-start window)
+                                           (save-excursion
+                                             (goto-char (window-point window))
+                                             (line-beginning-position)))
+                              (window-body-height window))))
+          (get-buffer-window-list nil nil t)))
+
+(defun gemini-companion-diff--scroll (rows)
+  "Make the windows in ROWS show point in the row in which theirs was."
+  (pcase-dolist (`(,window . ,row) rows)
+    (set-window-point window (point))
+    (set-window-start window
+                      (save-excursion (forward-line (- row)) (point))
+                      'unless-point-is-not-visible-then)))
+
+;;;; Places in the diff
+
+(defun gemini-companion-diff--lines (group)
+  "Return the first line and the number of lines that a hunk's header names.
+It was just matched; GROUP is 1 for the lines of the file, 3 for those of
+the proposal."
+  (let ((first (string-to-number (match-string group)))
+        (count (string-to-number (or (match-string (1+ group)) "1"))))
+    ;; Where there are no lines, it names the line before.
+    (cons (if (zerop count) (1+ first) first) count)))
+
+(defun gemini-companion-diff--hunk ()
+  "Go to the start of the hunk at point, or else of the first one.
+Return its lines in the file and in the proposal."
+  (end-of-line)
+  (unless (or (re-search-backward diff-hunk-header-re-unified nil t)
+              (re-search-forward diff-hunk-header-re-unified nil t))
+    (user-error "No hunk is left"))
+  (goto-char (match-beginning 0))
+  (cons (gemini-companion-diff--lines 1) (gemini-companion-diff--lines 3)))
+
+(defun gemini-companion-diff--position (line)
+  "Return the position of LINE of the proposal in the current buffer, a diff.
+If it is in no hunk return that of the next one, or else of the last."
+  (save-excursion
+    (goto-char (point-min))
+    (let ((position (point)) (found nil))
+      (while (and (not found) (re-search-forward diff-hunk-header-re-unified nil t))
+        (pcase-let ((`(,first . ,count) (gemini-companion-diff--lines 3)))
+          (setq position (line-beginning-position)
+                found (< line (+ first count)))
+          (when (and found (> line first))
+            (setq position (gemini-companion-diff--forward (- line first))))))
+      position)))
+
+(defun gemini-companion-diff--forward (count)
+  "Go from the header of a hunk over COUNT lines of the proposal.
+Return the position of what follows."
+  (forward-line)
+  (while (and (> count 0) (not (eobp)))
+    (when (memq (char-after) '(?\s ?+))
+      (setq count (1- count)))
+    (forward-line))
+  (point))
+
+(defun gemini-companion-diff--line ()
+  "Return the line of the proposal at point, or 1 if there is no hunk."
+  (save-excursion
+    (let ((end (line-beginning-position)))
+      (condition-case nil
+          (let ((line (cadr (gemini-companion-diff--hunk))))
+            (forward-line)
+            ;; At the header it is the first that is changed.
+            (while (if (< (point) end)
+                       (not (eobp))
+                     (and (<= end (line-beginning-position 0))
+                          (eq (char-after) ?\s)))
+              (when (memq (char-after) '(?\s ?+))
+                (setq line (1+ line)))
+              (forward-line))
+            line)
+        (user-error 1)))))
+
+(defun gemini-companion-diff--bounds (lines)
+  "Return the bounds in the current buffer of LINES, a first line and a number."
+  (save-excursion
+    (goto-char (point-min))
+    (forward-line (1- (car lines)))
+    (list (point) (progn (forward-line (cdr lines)) (point)))))
+
+;;;; When the proposal changes
+
+(defun gemini-companion-diff--proposal-changed (start _end _length)
+  "The proposal in the current buffer was changed at START: soon compare anew."
+  (when-let ((view gemini-companion-diff--of-buffer))
+    (gemini-companion-diff--stop-waiting view)
+    (setf (gemini-companion-diff--place view) start
+          (gemini-companion-diff--timer view)
+          (run-at-time gemini-companion-diff--pause nil
+                       #'gemini-companion-diff--follow-edit view))))
+;; So that it stays if the user gives the proposal another major mode.
+(put 'gemini-companion-diff--proposal-changed 'permanent-local-hook t)
+
+(defun gemini-companion-diff--stop-waiting (view)
+  "Stop the timer of VIEW."
+  (when-let ((timer (gemini-companion-diff--timer view)))
+    (setf (gemini-companion-diff--timer view) nil)
+    (cancel-timer timer)))
+
+(defun gemini-companion-diff--follow-edit (view)
+  "The user has edited the proposal of VIEW and stopped: compare anew."
+  (gemini-companion-log-errors "comparing"
+    (with-local-quit
+      (gemini-companion-diff--update view))))
+
+(defun gemini-companion-diff--update (view)
+  "Compare the texts of VIEW anew, and go to where the proposal was changed."
+  (gemini-companion-diff--compare
+   view
+   (let ((place (gemini-companion-diff--place view)))
+     (if place
+         (with-current-buffer (gemini-companion-review-proposal
+                               (gemini-companion-diff--review view))
+           (save-restriction
+             (widen)
+             (line-number-at-pos (min place (point-max)))))
+       (with-current-buffer (gemini-companion-diff--buffer view)
+         (gemini-companion-diff--line))))))
+
+(defun gemini-companion-diff--revert (&rest _)
+  "Read the file anew and compare."
+  (let ((view (gemini-companion-diff--here)))
+    (gemini-companion-diff--read-file view)
+    (gemini-companion-diff--update view)))
+
+;;;; Commands
+
+(defun gemini-companion-diff--here ()
+  "Return the view of the current buffer."
+  (or (and (derived-mode-p 'gemini-companion-diff-mode)
+           gemini-companion-diff--of-buffer)
+      (user-error "No proposed change is shown here")))
+
+(defun gemini-companion-diff-drop ()
+  "Drop the hunk at point: the proposal then says there what the file says.
+\\<gemini-companion-diff-mode-map>\\[gemini-companion-diff-undo] brings it back."
+  (interactive)
+  (let ((view (gemini-companion-diff--here)))
+    (gemini-companion-diff--check view)
+    (pcase-let ((`(,old . ,new) (save-excursion (gemini-companion-diff--hunk))))
+      (gemini-companion-diff--replace
+       (gemini-companion-review-proposal (gemini-companion-diff--review view)) new
+       (with-current-buffer (gemini-companion-diff--current view)
+         (apply #'buffer-substring-no-properties (gemini-companion-diff--bounds old)))))
+    (gemini-companion-diff--update view)
+    (message "%s"
+             (substitute-command-keys
+              (format "\\<gemini-companion-diff-mode-map>Dropped, %s left; \
+\\[gemini-companion-diff-undo] brings it back"
+                      (pcase (gemini-companion-diff--hunks view)
+                        (0 "none is")
+                        (1 "one is")
+                        (hunks (format "%d are" hunks))))))))
+
+(defun gemini-companion-diff--check (view)
+  "Signal a `user-error' if the diff is not that of the texts of VIEW.
+The headers of its hunks would then mean other lines."
+  (let ((proposal (gemini-companion-review-proposal (gemini-companion-diff--review view))))
+    (unless (buffer-live-p (gemini-companion-diff--current view))
+      (gemini-companion-diff--revert)
+      (user-error "The file was read anew: look again"))
+    (unless (and (eql (gemini-companion-diff--tick view)
+                      (buffer-chars-modified-tick proposal))
+                 (not (buffer-modified-p (gemini-companion-diff--buffer view))))
+      (gemini-companion-diff--update view)
+      (user-error "The texts have changed meanwhile: look again"))))
+
+(defun gemini-companion-diff--replace (buffer lines text)
+  "Make LINES of BUFFER say TEXT, in one step for undo.
+LINES is the first line and their number."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (let ((inhibit-read-only t))
+        (undo-boundary)
+        (save-excursion
+          (pcase-let ((`(,start ,end) (gemini-companion-diff--bounds lines)))
+            (delete-region start end)
+            (goto-char start)
+            (insert text)))
+        (undo-boundary)))))
+
+(defun gemini-companion-diff-undo ()
+  "Undo the last change of the proposal, for instance that a hunk was dropped."
+  (interactive)
+  (let ((view (gemini-companion-diff--here)))
+    (with-current-buffer (gemini-companion-review-proposal
+                          (gemini-companion-diff--review view))
+      (deactivate-mark)
+      (when (gemini-companion-diff--undone-p)
+        (user-error "Nothing is left to undo"))
+      (undo-boundary)
+      ;; Another buffer's undo is not to be continued.
+      (let ((last-command nil) (this-command nil))
+        (undo-only)))
+    (gemini-companion-diff--update view)))
+
+(defun gemini-companion-diff--undone-p ()
+  "Return non-nil if there is nothing left to undo in the current buffer.
+`undo-only' would then undo the last undo."
+  (let ((list buffer-undo-list))
+    (while (consp list)
+      ;; At a boundary go on; from an undo go to what it left to be undone, t for nothing.
+      (setq list (if (car list)
+                     (gethash list undo-equiv-table 'no-undo)
+                   (cdr list))))
+    (memq list '(nil t))))
+
+(defun gemini-companion-diff-edit ()
+  "Show the proposal in another window, at the line at point, for you to edit it.
+When you stop, the diff shows what you did."
+  (interactive)
+  (let ((proposal (gemini-companion-review-proposal
+                   (gemini-companion-diff--review (gemini-companion-diff--here))))
+        (line (gemini-companion-diff--line)))
+    (select-window (or (get-buffer-window proposal)
+                       (condition-case nil
+                           (cadr (gemini-companion-view-split (selected-window) 2))
+                         ;; No room for two.
+                         (error (selected-window)))))
+    (set-window-buffer nil proposal)
+    (set-buffer proposal)
+    (widen)
+    (goto-char (car (gemini-companion-diff--bounds (cons line 0))))))
+
+(provide 'gemini-companion-diff)
+;;; gemini-companion-diff.el ends here

@@ -1,0 +1,613 @@
+;;; gemini-companion-diff-test.el --- Tests of a review as one diff  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-test-companion)
+
+(defconst gemini-companion-diff-test--old
+  (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")
+  "A text with room for three hunks, without a newline at its end.")
+
+(defconst gemini-companion-diff-test--new
+  (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
+  "The same with three changes: one line, a line less, and a newline at the end.")
+
+(defmacro gemini-companion-diff-test--with-client (client &rest body)
+  "Evaluate BODY with CLIENT connected and reviews shown as diffs."
+  (declare (indent 1) (debug (symbolp body)))
+  `(gemini-companion-test-with-client ,client
+     (let ((gemini-companion-diff-function #'gemini-companion-diff-show))
+       ,@body)))
+
+(defun gemini-companion-diff-test--show (client name text &optional focus)
+  "Let CLIENT propose TEXT for the file NAME, show the review and return it.
+FOCUS is `select' by default."
+  (let ((review (gemini-companion-test-propose client name text)))
+    (gemini-companion-review-show review (or focus 'select))
+    review))
+
+(defmacro gemini-companion-diff-test--in (review &rest body)
+  "Evaluate BODY in the buffer with the diff of REVIEW."
+  (declare (indent 1) (debug t))
+  `(with-current-buffer (gemini-companion-review-front ,review)
+     ,@body))
+
+(defun gemini-companion-diff-test--diff (review)
+  "Return the hunks that are shown of REVIEW."
+  (gemini-companion-diff-test--in review
+    (goto-char (point-min))
+    (forward-line 2)
+    (buffer-substring-no-properties (point) (point-max))))
+
+(defun gemini-companion-diff-test--drop (review number)
+  "Drop the hunk NUMBER, from 1, of REVIEW."
+  (gemini-companion-diff-test--in review
+    (goto-char (point-min))
+    (diff-hunk-next number)
+    (gemini-companion-diff-drop)))
+
+(defun gemini-companion-diff-test--header (review)
+  "Return the header line over the diff of REVIEW."
+  (gemini-companion-diff-test--in review
+    (gemini-companion-texts--header-line)))
+
+(defun gemini-companion-diff-test--outcome (client method)
+  "Return the content of METHOD, heard by CLIENT."
+  (alist-get 'content (fake-cli-wait-notification client method)))
+
+(defun gemini-companion-diff-test--traces ()
+  "Return what a review on screen changes."
+  (list (mapcar #'buffer-name (buffer-list))
+        (mapcar (lambda (window)
+                  (list window (window-buffer window) (window-edges window)))
+                (window-list))
+        (selected-window)))
+
+;;;; What is shown
+
+(ert-deftest gemini-companion-diff/shows-one-diff-and-the-keys ()
+  (gemini-companion-diff-test--with-client client
+    (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n")))
+      (should (equal (buffer-name (window-buffer)) "*gemini diff: a.txt*"))
+      (should (equal (length (window-list)) 1))
+      (gemini-companion-diff-test--in review
+        (should (derived-mode-p 'diff-mode))
+        (should (equal (buffer-string) "--- a.txt (on disk)
++++ a.txt (proposal)
+@@ -1,2 +1,2 @@
+ one
+-two
++2
+"))
+        (should (looking-at "@@"))
+        (should buffer-read-only)
+        (should-not buffer-file-name)
+        (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
+        (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject))
+        (should (eq (key-binding (kbd "n")) #'diff-hunk-next))
+        (should (eq (key-binding (kbd "k")) #'gemini-companion-diff-drop))
+        (should (eq (key-binding (kbd "q")) #'gemini-companion-review-quit)))
+      (should (string-match-p "C-c C-c accepts this hunk.*C-c C-k rejects.*k drops.*e edits"
+                              (gemini-companion-diff-test--header review))))))
+
+(ert-deftest gemini-companion-diff/the-header-warns-of-what-an-accept-would-miss ()
+  (gemini-companion-diff-test--with-client client
+    (insert "mine ")
+    (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n")))
+      (should (string-match-p "unsaved edits.*C-c C-t"
+                              (gemini-companion-diff-test--header review))))))
+
+(defun gemini-companion-diff-test--keys (map &optional prefix)
+  "Return the keys of MAP, after PREFIX."
+  (let (keys)
+    (map-keymap (lambda (event binding)
+                  (let ((key (vconcat prefix (vector event))))
+                    (if (keymapp binding)
+                        (setq keys (append (gemini-companion-diff-test--keys binding key) keys))
+                      (push key keys))))
+                map)
+    keys))
+
+(ert-deftest gemini-companion-diff/no-key-goes-to-files ()
+  "Whatever key Diff mode has for files, here it does something else."
+  (gemini-companion-diff-test--with-client client
+    (let ((harmless '(diff-hunk-next diff-hunk-prev diff-refine-hunk))
+          (keys (append (gemini-companion-diff-test--keys diff-mode-map)
+                        (gemini-companion-diff-test--keys diff-mode-shared-map))))
+      (should (> (length keys) 30))
+      (gemini-companion-diff-test--in (gemini-companion-diff-test--show client "a.txt" "2\n")
+        (dolist (toggle '(ignore read-only-mode read-only-mode view-mode view-mode))
+          (funcall toggle)
+          (dolist (key keys)
+            (let ((command (key-binding key)))
+              (when (symbolp command)
+                (should (or (memq command harmless)
+                            (not (string-prefix-p "diff-" (symbol-name command)))))))))
+        (dolist (key '("C-x v v" "C-x 4 a" "C-x C-q"))
+          (should (eq (key-binding (kbd key)) #'undefined)))
+        (should-not next-error-function)
+        (should-not (bound-and-true-p add-log-buffer-file-name-function))
+        (should-not write-contents-functions)
+        (should-not diff-font-lock-syntax)))))
+
+(ert-deftest gemini-companion-diff/a-client-s-text-is-data ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file ".dir-locals.el" "((nil (fill-column . 7)))")
+    (let* ((hooked nil)
+           (hook (list (lambda () (setq hooked t))))
+           (diff-mode-hook hook)
+           (gemini-companion-diff-mode-hook hook)
+           (enable-local-variables :all)
+           (enable-dir-local-variables t)
+           (review (gemini-companion-diff-test--show
+                    client "x.txt" "-*- mode: python; fill-column: 7 -*-\n")))
+      (gemini-companion-diff-test--in review
+        (should (eq major-mode 'gemini-companion-diff-mode))
+        (should-not (= fill-column 7)))
+      (should-not hooked))))
+
+(ert-deftest gemini-companion-diff/a-new-file-is-compared-with-nothing ()
+  (gemini-companion-diff-test--with-client client
+    (let ((review (gemini-companion-diff-test--show client "new/dir/x.txt" "text\n")))
+      (gemini-companion-diff-test--in review
+        (should (equal (buffer-string) "--- x.txt (no file yet)
++++ x.txt (proposal)
+@@ -0,0 +1 @@
++text
+")))
+      (gemini-companion-diff-test--drop review 1)
+      (should (equal (gemini-companion-review-current-text review) ""))
+      (should-not (file-exists-p (gemini-companion-test-file "new"))))))
+
+(ert-deftest gemini-companion-diff/an-emptied-file-is-one-hunk ()
+  (gemini-companion-diff-test--with-client client
+    (let ((review (gemini-companion-diff-test--show client "a.txt" "")))
+      (should (equal (gemini-companion-diff-test--diff review)
+                     "@@ -1,2 +0,0 @@\n-one\n-two\n"))
+      (gemini-companion-diff-test--drop review 1)
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\n")))))
+
+(ert-deftest gemini-companion-diff/a-text-with-nul-is-text ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "nul.txt" "a\0ä\nb\n")
+    (should (equal (gemini-companion-diff-test--diff
+                    (gemini-companion-diff-test--show client "nul.txt" "a\0ä\nc\n"))
+                   "@@ -1,2 +1,2 @@\n a\0ä\n-b\n+c\n"))))
+
+(ert-deftest gemini-companion-diff/long-texts-are-shown-without-highlighting ()
+  (gemini-companion-diff-test--with-client client
+    (let ((diff-refine 'font-lock))
+      (let ((review (gemini-companion-diff-test--show
+                     client "a.txt" (concat (make-string 100000 ?x) "\n"))))
+        (gemini-companion-diff-test--in review
+          (should-not diff-refine)
+          (should-not (gemini-companion-texts-modest-p)))
+        (gemini-companion-diff-test--drop review 1)
+        (gemini-companion-diff-test--in review
+          (should (eq diff-refine 'font-lock)))))))
+
+(ert-deftest gemini-companion-diff/three-texts-are-left-to-ediff ()
+  (gemini-companion-diff-test--with-client client
+    (let ((before (gemini-companion-diff-test--traces))
+          (review (gemini-companion-diff-test--show client "a.txt" "2\n")))
+      (gemini-companion-diff-test--in review
+        (should (eq (key-binding (kbd "C-c C-t")) #'gemini-companion-review-three-way))
+        (gemini-companion-review-three-way))
+      (should (= (length ediff-session-registry) 1))
+      (should-not (gemini-companion-review-front review))
+      (gemini-companion-review-three-way)
+      (should-not ediff-session-registry)
+      (should (equal (gemini-companion-diff-test--diff review)
+                     "@@ -1,2 +1 @@\n-one\n-two\n+2\n"))
+      (gemini-companion-reject)
+      (should (equal (gemini-companion-diff-test--traces) before)))))
+
+;;;; Decisions
+
+(ert-deftest gemini-companion-diff/accept-sends-the-proposal-as-it-is ()
+  (gemini-companion-diff-test--with-client client
+    (dolist (text '("one\r\n2 😀" "one\n2\n\n" "\n" "2\C-a\r"))
+      (gemini-companion-diff-test--show client "a.txt" text)
+      (gemini-companion-accept)
+      (fake-cli-wait-notification client "ide/diffAccepted"
+                                  (lambda (params)
+                                    (equal (alist-get 'content params) text))))))
+
+(ert-deftest gemini-companion-diff/a-dropped-hunk-is-not-accepted ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (let ((review (gemini-companion-diff-test--show client "a.txt"
+                                                    gemini-companion-diff-test--new)))
+      (should (string-match-p "accepts these 3 hunks"
+                              (gemini-companion-diff-test--header review)))
+      (gemini-companion-diff-test--drop review 2)
+      (should (string-match-p "accepts these 2 hunks"
+                              (gemini-companion-diff-test--header review)))
+      ;; Point is at the one that followed.
+      (gemini-companion-diff-test--in review
+        (should (looking-at "@@ .*\n \n \n four\n-five\n")))
+      (gemini-companion-accept)
+      (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
+                     (concat "one\n2\n2a\n" (make-string 9 ?\n) "three\n"
+                             (make-string 9 ?\n) "four\nfive\n"))))))
+
+(ert-deftest gemini-companion-diff/without-hunks-it-says-so ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (let ((review (gemini-companion-diff-test--show client "a.txt"
+                                                    gemini-companion-diff-test--new)))
+      (dotimes (_ 3) (gemini-companion-diff-test--drop review 1))
+      (gemini-companion-diff-test--in review
+        (should (string-match-p "No hunk is left" (buffer-string)))
+        (should-error (gemini-companion-diff-drop) :type 'user-error))
+      (should (string-match-p "accepts the file as it is"
+                              (gemini-companion-diff-test--header review)))
+      (gemini-companion-accept)
+      (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
+                     gemini-companion-diff-test--old)))))
+
+(ert-deftest gemini-companion-diff/undo-brings-hunks-back ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (let* ((review (gemini-companion-diff-test--show client "a.txt"
+                                                     gemini-companion-diff-test--new))
+           (before (gemini-companion-diff-test--diff review)))
+      (gemini-companion-diff-test--drop review 1)
+      (gemini-companion-diff-test--drop review 1)
+      (gemini-companion-diff-test--in review (gemini-companion-diff-undo))
+      (should (= (gemini-companion-diff--hunks
+                  (gemini-companion-diff-test--in review gemini-companion-diff--of-buffer))
+                 2))
+      ;; In between another one comes and goes.
+      (gemini-companion-diff-test--drop review 2)
+      (dotimes (_ 2)
+        (gemini-companion-diff-test--in review (gemini-companion-diff-undo)))
+      (should (equal (gemini-companion-diff-test--diff review) before))
+      (should (equal (gemini-companion-review-current-text review)
+                     gemini-companion-diff-test--new))
+      ;; What the client proposed is the end of it, after new changes as well.
+      (dotimes (_ 2)
+        (gemini-companion-diff-test--in review
+          (should-error (gemini-companion-diff-undo) :type 'user-error))
+        (should (equal (gemini-companion-review-current-text review)
+                       gemini-companion-diff-test--new))
+        (gemini-companion-diff-test--drop review 3)
+        (gemini-companion-diff-test--in review (gemini-companion-diff-undo))))))
+
+(ert-deftest gemini-companion-diff/reject-leaves-the-file-alone ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-diff-test--drop
+     (gemini-companion-diff-test--show client "a.txt" "2\n") 1)
+    (gemini-companion-reject)
+    (should (fake-cli-wait-notification client "ide/diffRejected"))
+    (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
+                   "one\ntwo\n"))))
+
+(ert-deftest gemini-companion-diff/q-asks-and-later-keeps-what-was-done ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (let* ((before (gemini-companion-diff-test--traces))
+           (review (gemini-companion-diff-test--show client "a.txt"
+                                                     gemini-companion-diff-test--new))
+           (text nil))
+      (gemini-companion-diff-test--drop review 1)
+      (setq text (gemini-companion-review-current-text review))
+      (cl-letf (((symbol-function 'read-multiple-choice)
+                 (lambda (&rest _) (signal 'quit nil))))
+        (gemini-companion-diff-test--in review
+          (call-interactively (key-binding (kbd "q")))))
+      (should-not (gemini-companion-review-shown))
+      (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
+      ;; Nothing is left of the view in the proposal.
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should-not after-change-functions)
+        (should-not gemini-companion-diff--of-buffer))
+      (gemini-companion-review-next)
+      (should (= (how-many "^@@" (point-min)) 2))
+      (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?a))))
+        (call-interactively (key-binding (kbd "q"))))
+      (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
+                     text)))))
+
+;;;; Edits
+
+(ert-deftest gemini-companion-diff/the-proposal-can-be-edited ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (let ((review (gemini-companion-diff-test--show client "a.txt"
+                                                    gemini-companion-diff-test--new)))
+      (gemini-companion-diff-test--in review
+        (should (eq (key-binding (kbd "RET")) #'gemini-companion-diff-edit))
+        (should (eq (key-binding (kbd "e")) #'gemini-companion-diff-edit))
+        (search-forward "+2a"))
+      (set-window-point nil (gemini-companion-diff-test--in review (point)))
+      (gemini-companion-diff-edit)
+      (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+      (should (get-buffer-window (gemini-companion-review-front review)))
+      (should (looking-at "2a"))
+      ;; A second time does not make a third window.
+      (with-selected-window (get-buffer-window (gemini-companion-review-front review))
+        (gemini-companion-diff-edit))
+      (should (= (length (window-list)) 2))
+      (narrow-to-region (point) (line-end-position))
+      (insert "more ")
+      (gemini-companion-test-wait
+       "the diff to follow"
+       (lambda () (string-search "+more 2a\n" (gemini-companion-diff-test--diff review))))
+      (text-mode)
+      ;; Only when the buffer is next made current does Emacs know its hooks again.
+      (with-temp-buffer)
+      (insert "again ")
+      (gemini-companion-test-wait
+       "the diff to follow in another mode"
+       (lambda () (string-search "+more again 2a" (gemini-companion-diff-test--diff review))))
+      (gemini-companion-accept)
+      (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
+                     (string-replace "2a" "more again 2a"
+                                     gemini-companion-diff-test--new))))))
+
+(ert-deftest gemini-companion-diff/what-is-not-shown-yet-is-not-dropped ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (let ((review (gemini-companion-diff-test--show client "a.txt"
+                                                    gemini-companion-diff-test--new)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (insert "zero\n"))
+      (should-error (gemini-companion-diff-test--drop review 2) :type 'user-error)
+      (should (string-search "+zero\n" (gemini-companion-diff-test--diff review)))
+      (should (equal (gemini-companion-review-current-text review)
+                     (concat "zero\n" gemini-companion-diff-test--new)))
+      (gemini-companion-diff-test--drop review 1)
+      (should (string-prefix-p "one\ntwo\n\n" (gemini-companion-review-current-text review))))))
+
+(ert-deftest gemini-companion-diff/g-compares-with-the-file-as-it-is-now ()
+  (gemini-companion-diff-test--with-client client
+    (let ((review (gemini-companion-diff-test--show client "a.txt" "2\n")))
+      (gemini-companion-test-file "a.txt" "other\n")
+      ;; Hunks of a diff that could not be made anew are not for this file.
+      (let ((diff-command "no-such-diff"))
+        (gemini-companion-diff-test--in review (should-error (revert-buffer))))
+      (should-error (gemini-companion-diff-test--drop review 1) :type 'user-error)
+      (should (equal (gemini-companion-review-current-text review) "2\n"))
+      (gemini-companion-diff-test--in review (revert-buffer))
+      (should (equal (gemini-companion-diff-test--diff review)
+                     "@@ -1 +1 @@\n-other\n+2\n"))
+      (gemini-companion-diff-test--drop review 1)
+      (should (equal (gemini-companion-review-current-text review) "other\n")))))
+
+;;;; Windows
+
+(ert-deftest gemini-companion-diff/everything-comes-back-as-it-was ()
+  (gemini-companion-diff-test--with-client client
+    (split-window-right)
+    (goto-char 6)
+    (let ((before (gemini-companion-diff-test--traces)))
+      (dolist (focus '(select keep))
+        (dolist (decide '(gemini-companion-accept gemini-companion-reject))
+          (gemini-companion-diff-test--show client "a.txt" "2\n" focus)
+          (should-not (equal (gemini-companion-diff-test--traces) before))
+          (funcall decide)
+          (should (equal (gemini-companion-diff-test--traces) before))
+          (should (= (point) 6)))))))
+
+(ert-deftest gemini-companion-diff/the-focus-can-stay ()
+  (gemini-companion-diff-test--with-client client
+    (let* ((window (selected-window))
+           (buffer (current-buffer))
+           (review (gemini-companion-diff-test--show client "a.txt" "2\n" 'keep)))
+      (should (eq (selected-window) window))
+      (should (eq (current-buffer) buffer))
+      (should (get-buffer-window (gemini-companion-review-front review)))
+      ;; To ask for it is to go there, and changes no window.
+      (let ((windows (window-list)))
+        (gemini-companion-review-next)
+        (should (eq (window-buffer) (gemini-companion-review-front review)))
+        (should (equal (length (window-list)) (length windows)))
+        (should (window-live-p window)))
+      (gemini-companion-accept)
+      (should (eq (selected-window) window))
+      (should (= (length (window-list)) 1)))))
+
+(ert-deftest gemini-companion-diff/a-killed-buffer-postpones-and-loses-nothing ()
+  (dolist (part (list #'gemini-companion-review-front #'gemini-companion-review-proposal))
+    (gemini-companion-diff-test--with-client client
+      (split-window-right)
+      (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+      (let ((before (gemini-companion-diff-test--traces))
+            (review (gemini-companion-diff-test--show client "a.txt"
+                                                      gemini-companion-diff-test--new))
+            (text nil))
+        (gemini-companion-diff-test--drop review 3)
+        (setq text (gemini-companion-review-current-text review))
+        (kill-buffer (funcall part review))
+        (gemini-companion-test-wait
+         "the view to go" (lambda () (not (gemini-companion-review-shown))))
+        (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
+        (should-not (fake-cli-find-notification client "ide/diffRejected"))
+        (gemini-companion-review-next)
+        (should (eq (window-buffer) (gemini-companion-review-front review)))
+        (gemini-companion-accept)
+        (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
+                       text))))))
+
+(ert-deftest gemini-companion-diff/in-another-tab-it-is-taken-down-as-well ()
+  (dolist (end (list #'gemini-companion-accept
+                     (lambda ()
+                       (kill-buffer (gemini-companion-review-front
+                                     (gemini-companion-review-shown)))
+                       (gemini-companion-test-wait
+                        "the view to go"
+                        (lambda () (not (gemini-companion-review-shown)))))))
+    (gemini-companion-diff-test--with-client client
+      (unwind-protect
+          (let (before)
+            (split-window-right)
+            (setq before (mapcar #'window-buffer (window-list)))
+            (gemini-companion-diff-test--show client "a.txt" "2\n")
+            (tab-bar-new-tab)
+            (switch-to-buffer "*scratch*")
+            (funcall end)
+            (should (equal (buffer-name (window-buffer)) "*scratch*"))
+            (tab-bar-select-tab 1)
+            (should (equal (mapcar #'window-buffer (window-list)) before)))
+        (tab-bar-close-other-tabs)))))
+
+(ert-deftest gemini-companion-diff/a-view-that-fails-leaves-nothing-and-the-review-waits ()
+  (gemini-companion-diff-test--with-client client
+    (let ((before (gemini-companion-diff-test--traces))
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (let ((diff-command "false-diff"))
+        (should-error (gemini-companion-review-show review 'select)))
+      (should-not (gemini-companion-review-shown))
+      (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
+      (should-not (directory-files temporary-file-directory nil "\\`gemini-diff-"))
+      (gemini-companion-accept)
+      (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
+                     "2\n")))))
+
+;;;; Exactness
+
+(defun gemini-companion-diff-test--random-line ()
+  "Return a random line, without its end, that diffs could trip over."
+  (let ((lines ["" "a" "b" "c" "ä" "😀" "@@ -1,2 +3,4 @@" "-- x" "++ y" "-" "+" " x\t" "x\r"
+                "\\ No newline at end of file" "---" "Only in a" "\0" "\C-l" "5,6c7,8"]))
+    (aref lines (random (length lines)))))
+
+(defun gemini-companion-diff-test--random-lines ()
+  "Return a random list of lines."
+  (let (lines)
+    (dotimes (_ (random 40) lines)
+      (push (gemini-companion-diff-test--random-line) lines))))
+
+(defun gemini-companion-diff-test--mutate (lines)
+  "Return LINES with some random changes."
+  (mapcan (lambda (line)
+            (pcase (random 24)
+              (0 nil)
+              (1 (list (gemini-companion-diff-test--random-line)))
+              (2 (list (gemini-companion-diff-test--random-line) line))
+              (_ (list line))))
+          lines))
+
+(defun gemini-companion-diff-test--join (lines)
+  "Return LINES as a text, with random line ends and perhaps none at its end."
+  (let* ((end (if (zerop (random 3)) "\r\n" "\n"))
+         (text (mapconcat (lambda (line) (concat line end)) lines "")))
+    (if (and (zerop (random 3)) (not (string-empty-p text)))
+        (substring text 0 -1)
+      text)))
+
+(defun gemini-companion-diff-test--bytes (text)
+  "Return TEXT as it would be on disk.
+In a file with NUL Emacs sees bytes where else it sees characters."
+  (encode-coding-string text 'utf-8-emacs-unix))
+
+(defun gemini-companion-diff-test--body (hunk side)
+  "Return the text that HUNK has of SIDE, the characters of its lines.
+HUNK is a list of lines as they are in a diff."
+  (let ((text "") (taken nil))
+    (dolist (line hunk text)
+      (cond ((memq (aref line 0) side)
+             (setq text (concat text (substring line 1) "\n") taken t))
+            ;; No newline at the end of the line before.
+            ((eq (aref line 0) ?\\)
+             (when taken (setq text (substring text 0 -1))))
+            (t (setq taken nil))))))
+
+(defun gemini-companion-diff-test--patched (current diff dropped)
+  "Return CURRENT with the hunks in DIFF applied, but for the one numbered DROPPED.
+This reads what the lines of hunks say; of headers only where one starts.
+All are bytes."
+  (let ((number 0) (line 1) (rest current) (result ""))
+    (dolist (hunk (cdr (split-string (concat "\n" diff) "\n@@ ")))
+      (let* ((lines (split-string (string-remove-suffix "\n" hunk) "\n"))
+             (_ (string-match "\\`-\\([0-9]+\\)\\(,0\\)?" (car lines)))
+             (start (+ (string-to-number (match-string 1 (car lines)))
+                       (if (match-string 2 (car lines)) 1 0)))
+             (old (gemini-companion-diff-test--body (cdr lines) '(?\s ?-)))
+             (new (gemini-companion-diff-test--body (cdr lines) '(?\s ?+))))
+        (while (< line start)
+          (let ((end (1+ (string-search "\n" rest))))
+            (setq result (concat result (substring rest 0 end))
+                  rest (substring rest end)
+                  line (1+ line))))
+        (should (string-prefix-p old rest))
+        (setq number (1+ number)
+              rest (substring rest (length old))
+              line (+ line (cl-count ?\n old))
+              result (concat result (if (= number dropped) old new)))))
+    (concat result rest)))
+
+(defun gemini-companion-diff-test--parts (review)
+  "Return the file of REVIEW, its diff and its proposal, as bytes."
+  (mapcar #'gemini-companion-diff-test--bytes
+          (list (with-current-buffer (gemini-companion-diff--current
+                                      (gemini-companion-diff-test--in review
+                                        gemini-companion-diff--of-buffer))
+                  (buffer-string))
+                (gemini-companion-diff-test--diff review)
+                (gemini-companion-review-current-text review))))
+
+(defun gemini-companion-diff-test--drop-some (review keep-p)
+  "Drop each hunk of REVIEW for which KEEP-P returns nil.
+Each step must give exactly what it should."
+  (pcase-let ((`(,current ,diff ,text) (gemini-companion-diff-test--parts review))
+              (number 1)
+              (steps 0))
+    (should (equal text (gemini-companion-diff-test--patched current diff 0)))
+    (while (<= number (gemini-companion-diff-test--in review
+                        (gemini-companion-diff--hunks gemini-companion-diff--of-buffer)))
+      (should (< (setq steps (1+ steps)) 100))
+      (if (funcall keep-p)
+          (setq number (1+ number))
+        (let ((expected (gemini-companion-diff-test--patched current diff number)))
+          (gemini-companion-diff-test--drop review number)
+          (pcase-setq `(,_ ,diff ,text) (gemini-companion-diff-test--parts review))
+          (should (equal text expected)))))))
+
+(defun gemini-companion-diff-test--try (old new)
+  "Show the change from OLD to NEW, drop some hunks, and then the others.
+Return non-nil if in between there was a mix of the two."
+  (let* ((name (gemini-companion-test-file "random" old))
+         (review (gemini-companion-review--make :id 1 :client "" :path name
+                                                :proposed new :text new))
+         (hide (gemini-companion-diff-show review 'select)))
+    (unwind-protect
+        (pcase-let ((`(,current ,_ ,first) (gemini-companion-diff-test--parts review)))
+          (should (equal first (gemini-companion-diff-test--bytes new)))
+          (gemini-companion-diff-test--drop-some review (lambda () (zerop (random 2))))
+          (pcase-let ((`(,_ ,_ ,mix) (gemini-companion-diff-test--parts review)))
+            (gemini-companion-diff-test--drop-some review #'ignore)
+            (pcase-let ((`(,_ ,_ ,last) (gemini-companion-diff-test--parts review)))
+              (should (equal last current))
+              ;; As it is on disk, unless its line ends were decoded.
+              (when (or (string-search "\r\n" new) (not (string-search "\r" old)))
+                (should (equal last (gemini-companion-diff-test--bytes old)))))
+            (not (member mix (list current first)))))
+      (funcall hide)
+      (kill-buffer (gemini-companion-review-proposal review)))))
+
+(ert-deftest gemini-companion-diff/any-hunk-of-any-text-is-dropped-exactly ()
+  (gemini-companion-test-with-project
+    (random "gemini-companion")
+    (let ((inhibit-message t)
+          (mixes 0))
+      (dotimes (_ 200)
+        (let* ((lines (gemini-companion-diff-test--random-lines))
+               (old (gemini-companion-diff-test--join lines))
+               (new (gemini-companion-diff-test--join
+                     (if (zerop (random 8))
+                         (gemini-companion-diff-test--random-lines)
+                       (gemini-companion-diff-test--mutate lines)))))
+          (ert-info ((format "%S\n%S" old new))
+            (when (gemini-companion-diff-test--try old new)
+              (setq mixes (1+ mixes))))))
+      ;; They were not all too simple.
+      (should (> mixes 20)))))
+
+;;; gemini-companion-diff-test.el ends here
