@@ -138,9 +138,9 @@ shown three-way, else what is on disk."
     (insert-file-contents file)))
 
 (defun gemini-companion-texts--has-cr-p (review)
-  "Return non-nil if the text of REVIEW has CRLF.
+  "Return non-nil if the text of REVIEW has carriage returns.
 Clients propose LF for a file with CRLF, and write CRLF again."
-  (string-search "\r\n" (gemini-companion-review-proposed review)))
+  (string-search "\r" (gemini-companion-review-proposed review)))
 
 (defun gemini-companion-texts--read-only (review part header insert)
   "Return a new read-only buffer with a text of REVIEW.
