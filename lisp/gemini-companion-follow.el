@@ -49,6 +49,16 @@
                  (gemini-companion-follow--update buffer)))
               (t (setq last now)))))))
 
+(defun gemini-companion-follow-now (path)
+  "Let the buffer that visits PATH show what was just written there, if one does.
+Return that buffer if it does not follow, for it has unsaved edits or
+there is no file any more."
+  (when-let ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
+    (with-current-buffer buffer
+      (if (and (not (buffer-modified-p)) (gemini-companion-follow-stamp path))
+          (ignore (gemini-companion-follow--replace))
+        buffer))))
+
 (defun gemini-companion-follow-stop ()
   "Stop looking at files."
   (mapc #'gemini-companion-follow--stop (mapcar #'car gemini-companion-follow--timers)))
@@ -63,7 +73,8 @@
 (defun gemini-companion-follow-stamp (path)
   "Return what changes when the file PATH is written, or nil if there is none."
   (let* ((file-name-handler-alist nil)
-         (attributes (file-attributes path)))
+         ;; A write changes what a link leads to, not the link.
+         (attributes (file-attributes (or (ignore-errors (file-truename path)) path))))
     (and attributes
          ;; Nothing else is ever opened: a FIFO would have us wait.
          (file-regular-p path)
@@ -86,7 +97,7 @@
         (source (generate-new-buffer " *gemini-companion-file*" t))
         (inhibit-read-only t))
     (unwind-protect
-        (let* ((attributes (file-attributes file))
+        (let* ((attributes (file-attributes (file-truename file)))
                (coding (gemini-companion-follow--read file source)))
           ;; First, or the change below would ask whether to edit a changed file.
           (set-visited-file-modtime (file-attribute-modification-time attributes))

@@ -9,6 +9,8 @@
 ;; What became of the changes that clients proposed, with the file before and the text after, so
 ;; that an accepted change can be looked at again and undone, byte for byte.  Kept in memory, in
 ;; bounded number and size.
+;;
+;; Files are read and written here as bytes, whatever Emacs makes of them elsewhere.
 
 ;;; Code:
 
@@ -32,10 +34,13 @@
   (client nil :documentation "Name and version of the client.")
   (path nil :documentation "The absolute name of the file.")
   (time nil :documentation "When it was decided.")
-  (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client) or
-`withdrawn' (its client went away).")
-  (before nil :documentation "The bytes of the file before, nil if there was none.")
-  (after nil :documentation "The text of the change when it was decided."))
+  (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client),
+`withdrawn' (its client went away) or `undone'.")
+  (before nil :documentation "The bytes of the file before, nil if there was none,
+`unreadable' if they are not known.")
+  (after nil :documentation "The text of the change when it was decided.")
+  (undone nil :documentation "When undone, the outcome before that and, as its cdr, the bytes
+that the undo replaced, nil if there was no file."))
 
 (cl-defun gemini-companion-history-add (&key client path outcome before after)
   "Note that the change of the file PATH by CLIENT had OUTCOME.
@@ -57,12 +62,35 @@ BEFORE are the bytes of the file before, AFTER is the text of the change."
           (seq-take-while
            (lambda (entry)
              (setq count (1+ count)
-                   size (+ size (length (gemini-companion-history-before entry))
-                           (length (gemini-companion-history-after entry))))
+                   size (+ size (gemini-companion-history--size entry)))
              (or (= count 1)
                  (and (<= count gemini-companion-history--max-entries)
                       (<= size gemini-companion-history--max-size))))
            gemini-companion-history--entries))))
+
+(defun gemini-companion-history--size (entry)
+  "Return the length of all texts of ENTRY."
+  (apply #'+ (mapcar #'length
+                     (seq-filter #'stringp
+                                 (list (gemini-companion-history-before entry)
+                                       (gemini-companion-history-after entry)
+                                       (cdr (gemini-companion-history-undone entry)))))))
+
+(defun gemini-companion-history-note-undone (entry replaced)
+  "Note that the change of ENTRY was undone.
+REPLACED are the bytes of its file until then, nil if there was none."
+  (setf (gemini-companion-history-undone entry)
+        (cons (gemini-companion-history-outcome entry) replaced)
+        (gemini-companion-history-outcome entry) 'undone)
+  (gemini-companion-history--trim))
+
+(defun gemini-companion-history-note-redone (entry)
+  "Note that the change of ENTRY, once undone, was made again."
+  (setf (gemini-companion-history-outcome entry)
+        (car (gemini-companion-history-undone entry))
+        (gemini-companion-history-undone entry) nil))
+
+;;;; Files
 
 (defun gemini-companion-history-read (path)
   "Return the bytes of the file PATH, or nil if there is none or it cannot be read."
@@ -73,6 +101,27 @@ BEFORE are the bytes of the file before, AFTER is the text of the change."
         (ignore-errors
           (insert-file-contents-literally path)
           (buffer-string))))))
+
+(defun gemini-companion-history-write (path bytes)
+  "Make the file PATH hold BYTES; delete it if they are nil.
+An existing file keeps its modes, and a link to it stays one."
+  (let ((file-name-handler-alist nil))
+    (when (and (file-exists-p path) (not (file-regular-p path)))
+      (error "%s is no regular file" path))
+    (if (not bytes)
+        (delete-file (file-truename path) t)
+      (make-directory (file-name-directory path) t)
+      (with-temp-buffer
+        (set-buffer-multibyte nil)
+        (insert bytes)
+        (let ((coding-system-for-write 'no-conversion)
+              (write-region-annotate-functions nil)
+              (write-region-post-annotation-function nil)
+              (create-lockfiles nil)
+              ;; Under its own name, Emacs would ask whether to edit a buffer that visits the
+              ;; file, and would take away the lock of one with unsaved edits.
+              (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
+          (write-region nil nil path nil 'quiet lock))))))
 
 (provide 'gemini-companion-history)
 ;;; gemini-companion-history.el ends here

@@ -100,7 +100,8 @@ keeps waiting, too.  If `reject', the change is rejected."
 (put 'gemini-companion-review--of-buffer 'permanent-local t)
 
 (defvar gemini-companion-review-functions nil
-  "Functions called without arguments when the list of reviews has changed.")
+  "Functions called without arguments when the list of reviews has changed.
+Or what is known of one that is on it.")
 
 ;;;; What there is
 
@@ -180,11 +181,15 @@ oldest.  Signal a `user-error' if there is none."
       (gemini-companion-review--end review (if call 'closed 'withdrawn) before))))
 
 (defun gemini-companion-review--bytes (review)
-  "Return the bytes of the file of REVIEW as it is now, or nil if there is none."
-  (let ((path (gemini-companion-review-path review)))
-    (if (equal (gemini-companion-follow-stamp path) (gemini-companion-review-stamp review))
-        (gemini-companion-review-base review)
-      (gemini-companion-history-read path))))
+  "Return the bytes of the file of REVIEW as it is now, or nil if there is none.
+Return `unreadable' if there is one that cannot be read."
+  (let* ((path (gemini-companion-review-path review))
+         (stamp (gemini-companion-follow-stamp path)))
+    (cond ((not stamp) nil)
+          ((if (equal stamp (gemini-companion-review-stamp review))
+               (gemini-companion-review-base review)
+             (gemini-companion-history-read path)))
+          (t 'unreadable))))
 
 (defun gemini-companion-review--end (review outcome before)
   "REVIEW has ended with OUTCOME: take it off the list and off the screen.
@@ -279,7 +284,7 @@ FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'."
     ;; If this fails the review still waits, and is not tried again every moment.
     (setf (gemini-companion-review-postponed review) t
           (gemini-companion-review-conflict review)
-          (gemini-companion-review--find-conflict review))
+          (gemini-companion-review-find-conflict review))
     (let ((hide (funcall gemini-companion-diff-function review focus)))
       (setf (gemini-companion-review-hide review) hide
             (gemini-companion-review-postponed review) nil))
@@ -309,8 +314,7 @@ FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'."
   "The user has killed the view of REVIEW: that means what an option says."
   (if (eq gemini-companion-diff-on-kill 'reject)
       (when (memq review gemini-companion-review--open)
-        (gemini-companion-review--decide review 'rejected
-                                         #'gemini-companion-bridge-reject))
+        (gemini-companion-review-reject review))
     (gemini-companion-review-postpone review)))
 
 (defun gemini-companion-review--calm-p ()
@@ -338,7 +342,7 @@ A daemon has a frame that nobody sees."
 
 ;;;; Conflicts
 
-(defun gemini-companion-review--find-conflict (review)
+(defun gemini-companion-review-find-conflict (review)
   "Return why an accept of REVIEW would miss something, or nil.
 `unsaved': a buffer that visits the file has edits that are not in it.
 `changed': the file was written since the proposal was made."
@@ -361,10 +365,11 @@ A daemon has a frame that nobody sees."
   "Note whether an accept of the review on screen would miss something."
   (gemini-companion-log-errors "looking at a file"
     (when-let ((review (gemini-companion-review-shown)))
-      (let ((conflict (gemini-companion-review--find-conflict review)))
+      (let ((conflict (gemini-companion-review-find-conflict review)))
         (unless (eq conflict (gemini-companion-review-conflict review))
           (setf (gemini-companion-review-conflict review) conflict)
           (force-mode-line-update t)
+          (run-hooks 'gemini-companion-review-functions)
           (when conflict
             (message "%s" (gemini-companion-review-warning review))))))))
 
@@ -385,11 +390,14 @@ The client then writes the file.  Decides the review of the current
 buffer, else the one on screen, else the oldest.  If that would lose
 something, ask first."
   (interactive)
-  (let ((review (gemini-companion-review-current)))
-    (gemini-companion-review--check review)
-    (gemini-companion-follow (gemini-companion-review-path review))
-    (gemini-companion-review--decide review 'accepted #'gemini-companion-bridge-accept
-                                     (gemini-companion-review-current-text review))))
+  (gemini-companion-review-accept (gemini-companion-review-current)))
+
+(defun gemini-companion-review-accept (review)
+  "Accept REVIEW as its text now reads; if that would lose something, ask first."
+  (gemini-companion-review--check review)
+  (gemini-companion-follow (gemini-companion-review-path review))
+  (gemini-companion-review--decide review 'accepted #'gemini-companion-bridge-accept
+                                   (gemini-companion-review-current-text review)))
 
 ;;;###autoload
 (defun gemini-companion-reject ()
@@ -397,8 +405,11 @@ something, ask first."
 Decides the review of the current buffer, else the one on screen, else
 the oldest."
   (interactive)
-  (gemini-companion-review--decide (gemini-companion-review-current) 'rejected
-                                   #'gemini-companion-bridge-reject))
+  (gemini-companion-review-reject (gemini-companion-review-current)))
+
+(defun gemini-companion-review-reject (review)
+  "Reject REVIEW; the file stays as it is."
+  (gemini-companion-review--decide review 'rejected #'gemini-companion-bridge-reject))
 
 ;;;###autoload
 (defun gemini-companion-review-next ()
@@ -448,10 +459,14 @@ Beside the proposal you then see the text as you have it, with edits that
 are not saved."
   (interactive)
   (let ((review (gemini-companion-review-current)))
-    (setf (gemini-companion-review-with-base review)
-          (not (gemini-companion-review-with-base review)))
-    (gemini-companion-review--hide review)
-    (gemini-companion-review-show review 'select)))
+    (gemini-companion-review--show-with-base
+     review (not (gemini-companion-review-with-base review)))))
+
+(defun gemini-companion-review--show-with-base (review with-base)
+  "Show REVIEW, if WITH-BASE is non-nil with the text from which it was made."
+  (setf (gemini-companion-review-with-base review) with-base)
+  (gemini-companion-review--hide review)
+  (gemini-companion-review-show review 'select))
 
 (defun gemini-companion-review--decide (review outcome report &rest arguments)
   "End REVIEW with OUTCOME, a symbol.
@@ -475,17 +490,14 @@ REPORT is called with its id and ARGUMENTS to tell the client."
 Signal a `user-error' if the user does not want it."
   (gemini-companion-review--check-text review)
   (when (setf (gemini-companion-review-conflict review)
-              (gemini-companion-review--find-conflict review))
+              (gemini-companion-review-find-conflict review))
     (pcase (car (read-multiple-choice
                  (concat (gemini-companion-review-warning review) ".")
                  '((?a "accept" "The client writes this text; unsaved edits stay in their buffer")
                    (?t "three-way" "Show all texts side by side, and decide then")
                    (?c "cancel" "Decide later"))))
       (?a)
-      (?t (setf (gemini-companion-review-with-base review) nil)
-          (with-current-buffer (or (gemini-companion-review-proposal review)
-                                   (current-buffer))
-            (gemini-companion-review-three-way))
+      (?t (gemini-companion-review--show-with-base review t)
           (user-error "Not accepted: copy what is missing, then accept again"))
       (_ (user-error "Not accepted")))))
 

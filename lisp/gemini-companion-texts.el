@@ -112,23 +112,26 @@ shown three-way, else what is on disk."
    (lambda ()
      (let ((bytes (gemini-companion-review-base review)))
        (when bytes
-         (insert (gemini-companion-texts-decode review bytes)))))))
+         (insert (gemini-companion-texts-decode
+                  (gemini-companion-review-path review) bytes
+                  (gemini-companion-review-proposed review))))))))
 
-(defun gemini-companion-texts-decode (review bytes)
-  "Return BYTES of the file of REVIEW as text."
-  (let ((inhibit-eol-conversion (gemini-companion-texts--has-cr-p review)))
+(defun gemini-companion-texts-decode (path bytes proposed)
+  "Return BYTES of the file PATH as text to be compared with the text PROPOSED."
+  (let ((inhibit-eol-conversion (gemini-companion-texts--has-cr-p proposed)))
     (with-temp-buffer
       (set-buffer-multibyte nil)
       (insert bytes)
       (goto-char (point-min))
       (let ((coding (find-operation-coding-system
                      'insert-file-contents
-                     (cons (gemini-companion-review-path review) (current-buffer)))))
+                     (cons path (current-buffer)))))
         (decode-coding-string bytes (or (car-safe coding) 'undecided))))))
 
 (defun gemini-companion-texts--insert-file (review file)
   "Insert FILE, that of REVIEW, into the current buffer."
-  (let ((inhibit-eol-conversion (gemini-companion-texts--has-cr-p review))
+  (let ((inhibit-eol-conversion
+         (gemini-companion-texts--has-cr-p (gemini-companion-review-proposed review)))
         (format-alist nil)
         (after-insert-file-functions nil)
         (enable-local-variables nil))
@@ -137,10 +140,10 @@ shown three-way, else what is on disk."
       (error "It is no regular file any more"))
     (insert-file-contents file)))
 
-(defun gemini-companion-texts--has-cr-p (review)
-  "Return non-nil if the text of REVIEW has carriage returns.
+(defun gemini-companion-texts--has-cr-p (proposed)
+  "Return non-nil if the text PROPOSED has carriage returns.
 Clients propose LF for a file with CRLF, and write CRLF again."
-  (string-search "\r" (gemini-companion-review-proposed review)))
+  (string-search "\r" proposed))
 
 (defun gemini-companion-texts--read-only (review part header insert)
   "Return a new read-only buffer with a text of REVIEW.

@@ -46,6 +46,10 @@
 
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
+(autoload 'gemini-companion-review-list "gemini-companion-review-list"
+  "List the changes that await your decision, to show or to decide them." t)
+(autoload 'gemini-companion-review-history "gemini-companion-review-list"
+  "List the changes that were decided, the newest first." t)
 
 ;;;; Options
 

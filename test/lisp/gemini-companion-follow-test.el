@@ -65,6 +65,27 @@
     (should (equal (buffer-string) "two\n"))
     (should buffer-read-only)))
 
+(ert-deftest gemini-companion-follow/what-a-link-leads-to-is-followed ()
+  (gemini-companion-test-with-project
+    (let ((link (gemini-companion-test-file "link.txt")))
+      (make-symbolic-link (gemini-companion-test-file "a.txt" "one\n") link)
+      (with-current-buffer (find-file-noselect link)
+        (gemini-companion-follow-test--write "two!\n")
+        (should (equal (buffer-string) "two!\n"))))))
+
+(ert-deftest gemini-companion-follow/what-was-just-written-is-shown ()
+  (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-test-write buffer-file-name "two\n")
+    (should-not (gemini-companion-follow-now buffer-file-name))
+    (should (equal (buffer-string) "two\n"))
+    (let ((create-lockfiles nil)) (insert "mine "))
+    (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
+    (should (equal (buffer-string) "mine two\n"))
+    (set-buffer-modified-p nil)
+    (delete-file buffer-file-name)
+    (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
+    (should-not (gemini-companion-follow-now "/no/such/file"))))
+
 (ert-deftest gemini-companion-follow/a-file-that-is-not-written-is-let-go ()
   (gemini-companion-follow-test--with "one\n"
     (let ((gemini-companion-follow--looks 2))
