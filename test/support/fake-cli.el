@@ -433,5 +433,15 @@ PREDICATE is as in `fake-cli-find-notification'."
   "Close the event stream of CLI, which is all the CLI does at its end."
   (delete-process (fake-cli-exchange-process (fake-cli-stream cli))))
 
+(defun fake-cli-terminate (cli)
+  "End the session of CLI by a word to the companion."
+  (let ((exchange (fake-cli-await
+                   (fake-cli-http
+                    (fake-cli-port cli) "DELETE"
+                    :headers (fake-cli--headers cli "application/json")))))
+    (unless (eq (fake-cli-exchange-status exchange) 200)
+      (signal 'fake-cli-error
+              (list "DELETE" (fake-cli-exchange-status exchange))))))
+
 (provide 'fake-cli)
 ;;; fake-cli.el ends here

@@ -123,13 +123,14 @@ EXTRA are further variables, which win."
    extra))
 
 (cl-defun gemini-companion-test-start
-    (&key (mode t) files lisp environment (size '(160 . 48)) directory)
+    (&key (mode t) files lisp environment (size '(160 . 48)) directory daemon)
   "Start an Emacs with the package loaded and return it.
 Unless MODE is nil, `gemini-companion-mode' is on.  FILES are
 \(NAME . TEXT) pairs to create in its project.  LISP is where the
 package is, by default this checkout's.  ENVIRONMENT are strings
 to add to its environment.  SIZE is its (COLUMNS . LINES).
-DIRECTORY, of an earlier Emacs, keeps home, project and so on."
+DIRECTORY, of an earlier Emacs, keeps home, project and so on.
+With DAEMON non-nil it is a daemon, without a frame to look at."
   (let ((emacs (gemini-companion-test-emacs--make
                 :directory (or directory (gemini-companion-test-temp-directory))
                 :program (gemini-companion-test--program))))
@@ -138,9 +139,12 @@ DIRECTORY, of an earlier Emacs, keeps home, project and so on."
     (condition-case err
         (progn
           (gemini-companion-test--launch
-           emacs (or lisp (gemini-companion-test-path "lisp")) environment size)
-          (when mode
-            (gemini-companion-test-mode-on emacs)))
+           emacs (or lisp (gemini-companion-test-path "lisp")) environment size
+           daemon)
+          (cond ((not mode))
+                (daemon (gemini-companion-test-eval
+                         emacs '(gemini-companion-mode 1)))
+                (t (gemini-companion-test-mode-on emacs))))
       (error (message "%s" (gemini-companion-test-report emacs))
              (gemini-companion-test-stop emacs)
              (signal (car err) (cdr err))))
@@ -168,9 +172,9 @@ DIRECTORY, of an earlier Emacs, keeps home, project and so on."
     (gemini-companion-test-write
      (gemini-companion-test-project emacs name) text)))
 
-(defun gemini-companion-test--launch (emacs lisp environment size)
+(defun gemini-companion-test--launch (emacs lisp environment size daemon)
   "Start the program of EMACS and wait until its init file is loaded.
-LISP, ENVIRONMENT and SIZE are as in `gemini-companion-test-start'."
+LISP, ENVIRONMENT, SIZE and DAEMON are as in `gemini-companion-test-start'."
   (let ((variables (gemini-companion-test--inner-environment
                     emacs lisp environment))
         (default-directory (gemini-companion-test-project emacs)))
@@ -178,12 +182,15 @@ LISP, ENVIRONMENT and SIZE are as in `gemini-companion-test-start'."
      (gemini-companion-test-emacs-file emacs "tmux") size
      `("env" "-i" ,@(mapcar #'shell-quote-argument variables)
        ,(shell-quote-argument (gemini-companion-test-emacs-program emacs))
-       "-nw" "--no-site-file" "--no-site-lisp" "--no-splash" "-l"
+       ,(if daemon "--fg-daemon" "-nw")
+       "--no-site-file" "--no-site-lisp" "--no-splash" "-l"
        ,(shell-quote-argument
          (gemini-companion-test-path
           "test" "support" "gemini-companion-test-init.el"))
+       ;; Of a daemon, messages go there, too.
        ,(concat "2>" (shell-quote-argument
-                      (gemini-companion-test-emacs-file emacs "stderr"))))))
+                      (gemini-companion-test-emacs-file
+                       emacs (if daemon "messages" "stderr")))))))
   (gemini-companion-test-wait
    "Emacs to start"
    (lambda ()
@@ -385,13 +392,18 @@ Return what FUNCTION returns."
 
 ;;;; Keys and screen
 
+(defvar gemini-companion-test-pane "main"
+  "The pane of tmux that keys go to, and whose screen is looked at.")
+
 (defun gemini-companion-test-keys (emacs &rest keys)
   "Press KEYS in EMACS; they have the names that tmux knows."
-  (apply #'gemini-companion-test--tmux emacs "send-keys" "-t" "main" keys))
+  (apply #'gemini-companion-test--tmux
+         emacs "send-keys" "-t" gemini-companion-test-pane keys))
 
 (defun gemini-companion-test-type (emacs text)
   "Type TEXT into EMACS as it is."
-  (gemini-companion-test--tmux emacs "send-keys" "-t" "main" "-l" text))
+  (gemini-companion-test--tmux
+   emacs "send-keys" "-t" gemini-companion-test-pane "-l" text))
 
 (defun gemini-companion-test-m-x (emacs command)
   "Call COMMAND, a string, in EMACS by its name."
@@ -414,8 +426,32 @@ Return what FUNCTION returns."
 (defun gemini-companion-test-screen (emacs)
   "Return the screen of EMACS as text."
   (condition-case err
-      (gemini-companion-test--tmux emacs "capture-pane" "-p" "-t" "main")
+      (gemini-companion-test--tmux
+       emacs "capture-pane" "-p" "-t" gemini-companion-test-pane)
     (error (format "No screen: %s" (error-message-string err)))))
+
+;;;; Further frames
+
+(defun gemini-companion-test-open-frame (emacs name)
+  "Open a frame of EMACS in a further terminal, a window of tmux named NAME.
+Return its pane, for `gemini-companion-test-pane'."
+  (let ((frames (gemini-companion-test-eval emacs '(length (frame-list)))))
+    (gemini-companion-test--tmux
+     emacs "new-window" "-d" "-t" "main:" "-n" name
+     (format "exec env TERM=screen-256color %s -t -s %s"
+             (shell-quote-argument (gemini-companion-test--emacsclient emacs))
+             (shell-quote-argument
+              (gemini-companion-test-emacs-file emacs "s"))))
+    (gemini-companion-test-wait-eval
+     emacs `(> (length (frame-list)) ,frames))
+    ;; Keys pressed earlier may be lost.
+    (let ((gemini-companion-test-pane (concat "main:" name)))
+      (gemini-companion-test-wait-screen emacs "[^ \n]")
+      gemini-companion-test-pane)))
+
+(defun gemini-companion-test-kill-pane (emacs pane)
+  "Close the terminal PANE of EMACS, as one closes its window."
+  (gemini-companion-test--tmux emacs "kill-window" "-t" pane))
 
 ;;;; Waiting
 
