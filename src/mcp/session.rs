@@ -25,6 +25,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(120);
 /// A client counts as gone when its stream has been lost for this long: one that lives reopens it
 /// after a second or two. Its reviews are closed then, unless its process is known to live.
 const STREAM_GRACE: Duration = Duration::from_secs(5);
+/// With many clients something changes all the time; one look is for all that changed meanwhile.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// How often to look whether the process of a client without stream still lives.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The id of each ping of ours: one that is not answered is superseded by the next.
@@ -72,6 +74,7 @@ struct Session {
     /// The process of the client, where that can be known.
     process: Option<Process>,
     batches: bool,
+    begun: Instant,
     /// When it was asked for a sign of life that has not come.
     pinged: Option<Instant>,
     outbox: Outbox,
@@ -151,6 +154,7 @@ impl Sessions {
             client,
             process: None,
             batches,
+            begun: Instant::now(),
             pinged: None,
             outbox: Outbox::default(),
             stream: Stream::Never,
@@ -175,12 +179,12 @@ impl Sessions {
     /// Notes which process the client of a session is.
     ///
     /// What an earlier session of the same process has not heard, and the reviews it waits for,
-    /// become this one's: the client lost its connection and waits for them still.
+    /// become this one's if that does not come back soon: the client lost its connection and waits
+    /// for them still.
     pub fn recognise(&self, id: &SessionId, process: Process) {
         let mut state = self.state();
         let Some(session) = state.sessions.get_mut(id) else { return };
         session.process = Some(process);
-        state.inherit(id);
         self.changed.notify_one();
     }
 
@@ -227,6 +231,8 @@ impl Sessions {
         let mut state = self.state();
         let context = state.context.clone();
         let entry = state.sessions.get_mut(session)?;
+        // One that only began the session, as a command line does, says nothing about its client.
+        entry.process.take_if(|process| !process.is_alive());
         let number = entry.stream.replace();
         entry.outbox.resume(last_event);
         if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
@@ -351,6 +357,7 @@ impl Sessions {
                     () = self.changed.notified() => {}
                 },
             }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
         }
     }
 
@@ -368,6 +375,7 @@ impl Sessions {
         for id in state.sessions_where(|_, session| session.is_dead()) {
             self.remove(&mut state, &id);
         }
+        state.hand_on(now);
         let gone = state.sessions_where(|_, session| !session.may_return(now));
         for review in gone.iter().flat_map(|id| state.reviews_of(id)).collect::<Vec<_>>() {
             self.forget(&mut state, review);
@@ -463,24 +471,41 @@ impl State {
             && (session.outbox.has_outcome() || self.reviews_of(id).next().is_some())
     }
 
-    /// Gives a new session what those of the same process that lost their stream wait for.
-    fn inherit(&mut self, heir: &SessionId) {
-        let process = self.sessions[heir].process.clone();
-        let left = self.sessions_where(|id, session| {
-            id != heir
-                && process.is_some()
-                && session.process == process
-                && matches!(session.stream, Stream::Lost { .. })
+    /// Gives what sessions wait for that did not come back to those that took their place.
+    fn hand_on(&mut self, now: Instant) {
+        for left in self.sessions_where(|_, session| !session.is_connected(now)) {
+            if let Some(heir) = self.heir_of(&left) {
+                self.inherit(&heir, &left);
+            }
+        }
+    }
+
+    /// The newest session of the same process that began when the stream was lost or later: a
+    /// process may have several clients, which have nothing to do with each other. The loss may
+    /// have been noticed late.
+    fn heir_of(&self, left: &SessionId) -> Option<SessionId> {
+        let Session { process: Some(process), stream: Stream::Lost { since }, .. } =
+            &self.sessions[left]
+        else {
+            return None;
+        };
+        let heirs = self.sessions.iter().filter(|(id, heir)| {
+            *id != left
+                && heir.process.as_ref() == Some(process)
+                && heir.begun + LOOK_AGAIN > *since
+                && !matches!(heir.stream, Stream::Lost { .. })
         });
-        for id in left {
-            let Some(session) = self.sessions.get_mut(&id) else { continue };
-            let outcomes = session.outbox.take_outcomes();
-            for review in self.reviews.values_mut().filter(|review| review.session == id) {
-                review.session = heir.clone();
-            }
-            if let Some(heir) = self.sessions.get_mut(heir) {
-                outcomes.for_each(|outcome| heir.outbox.push(outcome));
-            }
+        heirs.max_by_key(|(_, heir)| heir.begun).map(|(id, _)| id.clone())
+    }
+
+    fn inherit(&mut self, heir: &SessionId, left: &SessionId) {
+        let Some(session) = self.sessions.get_mut(left) else { return };
+        let outcomes = session.outbox.take_outcomes();
+        for review in self.reviews.values_mut().filter(|review| review.session == *left) {
+            review.session = heir.clone();
+        }
+        if let Some(heir) = self.sessions.get_mut(heir) {
+            outcomes.for_each(|outcome| heir.push(outcome));
         }
     }
 
@@ -765,6 +790,7 @@ mod tests {
         assert!(sessions.decide(decided, Outcome::Rejected));
         let (stranger, heir) = (open(), open());
         sessions.recognise(&heir, process);
+        sessions.expire(Instant::now() + STREAM_GRACE);
         assert!(sessions.decide(open_one, Outcome::Rejected));
         let heard = |session| {
             let reader = sessions.open_stream(session, None).unwrap();
@@ -781,6 +807,59 @@ mod tests {
         assert_eq!(heard(&heir), [rejected("/decided"), rejected("/a")]);
         assert_eq!(heard(&stranger), [""; 0]);
         assert_eq!(heard(&old), [""; 0]);
+    }
+
+    #[test]
+    fn of_two_clients_in_one_process_each_keeps_its_own() {
+        let (_, sessions) = sessions();
+        let process = Process::with_id(std::process::id()).unwrap();
+        let open = || {
+            let session = sessions.open(Client::default(), false).unwrap();
+            sessions.recognise(&session, process.clone());
+            let stream = sessions.open_stream(&session, None).unwrap();
+            (session, stream)
+        };
+        let (one, stream) = open();
+        let (_, other) = open();
+        sessions.state().sessions.values_mut().for_each(|session| {
+            session.begun -= 2 * STREAM_GRACE; // long before the stream is lost
+        });
+        let review = open_review(&sessions, &one);
+        drop(stream);
+        sessions.expire(Instant::now() + STREAM_GRACE);
+        assert!(sessions.decide(review, Outcome::Rejected));
+        assert!(matches!(other.poll_next(Waker::noop()), Poll::Pending));
+        let back = sessions.open_stream(&one, None).unwrap();
+        assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    }
+
+    #[test]
+    fn a_client_that_comes_back_to_its_session_keeps_what_it_waits_for() {
+        let (_, sessions) = sessions();
+        let process = Process::with_id(std::process::id()).unwrap();
+        let session = sessions.open(Client::default(), false).unwrap();
+        sessions.recognise(&session, process.clone());
+        drop(sessions.open_stream(&session, None));
+        let review = open_review(&sessions, &session);
+        let later = sessions.open(Client::default(), false).unwrap();
+        sessions.recognise(&later, process);
+        sessions.expire(Instant::now());
+        assert!(sessions.decide(review, Outcome::Rejected));
+        let back = sessions.open_stream(&session, None).unwrap();
+        assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    }
+
+    #[test]
+    fn a_process_that_only_began_the_session_is_not_its_client() {
+        let (_, sessions) = sessions();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let session = sessions.open(Client::default(), false).unwrap();
+        sessions.recognise(&session, Process::with_id(child.id()).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(sessions.open_stream(&session, None));
+        sessions.expire(Instant::now());
+        assert!(sessions.enter(session.as_str()).is_some());
     }
 
     #[test]

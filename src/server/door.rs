@@ -65,6 +65,9 @@ impl Visitor {
     /// Waits until the visitor has to make room for another.
     pub async fn turned_out(&self) {
         self.turned_out.notified().await;
+        if self.place.get().is_some() {
+            std::future::pending().await // it showed the token just before
+        }
     }
 }
 
