@@ -944,6 +944,7 @@ pings were answered within %.2f s"
                      "one\ntwo\nthree\nfour\nfive\n"))
       (should (equal (gemini-companion-test-eval emacs texts) before))
       (gemini-companion-test-reject emacs)
+      (gemini-companion-moments-test--wait-told client '((rejected "a.txt")))
       (gemini-companion-moments-test--wait-restored emacs)
       (should (equal (gemini-companion-test-eval emacs texts) before))
       (should (gemini-companion-test-eval
