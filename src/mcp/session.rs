@@ -331,6 +331,8 @@ impl Sessions {
         for review in open {
             state.settle(review, &Outcome::Rejected);
         }
+        // There is no time left to come back in.
+        state.hand_on(Instant::now() + STREAM_GRACE);
         state.ending = true;
         state.sessions.values_mut().for_each(Session::wake);
     }
@@ -831,6 +833,25 @@ mod tests {
         assert!(matches!(other.poll_next(Waker::noop()), Poll::Pending));
         let back = sessions.open_stream(&one, None).unwrap();
         assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    }
+
+    #[test]
+    fn before_the_end_a_later_session_hears_what_the_lost_one_waits_for() {
+        let (_, sessions) = sessions();
+        let process = Process::with_id(std::process::id()).unwrap();
+        let open = || {
+            let session = sessions.open(Client::default(), false).unwrap();
+            sessions.recognise(&session, process.clone());
+            let stream = sessions.open_stream(&session, None).unwrap();
+            (session, stream)
+        };
+        let (lost, stream) = open();
+        open_review(&sessions, &lost);
+        drop(stream);
+        let (_, heir) = open();
+        sessions.end_all();
+        assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+        assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(None)));
     }
 
     #[test]
