@@ -219,6 +219,29 @@ a new conversation and ask again until it does."
 
 ;;;; Inside of Emacs
 
+(ert-deftest gemini-companion-cli/two-at-once-on-one-file ()
+  "Two CLIs propose changes of one file; each hears of its own.
+The second is told apart as made from what the file was before."
+  :tags '(e2e real)
+  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+    (gemini-companion-test-with-cli (other (gemini-companion-test-cli-start emacs))
+      (let ((file (gemini-companion-test-project emacs "a.txt")))
+        (gemini-companion-cli-test--propose cli file "two\n")
+        (gemini-companion-test-wait-review emacs "two\n")
+        (gemini-companion-cli-test--propose other file "three\n")
+        (gemini-companion-test-wait-eval emacs '(= 2 (gemini-companion-review-count)))
+        (gemini-companion-test-accept emacs)
+        (gemini-companion-cli-test--wait-file file "two\n")
+        (gemini-companion-test-cli-wait-screen cli "All done")
+        (gemini-companion-test-wait-review emacs "three\n")
+        (gemini-companion-test-wait-screen emacs "has changed on disk")
+        (gemini-companion-test-accept emacs)
+        (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
+        (gemini-companion-test-keys emacs "a")
+        (gemini-companion-cli-test--wait-file file "three\n")
+        (gemini-companion-test-cli-wait-screen other "All done")
+        (gemini-companion-test-wait-no-review emacs)))))
+
 (defun gemini-companion-cli-test--accept-from-terminal (emacs)
   "Accept the review on the screen of EMACS while its terminal has the focus."
   (should (equal (gemini-companion-test-eval emacs '(with-current-buffer (window-buffer)
