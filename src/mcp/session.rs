@@ -178,13 +178,18 @@ impl Sessions {
 
     /// Notes which process the client of a session is.
     ///
-    /// What an earlier session of the same process has not heard, and the reviews it waits for,
-    /// become this one's if that does not come back soon: the client lost its connection and waits
-    /// for them still.
+    /// What a session of the same process that lost its stream has not heard, and the reviews it
+    /// waits for, become this one's: the client lost its connection and waits for them still.
     pub fn recognise(&self, id: &SessionId, process: Process) {
         let mut state = self.state();
         let Some(session) = state.sessions.get_mut(id) else { return };
-        session.process = Some(process);
+        session.process = Some(process.clone());
+        let lost = |session: &Session| matches!(session.stream, Stream::Lost { .. });
+        for left in state.sessions_where(|other, session| {
+            other != id && lost(session) && session.process.as_ref() == Some(&process)
+        }) {
+            state.inherit(id, &left);
+        }
         self.changed.notify_one();
     }
 
@@ -473,7 +478,8 @@ impl State {
             && (session.outbox.has_outcome() || self.reviews_of(id).next().is_some())
     }
 
-    /// Gives what sessions wait for that did not come back to those that took their place.
+    /// Gives what sessions wait for that did not come back to those that took their place: their
+    /// loss may have been noticed after the other had begun.
     fn hand_on(&mut self, now: Instant) {
         for left in self.sessions_where(|_, session| !session.is_connected(now)) {
             if let Some(heir) = self.heir_of(&left) {
@@ -483,8 +489,7 @@ impl State {
     }
 
     /// The newest session of the same process that began when the stream was lost or later: a
-    /// process may have several clients, which have nothing to do with each other. The loss may
-    /// have been noticed late.
+    /// process may have several clients, which have nothing to do with each other.
     fn heir_of(&self, left: &SessionId) -> Option<SessionId> {
         let Session { process: Some(process), stream: Stream::Lost { since }, .. } =
             &self.sessions[left]
@@ -852,22 +857,6 @@ mod tests {
         sessions.end_all();
         assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(Some(_))));
         assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(None)));
-    }
-
-    #[test]
-    fn a_client_that_comes_back_to_its_session_keeps_what_it_waits_for() {
-        let (_, sessions) = sessions();
-        let process = Process::with_id(std::process::id()).unwrap();
-        let session = sessions.open(Client::default(), false).unwrap();
-        sessions.recognise(&session, process.clone());
-        drop(sessions.open_stream(&session, None));
-        let review = open_review(&sessions, &session);
-        let later = sessions.open(Client::default(), false).unwrap();
-        sessions.recognise(&later, process);
-        sessions.expire(Instant::now());
-        assert!(sessions.decide(review, Outcome::Rejected));
-        let back = sessions.open_stream(&session, None).unwrap();
-        assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
     }
 
     #[test]
