@@ -21,7 +21,7 @@ use session::{Busy, Client, SessionId, Sessions};
 
 /// Revisions of MCP we speak, the newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// For finding out which process a client is. One that is not found in time stays unknown.
+/// How long a client waits to be recognised.
 const RECOGNITION: Duration = Duration::from_secs(1);
 /// The last revision that has JSON-RPC batches.
 const LAST_WITH_BATCHES: &str = "2025-03-26";
@@ -67,13 +67,16 @@ impl Protocol {
     /// Finds out which process the client is. That takes milliseconds, in which others are served.
     /// The client hears of its session afterwards, so that what it inherits is there by then.
     async fn recognise(&self, session: &SessionId, connection: Connection) {
-        let sessions = self.sessions.clone();
-        let search = tokio::task::spawn_blocking(move || {
-            Process::of_client(connection, &sessions.processes())
+        let (sessions, session) = (self.sessions.clone(), session.clone());
+        let recognition = tokio::spawn(async move {
+            let known = sessions.clone();
+            let search = move || Process::of_client(connection, &known.processes());
+            if let Ok(Some(process)) = tokio::task::spawn_blocking(search).await {
+                sessions.recognise(&session, process);
+            }
         });
-        if let Ok(Ok(Some(process))) = tokio::time::timeout(RECOGNITION, search).await {
-            self.sessions.recognise(session, process);
-        }
+        // If it takes longer it goes on without the client.
+        let _ = tokio::time::timeout(RECOGNITION, recognition).await;
     }
 
     fn open_session(&self, params: &Params) -> Result<(Value, SessionId), Failure> {
