@@ -18,12 +18,11 @@
 
 (require 'diff)
 (require 'diff-mode)
+(require 'gemini-companion-evil)
 (require 'gemini-companion-texts)
 (require 'gemini-companion-view)
 
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
-
-(defvar evil-emacs-state-modes)
 
 (defconst gemini-companion-diff--max-refined 20000
   "Size in characters of a diff beyond which no changes within lines are shown.")
@@ -124,9 +123,7 @@ three texts is left to Ediff."
   "Make the buffers of VIEW and show the diff."
   (let* ((review (gemini-companion-diff--review view))
          (buffer (gemini-companion-texts-make-buffer review "diff")))
-    ;; Else Evil's keys would be in the way of those for hunks.
-    (when (boundp 'evil-emacs-state-modes)
-      (add-to-list 'evil-emacs-state-modes 'gemini-companion-diff-mode))
+    (gemini-companion-evil-keep-keys 'gemini-companion-diff-mode)
     (setf (gemini-companion-diff--buffer view) buffer
           (gemini-companion-review-front review) buffer)
     (with-current-buffer buffer

@@ -21,6 +21,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'tabulated-list)
+(require 'gemini-companion-evil)
 (require 'gemini-companion-follow)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
@@ -55,6 +56,7 @@
   "Major mode for the list of changes that await your decision.
 \\{gemini-companion-review-list-mode-map}"
   :interactive nil
+  (gemini-companion-evil-keep-keys 'gemini-companion-review-list-mode)
   (setq tabulated-list-format
         `[("File" ,gemini-companion-review-list--file-width t)
           ("Client" 10 t)
@@ -166,6 +168,7 @@ If that would lose something, ask first."
   "Major mode for the history of changes that were decided.
 \\{gemini-companion-review-history-mode-map}"
   :interactive nil
+  (gemini-companion-evil-keep-keys 'gemini-companion-review-history-mode)
   (setq tabulated-list-format
         `[("Time" 14 ,(gemini-companion-review-list--younger #'gemini-companion-history-time))
           ("Outcome" 13 t)
@@ -228,6 +231,7 @@ They can be shown again, and undone."
 It has the looks of Diff mode, but none of its commands, for these edit
 files, and nothing that looks at files for the sake of colors."
   :interactive nil
+  (gemini-companion-evil-keep-keys 'gemini-companion-review-diff-mode)
   (setq-local font-lock-defaults diff-font-lock-defaults
               diff-font-lock-syntax nil
               diff-font-lock-prettify nil
@@ -249,7 +253,7 @@ files, and nothing that looks at files for the sake of colors."
                 "--label" (concat label (if before "\tbefore" "\tno file before"))
                 "--label" (concat label "\tafter"))))
     (pop-to-buffer (get-buffer-create "*gemini change*"))
-    (gemini-companion-texts-set-mode #'gemini-companion-review-diff-mode)
+    (gemini-companion-review-diff-mode)
     (let ((inhibit-read-only t))
       (erase-buffer)
       (insert (if (string-empty-p text) "No line differs.\n"

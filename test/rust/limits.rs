@@ -246,7 +246,7 @@ fn many_sessions_with_a_stream_each_are_held() {
 }
 
 /// Lets this process have more descriptors, as far as it may.
-fn raise_descriptors(wanted: u64) {
+pub fn raise_descriptors(wanted: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // Safety: both pointers are to a live value of the right type.
     unsafe {

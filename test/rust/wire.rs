@@ -54,6 +54,14 @@ impl Wire {
         self.socket.write_all(bytes)
     }
 
+    /// Whether the server has closed the connection, or sent what nobody asked for.
+    pub fn has_ended(&self) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        let nothing = self.socket.peek(&mut [0]);
+        self.socket.set_nonblocking(false).unwrap();
+        !nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// Says that nothing more will be sent.
     pub fn finish(&self) {
         let _ = self.socket.shutdown(Shutdown::Write);
@@ -75,25 +83,34 @@ impl Wire {
 
     /// The answer to a call, which comes as an event stream if it takes long.
     pub fn answer(&mut self) -> Result<Value, String> {
-        let reply = match self.reply(DEADLINE, false) {
-            Next::Got(reply) => reply,
-            other => return Err(format!("no reply: {other:?}")),
-        };
-        if !reply.is_stream() {
-            return Ok(reply.json());
+        match self.answer_within(DEADLINE) {
+            Next::Got(answer) => Ok(answer),
+            other => Err(format!("no answer: {other:?}")),
         }
-        let wire = Wire { socket: self.socket.try_clone().unwrap(), received: Vec::new() };
-        let mut stream = Events { wire: std::mem::replace(self, wire), text: String::new() };
-        let answer = match stream.next(DEADLINE) {
-            Next::Got((0, answer)) => answer,
-            other => return Err(format!("no late reply: {other:?}")),
+    }
+
+    /// The same, with `patience` between two signs of life.
+    pub fn answer_within(&mut self, patience: Duration) -> Next<Value> {
+        let reply = match self.reply(patience, false) {
+            Next::Got(reply) if reply.is_stream() => reply,
+            other => return other.map(|reply| reply.json()),
         };
-        match stream.next(DEADLINE) {
-            Next::End => {}
-            other => return Err(format!("a late reply without end: {other:?}")),
+        debug_assert!(reply.body.is_empty());
+        let wire = Wire { socket: self.socket.try_clone().unwrap(), received: Vec::new() };
+        let mut stream = Events::new(std::mem::replace(self, wire));
+        let answer = stream.next(patience).map(|(number, answer)| {
+            assert_eq!(number, 0, "a late reply with a number");
+            answer
+        });
+        if let Next::Got(_) = answer {
+            match stream.next(patience) {
+                Next::End => {}
+                Next::Cut => return Next::Cut,
+                other => panic!("a late reply without end: {other:?}"),
+            }
         }
         *self = stream.wire;
-        Ok(answer)
+        answer
     }
 
     /// Reads once. `None` if there is more now, else why there is not.
@@ -130,6 +147,17 @@ impl Wire {
         assert_eq!(&self.received[end..end + 2], b"\r\n");
         self.received.drain(..end + 2);
         Some(data)
+    }
+}
+
+impl<T> Next<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Next<U> {
+        match self {
+            Next::Got(found) => Next::Got(change(found)),
+            Next::End => Next::End,
+            Next::Cut => Next::Cut,
+            Next::Silent => Next::Silent,
+        }
     }
 }
 

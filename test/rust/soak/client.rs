@@ -1,0 +1,495 @@
+//! One client, in a process of its own: a session with its stream, a connection for calls and one
+//! review at a time, as the real one has. What it does and what befalls it goes to the standard
+//! error, which is a pipe to the soak.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+use super::crowd::{Loss, Method, Order, Report, WANTED, send_report};
+use super::ledger::{Accepted, Key};
+use crate::tests::support::{DEADLINE, notification, request};
+use crate::tests::wire::{Events, Next, Reply, Wire};
+
+/// How long a client that rests does not look for an order.
+const GLANCE: Duration = Duration::from_millis(200);
+/// Longer than the server keeps silent while a call waits for Emacs.
+const SILENCE: Duration = Duration::from_secs(30);
+
+struct Client {
+    number: usize,
+    random: SmallRng,
+    directory: PathBuf,
+    orders: mpsc::Receiver<Order>,
+    /// An order that came while it was not there.
+    called_back: Option<Order>,
+    address: Address,
+    /// Its id, and how many there were before.
+    session: String,
+    sessions: usize,
+    calls: Option<Wire>,
+    stream: Option<Events>,
+    last_event: u64,
+    /// The line of the last context.
+    context: i64,
+    proposed: usize,
+    /// The review that it waits for.
+    open: Option<usize>,
+    /// Reviews whose outcome may still come, each with the session that asked.
+    unsettled: BTreeMap<usize, usize>,
+    heard: Heard,
+}
+
+/// Outcomes that the client has heard, and the server cannot know that it has.
+#[derive(Default)]
+struct Heard {
+    /// On this stream: when it is opened again, the server learns of them.
+    unconfirmed: BTreeSet<usize>,
+    /// In sessions before, unconfirmed: this one may hear of them again.
+    inherited: BTreeSet<usize>,
+}
+
+struct Address {
+    port: u16,
+    token: String,
+}
+
+/// The companion has stopped, or the soak has.
+struct Gone;
+
+/// Whether this process is to be a client.
+pub fn is_wanted() -> bool {
+    std::env::var_os(WANTED).is_some()
+}
+
+pub fn run() {
+    let wanted = std::env::var(WANTED).unwrap();
+    let mut words = wanted.splitn(3, ' ');
+    let mut next = || words.next().expect("number, seed and directory");
+    let (number, seed) = (next().parse().unwrap(), next().parse().unwrap());
+    let directory = PathBuf::from(next());
+    let Some(address) = Address::read(&directory) else { return };
+    let mut client = Client {
+        number,
+        random: SmallRng::seed_from_u64(seed),
+        directory,
+        orders: receive_orders(),
+        called_back: None,
+        address,
+        session: String::new(),
+        sessions: 0,
+        calls: None,
+        stream: None,
+        last_event: 0,
+        context: 0,
+        proposed: 0,
+        open: None,
+        unsettled: BTreeMap::new(),
+        heard: Heard::default(),
+    };
+    // However it ends: what there is to tell was told.
+    let _ = client.live();
+}
+
+/// Orders come as bytes; when the soak has ended they end.
+fn receive_orders() -> mpsc::Receiver<Order> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for byte in std::io::stdin().lock().bytes() {
+            let orders = [Order::Work, Order::Stay, Order::Rest];
+            let order = orders.into_iter().find(|order| *order as u8 == *byte.as_ref().unwrap());
+            let _ = sender.send(order.expect("an order"));
+        }
+    });
+    receiver
+}
+
+impl Client {
+    fn live(&mut self) -> Result<(), Gone> {
+        self.begin()?;
+        let mut order = Order::Rest;
+        loop {
+            if let Some(next) = self.called_back.take().or_else(|| self.orders.try_recv().ok()) {
+                order = next;
+                self.obey(order)?;
+            }
+            if order == Order::Rest {
+                self.listen(GLANCE, |_| false)?;
+            } else {
+                self.step(order == Order::Work)?;
+                let pause = self.milliseconds(0..2000);
+                self.listen(pause, |_| false)?;
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) -> Result<(), Gone> {
+        if order != Order::Work {
+            // No server is replaced after such an order: this stream lasts.
+            self.listen_again()?;
+            self.report(Report::Obeys(order));
+        }
+        Ok(())
+    }
+
+    /// Does something at random; `free`: also what takes the stream away.
+    fn step(&mut self, free: bool) -> Result<(), Gone> {
+        match self.random.random_range(0..100) {
+            0..8 if free => self.lose_stream()?,
+            8 if free => self.leave_behind()?,
+            9 if free && self.unsettled.is_empty() => self.say_goodbye()?,
+            10..40 => self.ping(),
+            40..50 => self.list(),
+            50..60 if self.open.is_some() => self.close_diff(),
+            _ if self.open.is_some() => {
+                let patience = self.milliseconds(0..2000);
+                self.listen(patience, |client| client.open.is_none())?;
+            }
+            _ => self.open_diff(),
+        }
+        Ok(())
+    }
+
+    fn report(&self, report: Report) {
+        send_report(self.number, report);
+    }
+
+    fn milliseconds(&mut self, range: std::ops::Range<u64>) -> Duration {
+        Duration::from_millis(self.random.random_range(range))
+    }
+
+    /// Starts a session and opens its stream.
+    fn begin(&mut self) -> Result<(), Gone> {
+        let heir = !self.session.is_empty();
+        self.session.clear();
+        let hello = request(0, "initialize", json!({ "protocolVersion": "2025-06-18" }));
+        let (calls, reply) = self.insist("POST", &hello)?;
+        let session = reply.header("mcp-session-id");
+        self.session = session.unwrap_or_else(|| panic!("initialize got {reply:?}")).to_owned();
+        self.sessions += 1;
+        self.calls = Some(calls);
+        self.report(Report::Session { heir });
+        let (calls, reply) = self.insist("POST", &notification("notifications/initialized"))?;
+        assert_eq!(reply.status, 202, "{reply:?}");
+        self.calls = Some(calls);
+        (self.last_event, self.context) = (0, 0);
+        self.open_stream(false)?;
+        // Whoever has received nothing yet cannot say what it received last.
+        self.listen(DEADLINE, |client| client.last_event > 0)?;
+        assert!(self.last_event > 0, "a new session hears no context");
+        Ok(())
+    }
+
+    fn open_stream(&mut self, again: bool) -> Result<(), Gone> {
+        let (wire, reply) = self.insist("GET", "")?;
+        assert_eq!(reply.status, 200, "GET got {reply:?}");
+        self.stream = Some(Events::new(wire));
+        self.report(Report::Listens { again });
+        Ok(())
+    }
+
+    fn listen_again(&mut self) -> Result<(), Gone> {
+        self.open_stream(true)?;
+        self.heard.confirm();
+        Ok(())
+    }
+
+    /// The connection of the stream breaks. The client comes back after a while, in which it may
+    /// go on calling.
+    fn lose_stream(&mut self) -> Result<(), Gone> {
+        self.stream = None;
+        self.report(Report::Deaf(Loss::Broken));
+        match self.random.random_range(0..4) {
+            0 => self.ping(),
+            1 if self.open.is_some() => self.close_diff(),
+            1 => self.open_diff(),
+            _ => {}
+        }
+        let absence = self.absence();
+        self.stay_away(absence)?;
+        self.listen_again()
+    }
+
+    /// All connections break, and the client comes back with a new session.
+    fn leave_behind(&mut self) -> Result<(), Gone> {
+        (self.stream, self.calls) = (None, None);
+        self.report(Report::Deaf(Loss::Broken));
+        let absence = self.absence();
+        self.stay_away(absence)?;
+        self.heard.inherit();
+        self.begin()
+    }
+
+    /// The client ends its session and comes back with a new one.
+    fn say_goodbye(&mut self) -> Result<(), Gone> {
+        let (_, reply) = self.insist("DELETE", "")?;
+        // One whose answer was cut off has already been heard.
+        assert!(matches!(reply.status, 200 | 404), "DELETE got {reply:?}");
+        (self.stream, self.calls) = (None, None);
+        self.report(Report::Deaf(Loss::Broken));
+        self.session.clear();
+        self.heard.forget_sessions();
+        self.begin()
+    }
+
+    /// Often not at all; sometimes longer than the server waits for a client that may be dead.
+    fn absence(&mut self) -> Duration {
+        let range = match self.random.random_range(0..20) {
+            0..8 => 0..1,
+            8..19 => 0..600,
+            _ => 5500..7000,
+        };
+        self.milliseconds(range)
+    }
+
+    /// Is not there for a while; an order calls it back.
+    fn stay_away(&mut self, absence: Duration) -> Result<(), Gone> {
+        match self.orders.recv_timeout(absence) {
+            Ok(order) => self.called_back = Some(order),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Gone),
+        }
+        Ok(())
+    }
+
+    fn ping(&mut self) {
+        if let Some(result) = self.call(Method::Ping, "ping", json!({})) {
+            assert_eq!(result, json!({}));
+        }
+    }
+
+    fn list(&mut self) {
+        if let Some(result) = self.call(Method::List, "tools/list", json!({})) {
+            assert_eq!(result["tools"].as_array().map(Vec::len), Some(2));
+        }
+    }
+
+    fn open_diff(&mut self) {
+        let review = self.proposed;
+        self.proposed += 1;
+        self.unsettled.insert(review, self.sessions);
+        let key = Key { client: self.number, review };
+        let large = self.random.random_ratio(1, 50);
+        let length = self.random.random_range(0..if large { 1 << 20 } else { 20_000 });
+        let arguments = json!({ "filePath": key.path(), "newContent": key.text(length) });
+        // If there is no answer it may be open all the same. Then its outcome comes unexpected.
+        let Some(result) = self.tool(Method::OpenDiff, arguments) else { return };
+        if let Some(reason) = failure(&result) {
+            assert!(reason.contains("too many") || reason.contains("stop"), "openDiff: {reason}");
+            self.unsettled.remove(&review);
+            return self.report(Report::Refused);
+        }
+        assert_eq!(result, json!({ "content": [] }));
+        self.open = Some(review);
+        self.report(Report::Opened { review });
+    }
+
+    fn close_diff(&mut self) {
+        let review = self.open.expect("a review to close");
+        let path = Key { client: self.number, review }.path();
+        let silent = self.random.random_bool(0.5);
+        self.report(Report::Closing { review, silent });
+        let arguments = json!({ "filePath": path, "suppressNotification": silent });
+        let Some(result) = self.tool(Method::CloseDiff, arguments) else {
+            self.open = None; // nobody knows
+            return;
+        };
+        if let Some(reason) = failure(&result) {
+            // Decided meanwhile: the outcome is on its way.
+            assert!(reason.contains("no diff") || reason.contains("stop"), "closeDiff: {reason}");
+            return;
+        }
+        assert_eq!(result["content"][0]["text"], json!({ "content": path }).to_string());
+        self.open = None;
+        if silent {
+            self.unsettled.remove(&review);
+        }
+    }
+
+    fn tool(&mut self, method: Method, arguments: Value) -> Option<Value> {
+        let name = if method == Method::OpenDiff { "openDiff" } else { "closeDiff" };
+        self.call(method, "tools/call", json!({ "name": name, "arguments": arguments }))
+    }
+
+    /// The result of a call. None if the connection ended instead.
+    fn call(&mut self, method: Method, name: &str, params: Value) -> Option<Value> {
+        self.report(Report::Called(method));
+        let request = self.request("POST", &request(7, name, params));
+        let kept = self.calls.take().filter(|wire| !wire.has_ended());
+        let wire = kept.or_else(|| Wire::connect(self.address.port).ok());
+        let answer = wire.and_then(|mut wire| {
+            wire.send(&request).ok()?;
+            match wire.answer_within(SILENCE) {
+                Next::Got(answer) => Some((wire, answer)),
+                Next::Silent => panic!("{name} was not answered for {SILENCE:?}"),
+                Next::End | Next::Cut => None,
+            }
+        });
+        let Some((wire, mut answer)) = answer else {
+            self.report(Report::CutOff(method));
+            return None;
+        };
+        assert_eq!(answer["id"], 7, "{name} got {answer}");
+        self.calls = Some(wire);
+        self.report(Report::Answered(method));
+        Some(answer["result"].take())
+    }
+
+    /// Takes what the stream brings until that is enough, or for so long.
+    fn listen(
+        &mut self,
+        patience: Duration,
+        is_enough: impl Fn(&Client) -> bool,
+    ) -> Result<(), Gone> {
+        let end = Instant::now() + patience;
+        while !is_enough(self) {
+            let left = end.saturating_duration_since(Instant::now());
+            let Some(stream) = self.stream.as_mut().filter(|_| !left.is_zero()) else { break };
+            match stream.next(left) {
+                Next::Got((number, message)) => self.hear(number, &message),
+                Next::Silent => break,
+                Next::End => self.come_back(Loss::Ended)?,
+                Next::Cut => self.come_back(Loss::Cut)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has let the stream go. The real client comes back after a second; not all do at
+    /// the same time.
+    fn come_back(&mut self, loss: Loss) -> Result<(), Gone> {
+        self.stream = None;
+        self.report(Report::Deaf(loss));
+        let absence = self.milliseconds(200..2500);
+        self.stay_away(absence)?;
+        self.listen_again()
+    }
+
+    fn hear(&mut self, number: u64, message: &Value) {
+        assert!(number > self.last_event, "event {number} after {}", self.last_event);
+        self.last_event = number;
+        let params = &message["params"];
+        match message["method"].as_str() {
+            Some("ide/contextUpdate") => self.look(params),
+            Some("ide/diffAccepted") => self.learn(params, true),
+            Some("ide/diffRejected") => self.learn(params, false),
+            _ => panic!("heard {message}"),
+        }
+    }
+
+    fn look(&mut self, context: &Value) {
+        let line = context["workspaceState"]["openFiles"][0]["cursor"]["line"].as_i64().unwrap();
+        assert!(line >= self.context, "context {line} after {}", self.context);
+        self.context = line;
+    }
+
+    fn learn(&mut self, outcome: &Value, accepted: Accepted) {
+        let key = Key::of_path(outcome["filePath"].as_str().unwrap());
+        assert_eq!(key.client, self.number, "another client's outcome");
+        assert!(key.has_written(outcome["content"].as_str().unwrap_or_default()));
+        let review = key.review;
+        if self.heard.is_expected_again(review) {
+            return self.report(Report::HeardAgain { review, accepted });
+        }
+        let asked = self.unsettled.remove(&review);
+        let inherited = asked.is_some_and(|session| session != self.sessions);
+        self.report(Report::Heard { review, accepted, inherited });
+        self.open = self.open.filter(|open| *open != review);
+    }
+
+    fn request(&self, method: &str, body: &str) -> Vec<u8> {
+        let last_event =
+            (method == "GET" && self.last_event > 0).then(|| self.last_event.to_string());
+        self.address.request(method, &self.session, &last_event.unwrap_or_default(), body)
+    }
+
+    /// Sends a request on a new connection until there is an answer. There is none while the
+    /// server is being replaced, or when so many connect at once that it turns some away.
+    fn insist(&mut self, method: &str, body: &str) -> Result<(Wire, Reply), Gone> {
+        loop {
+            let request = self.request(method, body);
+            match Wire::connect(self.address.port) {
+                Ok(wire) => match exchange(wire, &request) {
+                    Some(answer) => return Ok(answer),
+                    None => self.report(Report::TurnedAway),
+                },
+                Err(_) => self.report(Report::FoundNobody),
+            }
+            // The file stays while a server is replaced.
+            Address::read(&self.directory).ok_or(Gone)?;
+            let pause = self.milliseconds(100..1000);
+            self.stay_away(pause)?;
+        }
+    }
+}
+
+fn exchange(mut wire: Wire, request: &[u8]) -> Option<(Wire, Reply)> {
+    wire.send(request).ok()?;
+    match wire.reply(SILENCE, false) {
+        Next::Got(reply) => Some((wire, reply)),
+        Next::Silent => panic!("no reply for {SILENCE:?}"),
+        Next::End | Next::Cut => None,
+    }
+}
+
+/// Why a tool failed, if it did.
+fn failure(result: &Value) -> Option<&str> {
+    (result["isError"] == true).then(|| result["content"][0]["text"].as_str().unwrap())
+}
+
+impl Heard {
+    /// Notes that an outcome was heard: whether it was before, and may be again.
+    fn is_expected_again(&mut self, review: usize) -> bool {
+        self.unconfirmed.insert(review);
+        self.inherited.remove(&review)
+    }
+
+    /// The server was told of all that this session has heard.
+    fn confirm(&mut self) {
+        self.unconfirmed.clear();
+    }
+
+    /// The next session inherits what the server does not know to be heard.
+    fn inherit(&mut self) {
+        self.inherited.append(&mut self.unconfirmed);
+    }
+
+    /// The session has ended, and nothing of it is kept.
+    fn forget_sessions(&mut self) {
+        self.unconfirmed.clear();
+        self.inherited.clear();
+    }
+}
+
+impl Address {
+    /// As the discovery file says. None if there is none.
+    fn read(directory: &Path) -> Option<Address> {
+        let mut files = std::fs::read_dir(directory).unwrap();
+        let text = std::fs::read_to_string(files.next()?.unwrap().path()).ok()?;
+        let content: Value = serde_json::from_str(&text).unwrap();
+        let token = content["authToken"].as_str().unwrap().to_owned();
+        Some(Address { port: content["port"].as_u64().unwrap().try_into().unwrap(), token })
+    }
+
+    fn request(&self, method: &str, session: &str, last_event: &str, body: &str) -> Vec<u8> {
+        let Address { port, token } = self;
+        let mut head = format!(
+            "{method} /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in [("Mcp-Session-Id", session), ("Last-Event-ID", last_event)] {
+            if !value.is_empty() {
+                head += &format!("{name}: {value}\r\n");
+            }
+        }
+        format!("{head}\r\n{body}").into_bytes()
+    }
+}

@@ -1,0 +1,220 @@
+//! The processes of the clients: what they are told, and what they report.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::ledger::Accepted;
+
+/// Says in the environment of a process that it is a client, and which.
+pub const WANTED: &str = "SOAK_CLIENT";
+
+/// What a client is to do from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Order {
+    Work = b'w',
+    /// To keep its stream: who has none cannot hear that the companion stops.
+    Stay = b's',
+    /// To keep its stream, and only listen.
+    Rest = b'r',
+}
+
+/// What a client did, or what befell it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// It began a session; `heir`: after another one to which it did not say goodbye.
+    Session {
+        heir: bool,
+    },
+    /// Its stream is open.
+    Listens {
+        again: bool,
+    },
+    /// Its stream is not.
+    Deaf(Loss),
+    Called(Method),
+    Answered(Method),
+    /// The connection ended instead.
+    CutOff(Method),
+    /// Nobody listens at the port. The client tries again.
+    FoundNobody,
+    /// The connection ended without an answer. The client tries again.
+    TurnedAway,
+    Opened {
+        review: usize,
+    },
+    Refused,
+    Closing {
+        review: usize,
+        silent: bool,
+    },
+    /// `inherited`: in a later session than the one that asked.
+    Heard {
+        review: usize,
+        accepted: Accepted,
+        inherited: bool,
+    },
+    /// Again, in a session that inherited what the one before had heard and not confirmed.
+    HeardAgain {
+        review: usize,
+        accepted: Accepted,
+    },
+    /// It does as ordered, its stream being open. Not told of work.
+    Obeys(Order),
+}
+
+/// Why a stream is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Loss {
+    /// The client broke it.
+    Broken,
+    /// The server ended it properly.
+    Ended,
+    /// The connection ended.
+    Cut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Method {
+    Ping,
+    List,
+    OpenDiff,
+    CloseDiff,
+}
+
+/// A client's report on the pipe: one line, and so short that it is written as a whole.
+pub fn send_report(client: usize, report: Report) {
+    let line = serde_json::to_string(&(client, report)).unwrap() + "\n";
+    io::stderr().write_all(line.as_bytes()).expect("somebody who hears reports");
+}
+
+pub struct Crowd {
+    seed: u64,
+    /// Where clients look for the companion.
+    directory: PathBuf,
+    clients: Vec<Child>,
+    reports: PipeReader,
+    writer: PipeWriter,
+    unread: Vec<u8>,
+    /// Somebody wrote what is no report, which are the last words of a client that fails.
+    alarmed: bool,
+}
+
+impl Crowd {
+    pub fn new(seed: u64, directory: PathBuf) -> Crowd {
+        let (reports, writer) = io::pipe().unwrap();
+        Crowd {
+            seed,
+            directory,
+            clients: Vec::new(),
+            reports,
+            writer,
+            unread: Vec::new(),
+            alarmed: false,
+        }
+    }
+
+    /// Starts so many more clients.
+    pub fn grow(&mut self, count: usize) {
+        for _ in 0..count {
+            self.clients.push(self.start_client(self.clients.len()));
+        }
+    }
+
+    fn start_client(&self, number: usize) -> Child {
+        let test = module_path!().trim_end_matches("::crowd").split_once("::").unwrap().1;
+        let (seed, directory) = (self.seed + number as u64, self.directory.display());
+        Command::new(std::env::current_exe().unwrap())
+            .args([&format!("{test}::soak"), "--exact", "--ignored", "--nocapture"])
+            .env(WANTED, format!("{number} {seed} {directory}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(self.writer.try_clone().unwrap())
+            .spawn()
+            .unwrap()
+    }
+
+    pub fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// How many have not ended.
+    pub fn running(&mut self) -> usize {
+        let states = self.clients.iter_mut().map(|client| client.try_wait().unwrap());
+        states.filter(Option::is_none).count()
+    }
+
+    pub fn order(&mut self, order: Order) {
+        for client in &mut self.clients {
+            client.stdin.as_mut().unwrap().write_all(&[order as u8]).unwrap();
+        }
+    }
+
+    /// Ends all clients without giving them time for a goodbye.
+    pub fn kill(&mut self) {
+        for client in &mut self.clients {
+            client.kill().unwrap();
+        }
+    }
+
+    pub fn pipe(&self) -> BorrowedFd<'_> {
+        self.reports.as_fd()
+    }
+
+    /// The reports that are there.
+    pub fn reports(&mut self) -> Vec<(usize, Report)> {
+        let mut chunk = [0; 1 << 16];
+        while wait([Some(self.pipe())], Duration::ZERO) {
+            let length = self.reports.read(&mut chunk).unwrap();
+            self.unread.extend_from_slice(&chunk[..length]);
+        }
+        let complete = self.unread.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.unread.drain(..complete).collect();
+        let lines = String::from_utf8(lines).unwrap();
+        let reports = lines.lines().filter_map(|line| self.understand(line)).collect();
+        if self.alarmed {
+            self.check();
+        }
+        reports
+    }
+
+    fn understand(&mut self, line: &str) -> Option<(usize, Report)> {
+        let report = serde_json::from_str(line).ok();
+        if report.is_none() {
+            self.alarmed = true;
+            println!("{line}");
+        }
+        report
+    }
+
+    fn check(&mut self) {
+        let mut states = self.clients.iter_mut().map(|client| client.try_wait().unwrap());
+        let failed = |status: ExitStatus| status.code().is_some_and(|code| code != 0);
+        assert!(!states.any(|state| state.is_some_and(failed)), "a client failed, see above");
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for client in &mut self.clients {
+            let _ = client.kill();
+            let _ = client.wait();
+        }
+    }
+}
+
+/// Waits until there is something to read, or an end, at one of `sources`: whether there is.
+pub fn wait<const N: usize>(sources: [Option<BorrowedFd>; N], patience: Duration) -> bool {
+    // Negative descriptors are passed over.
+    let number = |source: Option<BorrowedFd>| source.map_or(-1, |source| source.as_raw_fd());
+    let mut entries =
+        sources.map(|source| libc::pollfd { fd: number(source), events: libc::POLLIN, revents: 0 });
+    let milliseconds = patience.as_millis().try_into().unwrap();
+    // Safety: the pointer is to N live values of the right type.
+    unsafe { libc::poll(entries.as_mut_ptr(), N as libc::nfds_t, milliseconds) > 0 }
+}

@@ -1,0 +1,123 @@
+//! In the place of Emacs's main thread, and of its user.
+
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+
+use super::crowd::wait;
+use super::ledger::Key;
+use super::life::Life;
+use crate::bridge::{CallId, Event};
+use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+
+/// How late a decision of the user may be.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// A review that awaits the user.
+pub struct Waiting {
+    pub key: Key,
+    /// When the user will have read it.
+    pub read: Instant,
+}
+
+impl Life<'_> {
+    /// Waits for the bell, a report or a moment, and does what is to be done then.
+    pub fn be_emacs(&mut self) {
+        wait([self.bell.as_ref().map(AsFd::as_fd), Some(self.crowd.pipe())], MOMENT);
+        self.quieten_bell();
+        self.read_reports();
+        self.take_events();
+        let now = Instant::now();
+        self.decide_those(|review, _| review.read <= now);
+        self.move_point(now);
+    }
+
+    fn quieten_bell(&mut self) {
+        let Some(bell) = &mut self.bell else { return };
+        if wait([Some(bell.as_fd())], Duration::ZERO) && bell.read(&mut [0; 64]).unwrap() == 0 {
+            self.bell = None; // the companion has stopped
+        }
+    }
+
+    pub fn take_events(&mut self) {
+        while let Some(event) = self.companion.bridge().next_event() {
+            match event {
+                Event::OpenReview { review, path, content, .. } => {
+                    self.open_review(review, &path, &content);
+                }
+                Event::CloseReview { review, call } => self.close_review(review, call),
+                Event::Clients => {}
+                Event::Died => {
+                    self.tally.deaths += 1;
+                    self.restart();
+                }
+                Event::Warning(text) => {
+                    println!("warning: {text}");
+                    self.tally.warnings += 1;
+                }
+                Event::Pong { .. } => panic!("nobody was asked for a sign of life"),
+            }
+        }
+    }
+
+    fn open_review(&mut self, review: ReviewId, path: &str, content: &str) {
+        let key = Key::of_path(path);
+        assert!(key.has_written(content), "the proposal of {key:?} is not its own");
+        self.ledger.of(key).opened = true;
+        let reading = Duration::from_millis(self.random.random_range(0..3000));
+        self.open.insert(review, Waiting { key, read: Instant::now() + reading });
+    }
+
+    fn close_review(&mut self, review: ReviewId, call: Option<CallId>) {
+        let Waiting { key, .. } = self.open.remove(&review).expect("a review that is open");
+        let Some(call) = call else {
+            println!("nobody asked to close {key:?}");
+            self.tally.abandoned += 1;
+            return;
+        };
+        self.companion.bridge().answer(call, Ok(key.path()));
+        self.ledger.of(key).closed = true;
+        self.tally.closed += 1;
+    }
+
+    /// Decides the reviews that are `chosen`.
+    pub fn decide_those(&mut self, mut chosen: impl FnMut(&Waiting, &mut SmallRng) -> bool) {
+        if !self.deciding {
+            return;
+        }
+        let random = &mut self.random;
+        let chosen = self.open.iter().filter(|(_, waiting)| chosen(waiting, random));
+        for (review, key) in chosen.map(|(id, waiting)| (*id, waiting.key)).collect::<Vec<_>>() {
+            self.decide(review, key);
+        }
+    }
+
+    fn decide(&mut self, review: ReviewId, key: Key) {
+        let accepted = self.random.random_bool(0.5);
+        let outcome = match accepted {
+            true => Outcome::Accepted { content: key.text(self.random.random_range(0..4000)) },
+            false => Outcome::Rejected,
+        };
+        // Else its client has closed it, and we shall hear of that.
+        if self.companion.sessions().decide(review, outcome) {
+            self.open.remove(&review);
+            self.ledger.of(key).decided = Some(accepted);
+            self.tally.decided += 1;
+            self.tally.decided_unheard += usize::from(!self.listens(key.client));
+        }
+    }
+
+    fn move_point(&mut self, now: Instant) {
+        if now < self.next_move {
+            return;
+        }
+        self.next_move = now + Duration::from_millis(self.random.random_range(50..2000));
+        self.line += 1;
+        let cursor = Cursor { line: self.line, character: 1 };
+        let file = File { path: "/a".to_owned(), cursor: Some(cursor), ..File::default() };
+        self.companion.sessions().publish_context(&IdeContext::new(vec![file]));
+    }
+}

@@ -1,0 +1,127 @@
+//! What is known of each review, from both sides; and whether that fits together.
+
+/// A review by the client that proposed it and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub client: usize,
+    pub review: usize,
+}
+
+/// How a review ended: whether it was accepted.
+pub type Accepted = bool;
+
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The client was told that it is open.
+    pub answered: bool,
+    /// Lisp was told to open it.
+    pub opened: bool,
+    /// The decision of the user, or of a stop.
+    pub decided: Option<Accepted>,
+    /// The client asked to close it: whether silently.
+    pub silent: Option<bool>,
+    /// Lisp was told that the client closed it.
+    pub closed: bool,
+    pub heard: Vec<Accepted>,
+    /// Heard again by a session that inherited it.
+    pub repeated: Vec<Accepted>,
+}
+
+#[derive(Default)]
+pub struct Ledger {
+    /// By client and number.
+    records: Vec<Vec<Record>>,
+}
+
+/// How many outcomes were as they should be, and not.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub due: usize,
+    pub heard: usize,
+    pub lost: usize,
+    pub doubled: usize,
+    /// Reviews that were closed so that nobody hears of it.
+    pub silenced: usize,
+    /// Heard of a review without outcome, or not as it was decided; or reviews that went astray.
+    pub wrong: usize,
+}
+
+impl Key {
+    /// The file that the client names. There is none of the kind, so nothing is read.
+    pub fn path(self) -> String {
+        format!("/no/such/{}/{}", self.client, self.review)
+    }
+
+    pub fn of_path(path: &str) -> Key {
+        let mut numbers = path.strip_prefix("/no/such/").expect(path).split('/');
+        let mut next = || numbers.next().and_then(|text| text.parse().ok()).expect(path);
+        Key { client: next(), review: next() }
+    }
+
+    /// A text that can be told from that of any other review.
+    pub fn text(self, length: usize) -> String {
+        self.path().repeat(length / self.path().len())
+    }
+
+    pub fn has_written(self, text: &str) -> bool {
+        text.replace(&self.path(), "").is_empty()
+    }
+}
+
+impl Record {
+    /// The outcome that the client has to hear of.
+    fn due(&self) -> Option<Accepted> {
+        match self.closed {
+            true => (self.silent == Some(false)).then_some(false),
+            false => self.decided,
+        }
+    }
+
+    fn is_right(&self) -> bool {
+        let kinds = self.heard.iter().chain(&self.repeated).all(|kind| Some(*kind) == self.due());
+        let known = self.opened || !self.answered;
+        let ended = !self.opened || self.closed || self.decided.is_some();
+        kinds && known && ended && !(self.closed && self.decided.is_some())
+    }
+}
+
+impl Ledger {
+    pub fn of(&mut self, key: Key) -> &mut Record {
+        let Key { client, review } = key;
+        self.records.resize_with(self.records.len().max(client + 1), Vec::new);
+        let records = &mut self.records[client];
+        records.resize_with(records.len().max(review + 1), Record::default);
+        &mut records[review]
+    }
+
+    fn all(&self) -> impl Iterator<Item = (Key, &Record)> {
+        self.records.iter().enumerate().flat_map(|(client, records)| {
+            let key = move |review| Key { client, review };
+            records.iter().enumerate().map(move |(review, record)| (key(review), record))
+        })
+    }
+
+    /// How many outcomes have still to be heard.
+    pub fn outstanding(&self) -> usize {
+        self.all().filter(|(_, record)| record.due().is_some() && record.heard.is_empty()).count()
+    }
+
+    /// Judges all reviews; those that are not as they should be are printed.
+    pub fn judge(&self) -> Verdict {
+        let mut verdict = Verdict::default();
+        for (key, record) in self.all() {
+            let due = usize::from(record.due().is_some());
+            let heard = record.heard.len();
+            verdict.due += due;
+            verdict.heard += heard;
+            verdict.lost += usize::from(heard < due);
+            verdict.doubled += heard.saturating_sub(1);
+            verdict.silenced += usize::from(record.closed && record.silent == Some(true));
+            verdict.wrong += usize::from(!record.is_right());
+            if heard != due || !record.is_right() {
+                println!("not as it should be: {key:?} {record:?}");
+            }
+        }
+        verdict
+    }
+}
