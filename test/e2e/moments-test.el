@@ -528,12 +528,14 @@ client is told what it is to be told, and nothing else."
     (pcase-dolist (`(,client . ,expected) told)
       (gemini-companion-moments-test--wait-told client expected))))
 
-(defun gemini-companion-moments-test--play-all (&rest plays)
+(defun gemini-companion-moments-test--play-all (view &rest plays)
   "Play each of PLAYS, lists of reviews, in one Emacs with two clients.
-The name of the clients are `x' and `y'."
+The name of the clients are `x' and `y'; VIEW is how reviews are shown."
   (gemini-companion-moments-test--with
       (emacs unused '(("a.txt" . "a\n") ("b.txt" . "b\n") ("c.txt" . "c\n")))
     (gemini-companion-test-client-stop unused)
+    (gemini-companion-test-eval
+     emacs `(setq gemini-companion-diff-function #',view))
     (dolist (reviews plays)
       (ert-info ((format "%S" reviews))
         (gemini-companion-test-with-client (x 'fake emacs)
@@ -541,32 +543,48 @@ The name of the clients are `x' and `y'."
             (gemini-companion-moments-test--play
              emacs `((x . ,x) (y . ,y)) reviews)))))))
 
-(ert-deftest gemini-companion-moments/each-end-of-one-review ()
-  "Each end of a review is told to the client that asked, once."
-  :tags '(e2e)
-  (gemini-companion-moments-test--play-all
-   '((x "a.txt" accept)) '((x "a.txt" edit)) '((y "a.txt" reject))
-   '((x "b.txt" later accept)) '((y "a.txt" kill reject))
-   '((x "a.txt" close)) '((y "a.txt" close-quietly)) '((x "a.txt" gone))))
+(eval-and-compile
+  (defconst gemini-companion-moments-test--plays
+    '((each-end-of-one-review
+       ((x "a.txt" accept))
+       ((x "a.txt" edit))
+       ((y "a.txt" reject))
+       ((x "b.txt" later accept))
+       ((y "a.txt" kill reject))
+       ((x "a.txt" close))
+       ((y "a.txt" close-quietly))
+       ((x "a.txt" gone)))
+      (two-reviews-at-once
+       ((x "a.txt" accept) (y "a.txt" reject))
+       ((x "a.txt" close) (y "a.txt" edit))
+       ((x "a.txt" gone) (y "a.txt" accept))
+       ((x "a.txt" kill accept) (y "a.txt" later close))
+       ((x "a.txt" close-quietly) (x "b.txt" reject)))
+      (five-reviews-at-once
+       ((x "a.txt" later accept) (y "a.txt" reject) (x "b.txt" close)
+        (y "b.txt" kill edit) (x "c.txt" kill later close-quietly))
+       ((x "a.txt" later reject) (y "c.txt" close-quietly)
+        (x "b.txt" kill accept) (y "a.txt" edit) (y "b.txt" gone))))
+    "What becomes of reviews, by the name of a test."))
 
-(ert-deftest gemini-companion-moments/two-reviews-at-once ()
-  "Two clients that ask at once, even for the same file, hear their own."
-  :tags '(e2e)
-  (gemini-companion-moments-test--play-all
-   '((x "a.txt" accept) (y "a.txt" reject))
-   '((x "a.txt" close) (y "a.txt" edit))
-   '((x "a.txt" gone) (y "a.txt" accept))
-   '((x "a.txt" kill accept) (y "a.txt" later close))
-   '((x "a.txt" close-quietly) (x "b.txt" reject))))
+(defmacro gemini-companion-moments-test--define-plays (&rest views)
+  "Define a test for each of the plays in each of VIEWS.
+In each a client hears how its own reviews ended, each once."
+  `(progn
+     ,@(cl-loop
+        for (name . plays) in gemini-companion-moments-test--plays
+        nconc
+        (cl-loop
+         for view in views
+         collect
+         `(ert-deftest ,(intern (format "gemini-companion-moments/%s-in-%s"
+                                        name view)) ()
+            :tags '(e2e)
+            (gemini-companion-moments-test--play-all
+             ',(intern (format "gemini-companion-%s-show" view))
+             ,@(mapcar #'macroexp-quote plays)))))))
 
-(ert-deftest gemini-companion-moments/five-reviews-at-once ()
-  "Five reviews of two clients end in turn, each in its own way."
-  :tags '(e2e)
-  (gemini-companion-moments-test--play-all
-   '((x "a.txt" later accept) (y "a.txt" reject) (x "b.txt" close)
-     (y "b.txt" kill edit) (x "c.txt" kill later close-quietly))
-   '((x "a.txt" later reject) (y "c.txt" close-quietly) (x "b.txt" kill accept)
-     (y "a.txt" edit) (y "b.txt" gone))))
+(gemini-companion-moments-test--define-plays ediff diff)
 
 (ert-deftest gemini-companion-moments/client-gone-with-reviews-that-wait ()
   "All reviews of a client that goes away go with it, shown or not."
@@ -794,7 +812,7 @@ pings were answered within %.2f s"
          (ert-fail "What was accepted is not what was proposed")))
       (outcome (ert-fail (format "It was not accepted but %S" (car outcome)))))
     (gemini-companion-test-wait-eval
-     emacs '(null (gemini-companion-test-inner-controls)))
+     emacs '(null (gemini-companion-test-inner-views)))
     (message "It was accepted %.1f s later" (- (float-time) begun))
     (should (< (- (float-time) begun) 30))))
 
@@ -819,6 +837,45 @@ pings were answered within %.2f s"
       (gemini-companion-moments-test--check-large
        emacs client (concat half " was " half "\n")
        (concat half " is " half "\n")))))
+
+;;;; Any text
+
+(defun gemini-companion-moments-test--random-text ()
+  "Return a random text with all that may go wrong."
+  (let ((parts '("\n" "\r\n" "\r" "\0" "\t" " " "a" "word" "\ufeff" "ä" "漢字"
+                 "𝕏" "👩‍👩‍👧" "\e[31m" "%s" "\\" "\"" "-*- mode: x -*-" "\u2028"
+                 "\u200e" "\x7f" "a\u0301" "\f")))
+    (apply #'concat
+           (cl-loop repeat (1+ (random 40))
+                    collect (nth (random (length parts)) parts)))))
+
+(ert-deftest gemini-companion-moments/texts-come-back-byte-for-byte ()
+  "A thousand random texts, shown and accepted as they are."
+  :tags '(e2e)
+  (random "gemini-companion")
+  (gemini-companion-moments-test--with (emacs client '(("a.txt" . "one\n")))
+    (dotimes (batch 20)
+      (let* ((before (length (gemini-companion-moments-test--told client)))
+             (proposed
+              (cl-loop for n below 50
+                       collect (list 'accepted (format "%d-%d.txt" batch n)
+                                     (gemini-companion-moments-test--random-text)))))
+        (pcase-dolist (`(,_ ,name ,text) proposed)
+          (gemini-companion-test-client-open-diff
+           client (gemini-companion-test-project emacs name) text))
+        (gemini-companion-test-run
+         emacs '(while (> (gemini-companion-review-count) 0)
+                  (call-interactively #'gemini-companion-review-next)
+                  (redisplay t)
+                  (call-interactively #'gemini-companion-accept))
+         120)
+        (let ((told (lambda ()
+                      (nthcdr before
+                              (gemini-companion-moments-test--told client)))))
+          (gemini-companion-test-wait
+           "all outcomes" (lambda () (= (length (funcall told)) 50)))
+          (dolist (outcome proposed)
+            (should (member outcome (funcall told)))))))))
 
 ;;;; Names and kinds of files
 

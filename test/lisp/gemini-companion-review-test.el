@@ -476,7 +476,7 @@ x
 (ert-deftest gemini-companion-review/texts-come-back-byte-for-byte ()
   (random "gemini-companion")
   (gemini-companion-test-with-client client
-    (dotimes (_ 1000)
+    (dotimes (_ 100)
       (let* ((text (gemini-companion-review-test--random-text))
              (review (gemini-companion-test-propose client "a.txt" text)))
         (gemini-companion-texts-proposal review)

@@ -80,31 +80,47 @@ With AS-COMMAND non-nil leave that to the key f9."
 (defvar ediff-buffer-A)
 (defvar ediff-buffer-B)
 
-(defun gemini-companion-test-inner-controls ()
-  "Return the control buffers of all Ediff sessions."
+(defun gemini-companion-test-inner-views ()
+  "Return a buffer for each review that is shown, in whichever view.
+That is the control buffer of an Ediff session, or the diff."
   (seq-filter (lambda (buffer)
-                (eq (buffer-local-value 'major-mode buffer) 'ediff-mode))
+                (memq (buffer-local-value 'major-mode buffer)
+                      '(ediff-mode gemini-companion-diff-mode)))
               (buffer-list)))
 
 (defun gemini-companion-test-inner-review ()
-  "Describe the Ediff session on the screen, or return nil.
-That is an alist of the two buffers' text, names and so on."
+  "Describe the review on the screen, or return nil.
+That is an alist of its text, and in Ediff of both buffers' text, names
+and so on."
   (seq-some
-   (lambda (control)
-     (with-current-buffer control
-       (let ((a ediff-buffer-A) (b ediff-buffer-B))
-         (and (buffer-live-p a) (buffer-live-p b)
-              (get-buffer-window control t)
-              (get-buffer-window a t) (get-buffer-window b t)
-              `((current . ,(gemini-companion-test-inner--text a))
-                (proposal . ,(gemini-companion-test-inner--text b))
-                (current-read-only
-                 . ,(and (buffer-local-value 'buffer-read-only a) t))
-                (proposal-read-only
-                 . ,(and (buffer-local-value 'buffer-read-only b) t))
-                (current-name . ,(buffer-name a))
-                (proposal-name . ,(buffer-name b)))))))
-   (gemini-companion-test-inner-controls)))
+   (lambda (view)
+     (with-current-buffer view
+       (and (get-buffer-window view t)
+            (if (gemini-companion-test-inner-diff-p view)
+                (gemini-companion-test-inner--diff)
+              (gemini-companion-test-inner--session)))))
+   (gemini-companion-test-inner-views)))
+
+(defun gemini-companion-test-inner--diff ()
+  "Describe the review that the current buffer shows as a diff."
+  `((proposal . ,(gemini-companion-test-inner--text
+                  (gemini-companion-review-proposal
+                   gemini-companion-review--of-buffer)))
+    (diff . ,(gemini-companion-test-inner--text (current-buffer)))))
+
+(defun gemini-companion-test-inner--session ()
+  "Describe the Ediff session of the current control buffer, if it is visible."
+  (let ((a ediff-buffer-A) (b ediff-buffer-B))
+    (and (buffer-live-p a) (buffer-live-p b)
+         (get-buffer-window a t) (get-buffer-window b t)
+         `((current . ,(gemini-companion-test-inner--text a))
+           (proposal . ,(gemini-companion-test-inner--text b))
+           (current-read-only
+            . ,(and (buffer-local-value 'buffer-read-only a) t))
+           (proposal-read-only
+            . ,(and (buffer-local-value 'buffer-read-only b) t))
+           (current-name . ,(buffer-name a))
+           (proposal-name . ,(buffer-name b))))))
 
 (defun gemini-companion-test-inner--text (buffer)
   "Return all text of BUFFER without properties."
@@ -114,15 +130,22 @@ That is an alist of the two buffers' text, names and so on."
       (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-test-inner-in-proposal-p ()
-  "Return non-nil if the selected window shows the proposal of a review."
-  (seq-some (lambda (control)
-              (eq (buffer-local-value 'ediff-buffer-B control)
+  "Return non-nil if the selected window shows the proposal of a review.
+That may be as a diff."
+  (seq-some (lambda (view)
+              (eq (if (gemini-companion-test-inner-diff-p view)
+                      view
+                    (buffer-local-value 'ediff-buffer-B view))
                   (window-buffer)))
-            (gemini-companion-test-inner-controls)))
+            (gemini-companion-test-inner-views)))
+
+(defun gemini-companion-test-inner-diff-p (buffer)
+  "Return non-nil if BUFFER shows a review as a diff."
+  (eq (buffer-local-value 'major-mode buffer) 'gemini-companion-diff-mode))
 
 (defun gemini-companion-test-inner-in-panel-p ()
-  "Return non-nil if the selected window is that of a review's Ediff panel."
-  (memq (window-buffer) (gemini-companion-test-inner-controls)))
+  "Return non-nil if the selected window is Ediff's panel or a diff."
+  (memq (window-buffer) (gemini-companion-test-inner-views)))
 
 (defun gemini-companion-test-inner-layout ()
   "Return all that must be as before when a review is over.

@@ -32,7 +32,7 @@ With the string PROPOSAL wait for one that proposes this text."
 (defun gemini-companion-test-wait-no-review (emacs)
   "Wait until EMACS has neither a review nor anything left of one."
   (gemini-companion-test-wait-eval
-   emacs '(null (gemini-companion-test-inner-controls))))
+   emacs '(null (gemini-companion-test-inner-views))))
 
 (defun gemini-companion-test-accept (emacs)
   "Accept the review on the screen of EMACS by its key."
@@ -69,6 +69,9 @@ With the string PROPOSAL wait for one that proposes this text."
 (defun gemini-companion-test-append-to-proposal (emacs text)
   "Type TEXT at the end of the proposal in EMACS."
   (gemini-companion-test-select-proposal emacs)
+  (when (gemini-companion-test-eval
+         emacs '(gemini-companion-test-inner-diff-p (window-buffer)))
+    (gemini-companion-test-keys emacs "e"))
   (gemini-companion-test-keys emacs "M->")
   (gemini-companion-test-type emacs text)
   (gemini-companion-test-wait-eval
