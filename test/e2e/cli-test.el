@@ -115,6 +115,30 @@ a new conversation and ask again until it does."
       (gemini-companion-test-wait-eval
        emacs '(equal (buffer-string) "one\nzwei 漢字\ndrei ✓")))))
 
+(ert-deftest gemini-companion-cli/accepted-edit-is-undone-from-the-history ()
+  "What the CLI has written is taken back, byte for byte."
+  :tags '(e2e real)
+  (let ((before "\ufeffone\r\ntwo\nthree"))
+    (gemini-companion-cli-test--with (emacs cli `(("a.txt" . ,before)))
+      (let ((file (gemini-companion-test-project emacs "a.txt")))
+        (gemini-companion-cli-test--propose cli file "another\n")
+        (gemini-companion-test-wait-review emacs "another\n")
+        (gemini-companion-test-accept emacs)
+        (gemini-companion-test-cli-wait-screen cli "All done")
+        (gemini-companion-test-wait-no-review emacs)
+        (should-not (equal (gemini-companion-test-read file) before))
+        (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+        (gemini-companion-test-wait-screen emacs "accepted +project/a")
+        (gemini-companion-test-keys emacs "u")
+        (gemini-companion-test-wait-screen emacs "(y or n)")
+        (gemini-companion-test-keys emacs "y")
+        (gemini-companion-cli-test--wait-file file before)
+        (gemini-companion-test-wait-screen emacs "undone +project/a")
+        (gemini-companion-test-wait-eval
+         emacs '(with-current-buffer "a.txt"
+                  (string-suffix-p "two\nthree"
+                                   (string-replace "\r" "" (buffer-string)))))))))
+
 (ert-deftest gemini-companion-cli/rejected-edit-leaves-the-file ()
   "An edit rejected in Emacs is cancelled in the CLI."
   :tags '(e2e real)
