@@ -113,11 +113,15 @@ there is no file any more."
       (kill-buffer source))))
 
 (defun gemini-companion-follow--read (file buffer)
-  "Read FILE into BUFFER, decoded as the current buffer.  Return the coding system."
-  (let ((coding-system-for-read buffer-file-coding-system))
+  "Read FILE into BUFFER, decoded as when the current buffer is reverted.
+Return the coding system: the client may have written other line ends, or
+UTF-8 where there was something else.  What cannot be told from the new
+text is as before."
+  (let ((coding-system-for-read (car buffer-file-coding-system-explicit))
+        (before buffer-file-coding-system))
     (with-current-buffer buffer
       (insert-file-contents file)
-      last-coding-system-used)))
+      (merge-coding-systems last-coding-system-used before))))
 
 (provide 'gemini-companion-follow)
 ;;; gemini-companion-follow.el ends here

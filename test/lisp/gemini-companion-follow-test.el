@@ -58,6 +58,37 @@
     (should (equal (buffer-string) "one!\ntwo\n"))
     (should (eq (coding-system-eol-type buffer-file-coding-system) 1))))
 
+(ert-deftest gemini-companion-follow/other-line-ends-are-understood ()
+  (gemini-companion-follow-test--with "one\r\ntwo\r\n"
+    (gemini-companion-follow-test--write "one\ntwo, three\n")
+    (should (equal (buffer-string) "one\ntwo, three\n"))
+    (should (eq (coding-system-eol-type buffer-file-coding-system) 0))))
+
+(ert-deftest gemini-companion-follow/line-ends-that-cannot-be-told-are-as-before ()
+  (gemini-companion-follow-test--with "one\r\ntwo\r\n"
+    (gemini-companion-follow-test--write "")
+    (should (eq (coding-system-eol-type buffer-file-coding-system) 1))))
+
+(ert-deftest gemini-companion-follow/another-encoding-is-understood ()
+  "Clients write UTF-8, whatever there was."
+  (gemini-companion-follow-test--with "one\n"
+    (let ((coding-system-for-write 'latin-1-unix) (create-lockfiles nil))
+      (insert "é\n")
+      (write-region nil nil buffer-file-name nil 0))
+    (revert-buffer t t)
+    (should (eq (coding-system-base buffer-file-coding-system) 'iso-latin-1))
+    (should (equal (buffer-string) "é\none\n"))
+    (gemini-companion-follow-test--write "é and ü\none\n")
+    (should (equal (buffer-string) "é and ü\none\n"))
+    (should (eq (coding-system-type buffer-file-coding-system) 'utf-8))))
+
+(ert-deftest gemini-companion-follow/the-encoding-that-the-user-chose-stays ()
+  (gemini-companion-follow-test--with "one\n"
+    (let ((coding-system-for-read 'latin-1-unix))
+      (revert-buffer t t))
+    (gemini-companion-follow-test--write "é\n")
+    (should (equal (buffer-string) "Ã©\n"))))
+
 (ert-deftest gemini-companion-follow/a-read-only-buffer-follows ()
   (gemini-companion-follow-test--with "one\n"
     (read-only-mode 1)
