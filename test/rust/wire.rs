@@ -55,6 +55,7 @@ impl Wire {
     }
 
     /// Whether the server has closed the connection, or sent what nobody asked for.
+    #[cfg(soak)]
     pub fn has_ended(&self) -> bool {
         self.socket.set_nonblocking(true).unwrap();
         let nothing = self.socket.peek(&mut [0]);

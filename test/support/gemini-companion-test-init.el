@@ -77,6 +77,9 @@ With AS-COMMAND non-nil leave that to the key f9."
 
 ;;;; Looking at the review
 
+(defvar gemini-companion-review--of-buffer)
+(declare-function gemini-companion-review-proposal "gemini-companion-review")
+
 (defvar ediff-buffer-A)
 (defvar ediff-buffer-B)
 
@@ -176,6 +179,8 @@ names of all buffers but Emacs's own hidden ones."
 ;;;; A quiet Emacs
 
 (setq inhibit-startup-screen t
+      ;; Its overlays come some time after a search.
+      isearch-lazy-highlight nil
       initial-scratch-message nil
       ring-bell-function #'ignore
       make-backup-files nil
