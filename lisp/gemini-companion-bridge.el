@@ -31,7 +31,8 @@
                functions)))
 
 (gemini-companion-bridge--declare
- (start directory port roots max-message) (ping companion) (restart companion) (stop companion) (port companion) (token companion)
+ (start directories port roots max-message) (ping companion) (restart companion) (stop companion)
+ (port companion) (token companion) (context-json files) (ignored-p ignore-file path)
  (discovery-fault companion) (set-roots companion roots) (attach-bell companion process)
  (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
@@ -74,12 +75,13 @@
 
 ;;;; The companion
 
-(defun gemini-companion-bridge-start (directory port roots max-message)
-  "Start a companion on PORT (0: a free one), announcing it in DIRECTORY.
+(defun gemini-companion-bridge-start (directories port roots max-message)
+  "Start a companion on PORT (0: a free one), announcing it in DIRECTORIES.
 ROOTS is a list of workspace roots, MAX-MESSAGE the size in bytes over
 which a message is refused.  Signal an error if it cannot start."
   (setq gemini-companion-bridge--companion
-        (gemini-companion--mod-start directory port (vconcat roots) max-message))
+        (gemini-companion--mod-start (vconcat directories) port (vconcat roots)
+                                     max-message))
   (unless (eq system-type 'windows-nt)
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
     (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
@@ -145,6 +147,26 @@ the file focused last first; only the active file has the last three."
     (gemini-companion--mod-publish-context
      gemini-companion-bridge--companion
      (vconcat (mapcar #'gemini-companion-bridge--encode-file files)))))
+
+(defun gemini-companion-bridge-context-json (files)
+  "Return as JSON what the clients are told of FILES.
+These are as in `gemini-companion-bridge-publish-context'."
+  (gemini-companion--mod-context-json
+   (vconcat (mapcar #'gemini-companion-bridge--encode-file files))))
+
+(defun gemini-companion-bridge-ignored (ignore-file path)
+  "Return t if IGNORE-FILE, a .geminiignore, names PATH, a file below it.
+Return nil if it does not, or there is none, and a string that says why
+if it cannot be read."
+  (gemini-companion--mod-ignored-p
+   (gemini-companion-bridge--encode-name ignore-file)
+   (gemini-companion-bridge--encode-name path)))
+
+(defun gemini-companion-bridge--encode-name (name)
+  "Return the file name NAME in the bytes that the system knows it by."
+  (encode-coding-string name (or file-name-coding-system default-file-name-coding-system
+                                 'utf-8-unix)
+                        t))
 
 (defun gemini-companion-bridge--encode-file (file)
   "Return a copy of the vector FILE with its selection as UTF-8 bytes."

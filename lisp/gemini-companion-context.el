@@ -8,17 +8,38 @@
 
 ;; Clients are told which files are open, which one is active, where point is in it and what is
 ;; selected.  A hook only notes that something may have changed; a timer gathers, 50 ms after the
-;; last change.  While no client is connected only the order of files is kept, which costs
-;; nothing but a few list operations when another buffer is selected.
+;; last change.  While nobody wants to know, nothing at all is done: in which order files were
+;; looked at before is then found out from Emacs's own list of buffers.
 ;;
-;; A file becomes the active one when its buffer is shown in the selected window.  It stays the
-;; active one while the user is elsewhere, in the terminal of the client for example, as long as
-;; its buffer lives.
+;; A file becomes the active one when its buffer is shown in the selected window.
 
 ;;; Code:
 
 (require 'seq)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-position)
+(require 'gemini-companion-private)
+(require 'gemini-companion-workspace)
+
+(defcustom gemini-companion-active-file 'last
+  "Which file is the active one while the selected window shows none.
+If `last', the one you looked at last, as long as its buffer lives: while
+you type in a terminal clients know where you come from.  If `visible',
+that one only as long as a window shows it.  If nil, none."
+  :type '(choice (const :tag "The last one" last)
+                 (const :tag "The last one, if a window shows it" visible)
+                 (const :tag "None" nil))
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-share-selection t
+  "Non-nil to tell clients what is selected, up to 16 384 characters."
+  :type 'boolean
+  :group 'gemini-companion)
+
+(defvar gemini-companion-context-functions nil
+  "Functions called with what clients are told, whenever that was gathered.
+The shape is that of `gemini-companion-bridge-publish-context'.  Whoever
+adds or removes one calls `gemini-companion-context-update'.")
 
 (defconst gemini-companion-context--delay 0.05
   "Seconds of quiet before what the user looks at is published.")
@@ -29,6 +50,9 @@
 (defconst gemini-companion-context--max-files 10
   "Number of files published; the client looks at no more.")
 
+(defconst gemini-companion-context--max-looks 50
+  "Number of files looked at for those that can be published.")
+
 (defconst gemini-companion-context--max-selection 16384
   "Number of characters of a selection published; the client looks at no more.")
 
@@ -36,21 +60,33 @@
   '(window-selection-change-functions window-buffer-change-functions)
   "Hooks that run when another buffer may be in the selected window.")
 
+(defconst gemini-companion-context--file-hooks
+  '(find-file-hook after-set-visited-file-name-hook)
+  "Hooks that run in a buffer that may visit another file.")
+
 (defconst gemini-companion-context--change-hooks
   '(post-command-hook
     window-selection-change-functions window-buffer-change-functions
     find-file-hook kill-buffer-hook after-save-hook after-revert-hook
-    after-set-visited-file-name-hook)
+    after-set-visited-file-name-hook gemini-companion-workspace-functions)
   "Hooks that run when there may be something new to publish.")
 
 ;;;; State
 
+(defvar gemini-companion-context-paused nil
+  "Non-nil while clients are told that no file is open.")
+
+(defvar gemini-companion-context--on nil
+  "Non-nil while somebody wants to know what the user looks at.")
+
 (defvar gemini-companion-context--recent nil
-  "Buffers that visit a file, the one focused last first.
-May hold killed ones.")
+  "Buffers that visit a file, the one focused last first.")
 
 (defvar gemini-companion-context--active nil
-  "The buffer of the active file, which may be killed, or nil.")
+  "The buffer of the active file, perhaps an indirect one or a killed one, or nil.")
+
+(defvar gemini-companion-context--window nil
+  "The window in which the user looked at the active file last.")
 
 (defvar-local gemini-companion-context--focused 0
   "When this buffer was focused last, in milliseconds since 1970; 0 if never.")
@@ -64,51 +100,81 @@ May hold killed ones.")
 ;;;; On and off
 
 (defun gemini-companion-context-follow ()
-  "Keep track of files, and publish to the clients while there are any."
-  (gemini-companion-context--recall)
-  (dolist (hook gemini-companion-context--focus-hooks)
-    (add-hook hook #'gemini-companion-context--note-focus))
-  (add-hook 'find-file-hook #'gemini-companion-context--note-file)
-  (add-hook 'gemini-companion-clients-functions #'gemini-companion-context--note-clients))
+  "Publish to the clients while there are any."
+  (add-hook 'gemini-companion-clients-functions #'gemini-companion-context-update)
+  (gemini-companion-context-update))
 
 (defun gemini-companion-context-unfollow ()
   "Undo `gemini-companion-context-follow'."
-  (gemini-companion-context--note-clients 0)
-  (remove-hook 'gemini-companion-clients-functions #'gemini-companion-context--note-clients)
-  (remove-hook 'find-file-hook #'gemini-companion-context--note-file)
+  (remove-hook 'gemini-companion-clients-functions #'gemini-companion-context-update)
+  (gemini-companion-context--switch-off))
+
+(defun gemini-companion-context-update (&rest _)
+  "Gather from now on if somebody wants to know; and now."
+  (let ((wanted (or gemini-companion-context-functions
+                    (> (gemini-companion-bridge-clients) 0))))
+    (cond ((not wanted) (gemini-companion-context--switch-off))
+          (t (unless gemini-companion-context--on
+               (gemini-companion-context--switch-on))
+             ;; A new client gets what there is at once.
+             (gemini-companion-context--publish)))))
+
+;;;###autoload
+(defun gemini-companion-toggle-context ()
+  "Stop telling clients what you look at, or start again.
+While it is stopped they are told that no file is open."
+  (interactive)
+  (setq gemini-companion-context-paused (not gemini-companion-context-paused))
+  (gemini-companion-context-update)
+  (force-mode-line-update t)
+  (message (if gemini-companion-context-paused
+               "Clients are told that no file is open"
+             "Clients are told again what you look at")))
+
+(defun gemini-companion-context--switch-on ()
+  "Keep track of files and of changes."
+  (setq gemini-companion-context--on t)
+  (gemini-companion-context--recall)
+  (dolist (hook gemini-companion-context--focus-hooks)
+    (add-hook hook #'gemini-companion-context--note-focus))
+  (dolist (hook gemini-companion-context--file-hooks)
+    (add-hook hook #'gemini-companion-context--note-file))
+  (add-hook 'kill-buffer-hook #'gemini-companion-context--note-kill)
+  (dolist (hook gemini-companion-context--change-hooks)
+    (add-hook hook #'gemini-companion-context--note-change)))
+
+(defun gemini-companion-context--switch-off ()
+  "Undo `gemini-companion-context--switch-on'."
+  (dolist (hook gemini-companion-context--change-hooks)
+    (remove-hook hook #'gemini-companion-context--note-change))
+  (remove-hook 'kill-buffer-hook #'gemini-companion-context--note-kill)
+  (dolist (hook gemini-companion-context--file-hooks)
+    (remove-hook hook #'gemini-companion-context--note-file))
   (dolist (hook gemini-companion-context--focus-hooks)
     (remove-hook hook #'gemini-companion-context--note-focus))
+  (when gemini-companion-context--timer
+    (cancel-timer gemini-companion-context--timer)
+    (setq gemini-companion-context--timer nil))
+  (gemini-companion-context--activate nil)
   (setq gemini-companion-context--recent nil
-        gemini-companion-context--active nil))
-
-(defun gemini-companion-context--note-clients (count)
-  "Publish from now on if COUNT clients are connected, else stop."
-  (if (zerop count)
-      (progn
-        (dolist (hook gemini-companion-context--change-hooks)
-          (remove-hook hook #'gemini-companion-context--note-change))
-        (when gemini-companion-context--timer
-          (cancel-timer gemini-companion-context--timer)
-          (setq gemini-companion-context--timer nil)))
-    (dolist (hook gemini-companion-context--change-hooks)
-      (add-hook hook #'gemini-companion-context--note-change))
-    ;; A new client gets what there is at once.
-    (gemini-companion-context--publish)))
+        gemini-companion-context--on nil))
 
 ;;;; Focus
 
 (defun gemini-companion-context--recall ()
   "Find out in which order files were focused before we looked."
-  (let ((buffers (seq-filter #'gemini-companion-context--file (buffer-list))))
-    (dolist (buffer buffers)
-      (with-current-buffer buffer
-        (when (and (zerop gemini-companion-context--focused) buffer-display-time)
-          (setq gemini-companion-context--focused
-                (gemini-companion-context--milliseconds buffer-display-time)))))
-    (setq gemini-companion-context--recent
-          (seq-sort-by (lambda (buffer)
-                         (buffer-local-value 'gemini-companion-context--focused buffer))
-                       #'> buffers)))
+  ;; The list of buffers has the one selected last first.
+  (setq gemini-companion-context--recent
+        (seq-filter #'gemini-companion-context--file (buffer-list)))
+  (dolist (buffer gemini-companion-context--recent)
+    (with-current-buffer buffer
+      (when (and (zerop gemini-companion-context--focused) buffer-display-time)
+        (setq gemini-companion-context--focused
+              (gemini-companion-context--milliseconds buffer-display-time)))))
+  (let ((last (car gemini-companion-context--recent)))
+    ;; What was never shown was not looked at.
+    (when (and last (> (buffer-local-value 'gemini-companion-context--focused last) 0))
+      (gemini-companion-context--activate last)))
   (gemini-companion-context--note-focus))
 
 (defun gemini-companion-context--note-focus (&rest _)
@@ -116,22 +182,40 @@ May hold killed ones.")
   (gemini-companion-log-errors "focus"
     (let* ((shown (window-buffer (selected-window)))
            (buffer (or (buffer-base-buffer shown) shown)))
-      (when (and (not (eq buffer (gemini-companion-context--active-buffer)))
-                 (gemini-companion-context--file buffer))
-        (setq gemini-companion-context--active shown
-              gemini-companion-context--recent
-              (cons buffer (seq-filter #'buffer-live-p
-                                       (delq buffer gemini-companion-context--recent))))
-        (with-current-buffer buffer
-          (setq gemini-companion-context--focused
-                (gemini-companion-context--milliseconds nil)))))))
+      (cond ((eq buffer (gemini-companion-context--active-buffer))
+             (setq gemini-companion-context--active shown
+                   gemini-companion-context--window (selected-window)))
+            ((gemini-companion-context--file buffer)
+             (gemini-companion-context--activate shown)
+             (setq gemini-companion-context--window (selected-window)
+                   gemini-companion-context--recent
+                   (cons buffer (delq buffer gemini-companion-context--recent)))
+             (with-current-buffer buffer
+               (setq gemini-companion-context--focused
+                     (gemini-companion-context--milliseconds nil))))))))
+
+(defun gemini-companion-context--activate (buffer)
+  "Make the file of BUFFER, which may be an indirect one or nil, the active one."
+  (when (buffer-live-p gemini-companion-context--active)
+    (with-current-buffer gemini-companion-context--active
+      (gemini-companion-position-unwatch)))
+  (setq gemini-companion-context--active buffer)
+  (when buffer
+    (with-current-buffer buffer
+      (gemini-companion-position-watch))))
 
 (defun gemini-companion-context--note-file ()
   "Note that the current buffer visits a file, though nobody may have looked at it."
   (let ((buffer (current-buffer)))
-    (unless (memq buffer gemini-companion-context--recent)
+    (when (and buffer-file-name (not (memq buffer gemini-companion-context--recent)))
       (setq gemini-companion-context--recent
             (append gemini-companion-context--recent (list buffer))))))
+
+(defun gemini-companion-context--note-kill ()
+  "Note that the current buffer is being killed."
+  (when buffer-file-name
+    (setq gemini-companion-context--recent
+          (delq (current-buffer) gemini-companion-context--recent))))
 
 (defun gemini-companion-context--active-buffer ()
   "Return the buffer that visits the active file, or nil."
@@ -169,70 +253,94 @@ May hold killed ones.")
                            (gemini-companion-context--wait (1- delays))))))))
 
 (defun gemini-companion-context--publish ()
-  "Tell the clients what the user looks at."
+  "Tell the clients, and whoever else wants to know, what the user looks at."
   (gemini-companion-log-errors "context"
-    (gemini-companion-bridge-publish-context (gemini-companion-context-gather))))
+    (let ((files (gemini-companion-context-gather)))
+      (gemini-companion-bridge-publish-context files)
+      (run-hook-with-args 'gemini-companion-context-functions files))))
+
+;;;; Gathering
 
 (defun gemini-companion-context-gather ()
-  "Return what the user looks at.
+  "Return what clients are told of what the user looks at.
 The shape is that of `gemini-companion-bridge-publish-context'."
-  (gemini-companion-context--note-focus)
-  (let ((active (gemini-companion-context--active-buffer))
+  (unless gemini-companion-context-paused
+    (gemini-companion-context--note-focus)
+    (gemini-companion-context--gather)))
+
+(defun gemini-companion-context--gather ()
+  "Return the files that clients may know of, described."
+  (let ((active (gemini-companion-context--present-buffer))
         (left gemini-companion-context--max-files)
+        (looks gemini-companion-context--max-looks)
+        (buffers gemini-companion-context--recent)
         (files nil))
-    (dolist (buffer gemini-companion-context--recent)
-      (when (and (> left 0) (buffer-live-p buffer))
-        (when-let ((file (gemini-companion-context--existing-file buffer)))
+    (while (and buffers (> left 0) (> looks 0))
+      (let ((buffer (pop buffers)))
+        (setq looks (1- looks))
+        (when (and (buffer-live-p buffer)
+                   (gemini-companion-context--open-p buffer)
+                   (not (with-current-buffer buffer (gemini-companion-private-reason))))
           (setq left (1- left))
-          (push (gemini-companion-context--describe buffer file (eq buffer active)) files))))
+          (push (gemini-companion-context--describe buffer (eq buffer active)) files))))
     (nreverse files)))
 
-(defun gemini-companion-context--existing-file (buffer)
-  "Return the local file that BUFFER visits if it exists on disk."
-  (let ((file (gemini-companion-context--file buffer)))
-    (and file (file-exists-p file) file)))
+(defun gemini-companion-context-withheld ()
+  "Return the open files that clients are not told of, as (FILE . REASON) pairs."
+  (let ((buffers (seq-take gemini-companion-context--recent
+                           gemini-companion-context--max-looks)))
+    (delq nil (mapcar #'gemini-companion-context--withheld
+                      (seq-filter #'buffer-live-p buffers)))))
 
-(defun gemini-companion-context--describe (buffer file active)
-  "Return the vector for FILE, visited by BUFFER.
+(defun gemini-companion-context--withheld (buffer)
+  "Return the file that BUFFER visits and why it is withheld, or nil."
+  (with-current-buffer buffer
+    (when-let ((reason (cond ((null buffer-file-name) nil)
+                             ((file-remote-p buffer-file-name) "remote")
+                             ((not (file-exists-p buffer-file-name)) "not on disk")
+                             (t (gemini-companion-private-reason)))))
+      (cons buffer-file-name reason))))
+
+(defun gemini-companion-context--present-buffer ()
+  "Return the buffer that visits the active file, if there is to be an active one.
+See `gemini-companion-active-file'."
+  (let ((buffer (gemini-companion-context--active-buffer))
+        (shown (window-buffer (selected-window))))
+    (and (or (eq shown gemini-companion-context--active)
+             (pcase gemini-companion-active-file
+               ('last t)
+               ('visible (get-buffer-window gemini-companion-context--active 'visible))))
+         buffer)))
+
+(defun gemini-companion-context--open-p (buffer)
+  "Return non-nil if BUFFER visits a local file that exists on disk."
+  (when-let ((file (gemini-companion-context--file buffer)))
+    (file-exists-p file)))
+
+(defun gemini-companion-context--describe (buffer active)
+  "Return the vector for the file that BUFFER visits.
 ACTIVE is non-nil if it is the active one."
-  (let ((focused (buffer-local-value 'gemini-companion-context--focused buffer)))
+  (let ((file (buffer-local-value 'buffer-file-name buffer))
+        (focused (buffer-local-value 'gemini-companion-context--focused buffer)))
     (if (not active)
         (vector file focused nil nil nil nil)
       (with-current-buffer gemini-companion-context--active
-        (let ((position (gemini-companion-context--point)))
+        (let ((point (gemini-companion-context--point)))
           (vector file focused t
-                  (line-number-at-pos position t)
-                  (gemini-companion-context--character position)
-                  (gemini-companion-context--selection position)))))))
+                  (gemini-companion-position-line point)
+                  (gemini-companion-position-character point)
+                  (and gemini-companion-share-selection
+                       (gemini-companion-position-selection
+                        point gemini-companion-context--max-selection))))))))
 
 (defun gemini-companion-context--point ()
-  "Return point of the current buffer, in the window where the user sees it."
-  (let ((window (get-buffer-window nil t)))
+  "Return point of the current buffer, in the window where the user looked last."
+  (let ((window (if (and (window-live-p gemini-companion-context--window)
+                         (eq (window-buffer gemini-companion-context--window)
+                             (current-buffer)))
+                    gemini-companion-context--window
+                  (get-buffer-window nil t))))
     (if window (window-point window) (point))))
-
-(defun gemini-companion-context--character (position)
-  "Return the 1-based column of POSITION in UTF-16 code units."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char position)
-      (let* ((inhibit-field-text-motion t)
-             (start (line-beginning-position))
-             (count (- position start)))
-        (1+ (if (= count (- (position-bytes position) (position-bytes start)))
-                count                   ; all ASCII
-              (/ (string-bytes (encode-coding-string
-                                (buffer-substring-no-properties start position)
-                                'utf-16le t))
-                 2)))))))
-
-(defun gemini-companion-context--selection (position)
-  "Return the text between mark and POSITION if the region is active."
-  (when (and transient-mark-mode mark-active (mark t) (/= position (mark t)))
-    (let ((start (min position (mark t)))
-          (end (max position (mark t))))
-      (buffer-substring-no-properties
-       start (min end (+ start gemini-companion-context--max-selection))))))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

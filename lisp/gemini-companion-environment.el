@@ -15,17 +15,49 @@
 (require 'cl-lib)
 (require 'seq)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-workspace)
 
-(defconst gemini-companion-environment--variables
-  '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID" "GEMINI_CLI_IDE_AUTH_TOKEN")
-  "The variables that a client reads.")
+(defcustom gemini-companion-temporary-directories nil
+  "Temporary directories, besides that of Emacs, in which clients may look.
+A client finds Emacs by a file in its own temporary directory, which is
+another one if TMPDIR is another one in its terminal.  Takes effect when
+`gemini-companion-mode' is next switched on."
+  :type '(repeat directory)
+  :group 'gemini-companion
+  :risky t)
+
+(defcustom gemini-companion-export-workspace nil
+  "Non-nil to tell each process that Emacs starts all workspace roots.
+Gemini CLI adds all of them to its own workspace, so that it works in
+projects other than the one it was started in.  Takes effect when
+`gemini-companion-mode' is next switched on."
+  :type 'boolean
+  :group 'gemini-companion
+  :risky t)
+
+(defconst gemini-companion-environment--workspace "GEMINI_CLI_IDE_WORKSPACE_PATH"
+  "The variable that tells a client the workspace roots.")
+
+(defconst gemini-companion-environment--secret-time 60
+  "Seconds after which a copied token leaves the kill ring.")
 
 (defvar gemini-companion-environment--saved nil
-  "Alist of the variables and the values they had before, or nil.")
+  "Alist of the variables that were set, and the values they had before.")
 
-(defun gemini-companion-environment-directory ()
-  "Return the directory of discovery files: Node's `os.tmpdir()' + \"/gemini/ide\"."
-  (concat (gemini-companion-environment--temporary-directory) "/gemini/ide"))
+(defvar gemini-companion-environment--copied nil
+  "The last text with a token in the kill ring, and the timer that takes it away.")
+
+;;;; Directories
+
+(defun gemini-companion-environment-directories ()
+  "Return the directories in which clients look for discovery files, each once.
+The first is that of clients that Emacs starts."
+  (seq-uniq (mapcar (lambda (temporary) (concat temporary "/gemini/ide"))
+                    (cons (gemini-companion-environment--temporary-directory)
+                          (mapcar (lambda (directory)
+                                    (directory-file-name (expand-file-name directory)))
+                                  gemini-companion-temporary-directories)))
+            (lambda (one other) (equal (file-truename one) (file-truename other)))))
 
 (defun gemini-companion-environment--temporary-directory ()
   "Return what `os.tmpdir()' is for a process that Emacs starts, without slash."
@@ -41,37 +73,120 @@
         (replace-regexp-in-string "[/\\]\\'" "" directory)
       directory)))
 
+;;;; Variables
+
+(defun gemini-companion-environment--variables ()
+  "Return the variables that lead to the running companion, with their values."
+  `(("GEMINI_CLI_IDE_SERVER_PORT" . ,(number-to-string (gemini-companion-bridge-port)))
+    ("GEMINI_CLI_IDE_PID" . ,(number-to-string (emacs-pid)))
+    ("GEMINI_CLI_IDE_AUTH_TOKEN" . ,(gemini-companion-bridge-token))))
+
 (defun gemini-companion-environment-set ()
   "Lead the processes that Emacs will start to the running companion."
-  ;; The token is fetched here, since arguments show in backtraces.
-  (let ((values (list (number-to-string (gemini-companion-bridge-port))
-                      (number-to-string (emacs-pid))
-                      (gemini-companion-bridge-token))))
-    (unless gemini-companion-environment--saved
-      (setq gemini-companion-environment--saved
-            (mapcar (lambda (name) (cons name (gemini-companion-environment--get name)))
-                    gemini-companion-environment--variables)))
-    (cl-mapc #'gemini-companion-environment--put
-             gemini-companion-environment--variables values)))
+  ;; Values are not passed as arguments more than needed, since these show in backtraces.
+  (gemini-companion-environment--put-all (gemini-companion-environment--variables))
+  (when gemini-companion-export-workspace
+    (add-hook 'gemini-companion-workspace-functions
+              #'gemini-companion-environment--export-workspace)
+    (gemini-companion-environment--export-workspace)))
+
+(defun gemini-companion-environment--export-workspace ()
+  "Tell the processes that Emacs will start the workspace roots."
+  (gemini-companion-environment--put-all
+   `((,gemini-companion-environment--workspace
+      . ,(string-join (gemini-companion-workspace-announced) path-separator)))))
 
 (defun gemini-companion-environment-restore ()
   "Put the variables back to what they were."
-  (pcase-dolist (`(,name . ,value) gemini-companion-environment--saved)
-    (gemini-companion-environment--put name value))
-  (setq gemini-companion-environment--saved nil))
+  (remove-hook 'gemini-companion-workspace-functions
+               #'gemini-companion-environment--export-workspace)
+  (gemini-companion-environment--put gemini-companion-environment--saved)
+  (setq gemini-companion-environment--saved nil)
+  (gemini-companion-environment--forget-copy))
 
-;; The global value, since a buffer or a caller may have an environment of its own.
+(defun gemini-companion-environment--put-all (variables)
+  "Set VARIABLES, an alist, and save what they were before."
+  (pcase-dolist (`(,name . ,_) variables)
+    (unless (assoc name gemini-companion-environment--saved)
+      (push (cons name (gemini-companion-environment--get name))
+            gemini-companion-environment--saved)))
+  (gemini-companion-environment--put variables))
+
+;; The global value, since a caller may have an environment of its own; and that of each buffer
+;; that has one, as Eshell's, and those that were set up for a project.
 
 (defun gemini-companion-environment--get (name)
   "Return the value of the environment variable NAME, or nil."
   (getenv-internal name (default-toplevel-value 'process-environment)))
 
-(defun gemini-companion-environment--put (name value)
-  "Set the environment variable NAME to VALUE; nil removes it."
+(defun gemini-companion-environment--put (variables)
+  "Set VARIABLES, an alist, wherever there is an environment; nil removes one."
   (set-default-toplevel-value
    'process-environment
-   (setenv-internal (copy-sequence (default-toplevel-value 'process-environment))
-                    name value nil)))
+   (gemini-companion-environment--with variables
+                                       (default-toplevel-value 'process-environment)))
+  (dolist (buffer (buffer-list))
+    (when (local-variable-p 'process-environment buffer)
+      (with-current-buffer buffer
+        (setq process-environment
+              (gemini-companion-environment--with variables process-environment))))))
+
+(defun gemini-companion-environment--with (variables environment)
+  "Return a copy of ENVIRONMENT with VARIABLES, an alist, set."
+  (let ((environment (copy-sequence environment)))
+    (pcase-dolist (`(,name . ,value) variables)
+      (setq environment (setenv-internal environment name value nil)))
+    environment))
+
+;;;; For terminals elsewhere
+
+;;;###autoload
+(defun gemini-companion-copy-environment ()
+  "Put a command on the kill ring that leads a client elsewhere to this Emacs.
+Yank it in another terminal, container or login, and start the client
+there.  The command holds a secret: with it one can see what you look at
+and propose changes to you.  It leaves the kill ring after a minute."
+  (interactive)
+  (unless (gemini-companion-bridge-running-p)
+    (user-error "Gemini companion is off: M-x gemini-companion-mode"))
+  (gemini-companion-environment--forget-copy)
+  ;; The property tells managers of clipboards not to keep it.
+  (let ((command (propertize (gemini-companion-environment--command)
+                             'x-kde-passwordManagerHint "secret")))
+    (kill-new command)
+    (setq gemini-companion-environment--copied
+          (cons command
+                (run-at-time gemini-companion-environment--secret-time nil
+                             #'gemini-companion-environment--forget-copy))))
+  (message "Yank it in the other terminal within %d s"
+           gemini-companion-environment--secret-time))
+
+(defun gemini-companion-environment--command ()
+  "Return a shell command that sets the variables."
+  (concat "export "
+          (mapconcat (pcase-lambda (`(,name . ,value))
+                       (concat name "=" (shell-quote-argument value)))
+                     (gemini-companion-environment--variables)
+                     " ")))
+
+(defun gemini-companion-environment--forget-copy ()
+  "Take the command that was copied off the kill ring, and off the clipboard."
+  (pcase gemini-companion-environment--copied
+    (`(,command . ,timer)
+     (cancel-timer timer)
+     (setq gemini-companion-environment--copied nil)
+     (gemini-companion-environment--take-off-kill-ring command)
+     ;; To ask another program for it could take long.
+     (when (ignore-errors (and interprogram-cut-function
+                               (gui-backend-selection-owner-p 'CLIPBOARD)
+                               (equal (gui-get-selection 'CLIPBOARD) command)))
+       (funcall interprogram-cut-function "")))))
+
+(defun gemini-companion-environment--take-off-kill-ring (text)
+  "Take all that equals TEXT off the kill ring."
+  (let ((next (car kill-ring-yank-pointer)))
+    (setq kill-ring (delete text kill-ring)
+          kill-ring-yank-pointer (or (memq next kill-ring) kill-ring))))
 
 (provide 'gemini-companion-environment)
 ;;; gemini-companion-environment.el ends here

@@ -18,18 +18,53 @@
 
 (declare-function project-root "project" (project))
 
+(defun gemini-companion-workspace--set (option value)
+  "Set OPTION to VALUE, and announce what follows from it."
+  (set-default-toplevel-value option value)
+  (when (gemini-companion-bridge-running-p)
+    (gemini-companion-workspace--note)))
+
+(defcustom gemini-companion-workspace-roots nil
+  "Directories that are workspace roots whatever is open.
+Gemini CLI connects to this Emacs from directories inside a root.  See
+also `gemini-companion-workspace-guess'."
+  :type '(repeat directory)
+  :group 'gemini-companion
+  :risky t
+  :set #'gemini-companion-workspace--set
+  :initialize #'custom-initialize-default)
+
+(defcustom gemini-companion-workspace-guess t
+  "Non-nil to count the projects of open files and terminals as workspace roots.
+They come in addition to `gemini-companion-workspace-roots'."
+  :type 'boolean
+  :group 'gemini-companion
+  :risky t
+  :set #'gemini-companion-workspace--set
+  :initialize #'custom-initialize-default)
+
+(defvar gemini-companion-workspace-functions nil
+  "Functions called without arguments when the roots have changed.")
+
 (defconst gemini-companion-workspace--delay 0.3
   "Seconds after the last change of open files before the roots are looked up.")
 
+(defvar gemini-companion-workspace--lifetime 60
+  "Seconds for which the root of a directory is not looked up again.")
+
 (defconst gemini-companion-workspace--hooks
   '(find-file-hook
-    kill-buffer-hook after-set-visited-file-name-hook window-buffer-change-functions)
+    kill-buffer-hook after-set-visited-file-name-hook after-change-major-mode-hook)
   "Hooks that run when the roots may have changed.
-A terminal is noticed when it is shown.")
+A terminal is one from when its mode is set.")
 
 (defconst gemini-companion-workspace--terminal-modes
   '(comint-mode term-mode eshell-mode vterm-mode eat-mode ghostel-mode)
   "Major modes in which a client may run.")
+
+(defconst gemini-companion-workspace--project-modes
+  '(dired-mode magit-mode vc-dir-mode)
+  "Major modes that show a project, if they show one.")
 
 (defvar gemini-companion-workspace--timer nil
   "The timer that will look up the roots, or nil.")
@@ -37,15 +72,39 @@ A terminal is noticed when it is shown.")
 (defvar gemini-companion-workspace--announced nil
   "The roots that clients were told last.")
 
+(defvar gemini-companion-workspace--known nil
+  "The announced roots, and where their symbolic links lead.")
+
 (defvar gemini-companion-workspace--cache (make-hash-table :test #'equal)
-  "Directories and their roots; a directory without one has nil.")
+  "Directories and what was found: (TIME PROJECT . ROOT).
+Both are directories or nil; without a project the root is the directory.")
+
+;;;; Announcing
 
 (defun gemini-companion-workspace-roots ()
   "Return the workspace roots that are open now, without trailing slashes.
 Remember them as announced."
-  (setq gemini-companion-workspace--announced
-        (delete-dups
-         (delq nil (mapcar #'gemini-companion-workspace--buffer-root (buffer-list))))))
+  (let ((roots (delete-dups
+                (delq nil (append (mapcar #'gemini-companion-workspace--given-root
+                                          gemini-companion-workspace-roots)
+                                  (and gemini-companion-workspace-guess
+                                       (mapcar #'gemini-companion-workspace--buffer-root
+                                               (buffer-list))))))))
+    (unless (equal roots gemini-companion-workspace--announced)
+      (setq gemini-companion-workspace--announced roots
+            gemini-companion-workspace--known
+            (delete-dups (append roots (mapcar #'file-truename roots)))))
+    roots))
+
+(defun gemini-companion-workspace-announced ()
+  "Return the roots that clients were told last."
+  gemini-companion-workspace--announced)
+
+(defun gemini-companion-workspace-roots-of (file)
+  "Return those of the announced roots in which FILE is, judging by names.
+They come with and without their symbolic links."
+  (seq-filter (lambda (root) (string-prefix-p (file-name-as-directory root) file))
+              gemini-companion-workspace--known))
 
 (defun gemini-companion-workspace-follow ()
   "Announce the roots whenever they change."
@@ -74,42 +133,64 @@ Remember them as announced."
   (gemini-companion-log-errors "workspace roots"
     (let ((announced gemini-companion-workspace--announced))
       (unless (equal (gemini-companion-workspace-roots) announced)
-        (gemini-companion-bridge-set-roots gemini-companion-workspace--announced)))))
+        (gemini-companion-bridge-set-roots gemini-companion-workspace--announced)
+        (run-hooks 'gemini-companion-workspace-functions)))))
+
+;;;; Finding
+
+(defun gemini-companion-workspace--given-root (directory)
+  "Return the root that the user gave as DIRECTORY, or nil if it cannot be one."
+  (unless (file-remote-p directory)
+    (gemini-companion-workspace--sayable (directory-file-name (expand-file-name directory)))))
+
+(defun gemini-companion-workspace--sayable (name)
+  "Return the file name NAME, or nil if it cannot be told to clients.
+Names may hold any bytes, messages only text."
+  (and (not (memq 'eight-bit (find-charset-string name)))
+       name))
 
 (defun gemini-companion-workspace--buffer-root (buffer)
   "Return the root to which BUFFER belongs, or nil."
-  (let ((file (buffer-local-value 'buffer-file-name buffer)))
+  (let ((file (buffer-local-value 'buffer-file-name buffer))
+        (mode (buffer-local-value 'major-mode buffer)))
     (cond (file (gemini-companion-workspace--root (file-name-directory file)))
-          ((apply #'provided-mode-derived-p (buffer-local-value 'major-mode buffer)
-                  gemini-companion-workspace--terminal-modes)
+          ;; Most of what visits no file.
+          ((memq mode '(fundamental-mode special-mode)) nil)
+          ((apply #'provided-mode-derived-p mode gemini-companion-workspace--terminal-modes)
            (gemini-companion-workspace--root
-            (buffer-local-value 'default-directory buffer))))))
+            (buffer-local-value 'default-directory buffer)))
+          ((apply #'provided-mode-derived-p mode gemini-companion-workspace--project-modes)
+           (gemini-companion-workspace--root
+            (buffer-local-value 'default-directory buffer) t)))))
 
-(defun gemini-companion-workspace--root (directory)
-  "Return the root of DIRECTORY, or nil if there is none to announce."
-  (let ((known (gethash directory gemini-companion-workspace--cache 'unknown)))
-    (if (not (eq known 'unknown))
-        known
-      (puthash directory (gemini-companion-workspace--find-root directory)
-               gemini-companion-workspace--cache))))
+(defun gemini-companion-workspace--root (directory &optional only-project)
+  "Return the root of DIRECTORY, or nil if there is none to announce.
+If it is in no project, that is DIRECTORY itself, or nil if ONLY-PROJECT."
+  (pcase-let ((`(,time ,project . ,root)
+               (gethash directory gemini-companion-workspace--cache))
+              (now (float-time)))
+    (unless (and time (< (- now time) gemini-companion-workspace--lifetime))
+      (setq project (gemini-companion-workspace--find-project directory)
+            root (or project (gemini-companion-workspace--narrow directory)))
+      (puthash directory (cons now (cons project root)) gemini-companion-workspace--cache))
+    (if only-project project root)))
 
-(defun gemini-companion-workspace--find-root (directory)
-  "Look up the root of DIRECTORY."
+(defun gemini-companion-workspace--find-project (directory)
+  "Return the root of the project of DIRECTORY, or nil if none may be guessed."
   (unless (file-remote-p directory)
     (let* ((non-essential t)
            (project (gemini-companion-log-errors "project"
-                      (project-current nil directory)))
-           (root (directory-file-name
-                  (expand-file-name (if project (project-root project) directory)))))
-      (unless (gemini-companion-workspace--too-wide-p root)
-        root))))
+                      (project-current nil directory))))
+      (and project (gemini-companion-workspace--narrow (project-root project))))))
 
-(defun gemini-companion-workspace--too-wide-p (root)
-  "Return non-nil if ROOT must not be guessed to be a workspace."
-  (or (file-remote-p root)
-      (seq-some (lambda (wide) (file-equal-p root wide))
-                (delq nil (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                (getenv "TMPDIR"))))))
+(defun gemini-companion-workspace--narrow (directory)
+  "Return DIRECTORY as a root, or nil if it must not be guessed to be one."
+  (unless (file-remote-p directory)
+    (let ((root (directory-file-name (expand-file-name directory))))
+      (unless (seq-some (lambda (wide) (file-equal-p root wide))
+                        (delq nil (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
+                                        (getenv "TMPDIR"))))
+        (gemini-companion-workspace--sayable root)))))
 
 (provide 'gemini-companion-workspace)
 ;;; gemini-companion-workspace.el ends here

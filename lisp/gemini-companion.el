@@ -46,6 +46,8 @@
 
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
+(autoload 'gemini-companion-show-context "gemini-companion-context-view"
+  "Show what clients are told of what you look at, as it changes." t)
 (autoload 'gemini-companion-review-list "gemini-companion-review-list"
   "List the changes that await your decision, to show or to decide them." t)
 (autoload 'gemini-companion-review-history "gemini-companion-review-list"
@@ -97,8 +99,9 @@ takes the review off the screen again."
 ;;;###autoload
 (define-minor-mode gemini-companion-mode
   "Serve Gemini CLI: tell it what you look at, review what it proposes.
-The mode line shows \"Gem\", the number of clients connected, and after
-an exclamation mark the number of changes that await your decision.
+The mode line shows \"Gem\", the number of clients connected, after an
+exclamation mark the number of changes that await your decision, and
+\"off\" if clients are not told what you look at.
 
 If the native module of this package is not there it is built first, and
 the mode is switched on when that is done."
@@ -134,7 +137,7 @@ the mode is switched on when that is done."
 (defun gemini-companion--start ()
   "Start the companion and follow the user.  The native module is loaded."
   (unless (gemini-companion-bridge-running-p)
-    (gemini-companion-bridge-start (gemini-companion-environment-directory)
+    (gemini-companion-bridge-start (gemini-companion-environment-directories)
                                    gemini-companion-port
                                    (gemini-companion-workspace-roots)
                                    (* 1024 1024 gemini-companion-max-message-size))
@@ -228,7 +231,8 @@ Clients that wait for a decision are told that it is a rejection."
         (reviews (gemini-companion-review-count)))
     (concat " Gem"
             (and (> clients 0) (format ":%d" clients))
-            (and (> reviews 0) (format "!%d" reviews)))))
+            (and (> reviews 0) (format "!%d" reviews))
+            (and gemini-companion-context-paused " off"))))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

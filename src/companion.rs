@@ -1,7 +1,7 @@
-//! One running companion: listener, server thread and discovery file, stopped in reverse.
+//! One running companion: listener, server thread and discovery files, stopped in reverse.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
@@ -18,8 +18,8 @@ pub struct Companion {
     token: Token,
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
-    /// Where the discovery file is.
-    directory: PathBuf,
+    /// Where the discovery files are: clients may have different temporary directories.
+    directories: Vec<PathBuf>,
     limits: Limits,
     running: Mutex<Option<Running>>,
 }
@@ -27,21 +27,20 @@ pub struct Companion {
 /// What `stop` takes down.
 struct Running {
     port: u16,
-    roots: Vec<String>,
     /// Open as long as we run: whoever comes while no server listens has to wait, and that is all.
     listener: TcpListener,
     server: Server,
     /// Those that were replaced, which may still have connections.
     retired: Vec<Server>,
-    /// The file, or why there is none: clients then find us by the environment only.
-    discovery: Result<DiscoveryFile, String>,
+    /// For each directory the file, or why there is none.
+    discovery: Vec<Result<DiscoveryFile, String>>,
 }
 
 impl Companion {
     /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery file
-    /// into `directory`: a client that reads it can connect.
+    /// into each of `directories`: a client that reads it can connect.
     pub fn start(
-        directory: PathBuf,
+        directories: Vec<PathBuf>,
         port: u16,
         roots: &[String],
         limits: Limits,
@@ -51,7 +50,7 @@ impl Companion {
             token: Token::generate()?,
             sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
             bridge,
-            directory,
+            directories,
             limits,
             running: Mutex::new(None),
         };
@@ -60,9 +59,10 @@ impl Companion {
         let port = listener.local_addr()?.port();
         let server = companion.serve(&listener)?;
         let roots = companion.usable(roots);
-        let discovery = companion.announce(port, &roots);
+        let announce = |directory: &PathBuf| companion.announce(directory, port, &roots);
+        let discovery = companion.directories.iter().map(announce).collect();
         let retired = Vec::new();
-        let running = Running { port, roots, listener, server, retired, discovery };
+        let running = Running { port, listener, server, retired, discovery };
         *lock(&companion.running) = Some(running);
         Ok(companion)
     }
@@ -87,8 +87,13 @@ impl Companion {
         Server::start(listener, self.token.clone(), protocol, &self.limits)
     }
 
-    fn announce(&self, port: u16, roots: &[String]) -> Result<DiscoveryFile, String> {
-        DiscoveryFile::create(&self.directory, port, &self.token, roots)
+    fn announce(
+        &self,
+        directory: &Path,
+        port: u16,
+        roots: &[String],
+    ) -> Result<DiscoveryFile, String> {
+        DiscoveryFile::create(directory, port, &self.token, roots)
             .map_err(|error| format!("{error:#}"))
     }
 
@@ -109,21 +114,33 @@ impl Companion {
         &self.sessions
     }
 
-    /// Why clients cannot find the discovery file.
+    /// Why clients cannot find the discovery files, as far as they cannot: a line for each.
     pub fn discovery_fault(&self) -> Option<String> {
-        lock(&self.running).as_ref().and_then(|running| running.discovery.as_ref().err().cloned())
+        let running = lock(&self.running);
+        let faults: Vec<&str> = running
+            .iter()
+            .flat_map(|running| &running.discovery)
+            .filter_map(|discovery| discovery.as_ref().err().map(String::as_str))
+            .collect();
+        (!faults.is_empty()).then(|| faults.join("\n"))
     }
 
-    /// Rewrites the discovery file for new workspace roots.
+    /// Rewrites the discovery files for new workspace roots. What could not be written before is
+    /// tried again.
     pub fn set_roots(&self, roots: &[String]) {
         let roots = self.usable(roots);
         let mut running = lock(&self.running);
         let Some(running) = &mut *running else { return };
-        running.roots = roots;
-        if let Ok(file) = &running.discovery
-            && let Err(error) = file.write(running.port, &self.token, &running.roots)
-        {
-            self.bridge.send(Event::Warning(format!("{error:#}")));
+        let port = running.port;
+        for (directory, discovery) in self.directories.iter().zip(&mut running.discovery) {
+            match discovery {
+                Ok(file) => {
+                    if let Err(error) = file.write(port, &self.token, &roots) {
+                        self.bridge.send(Event::Warning(format!("{error:#}")));
+                    }
+                }
+                Err(_) => *discovery = self.announce(directory, port, &roots),
+            }
         }
     }
 

@@ -8,6 +8,7 @@ mod companion;
 mod bridge;
 mod discovery;
 mod ide;
+mod ignore;
 mod limits;
 mod mcp;
 mod panics;
@@ -23,7 +24,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use emacs::func::Manage;
-use emacs::{CallEnv, Env, FromLisp, Result, Value, Vector, defun};
+use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use bridge::{Bell, CallId, Event};
 use companion::Companion;
@@ -59,18 +60,19 @@ fn version() -> Result<String> {
     Ok(env!("CARGO_PKG_VERSION").to_owned())
 }
 
-/// Start a companion: server thread, discovery file in DIRECTORY.
+/// Start a companion: server thread, a discovery file in each of DIRECTORIES.
 ///
-/// DIRECTORY is a string, the client's `os.tmpdir()` + "/gemini/ide".  PORT is the TCP port on
+/// DIRECTORIES is a vector of strings, clients' `os.tmpdir()` + "/gemini/ide".  PORT is the TCP port on
 /// 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without trailing
 /// slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
 /// Signals an error if the port cannot be had.  A discovery file that cannot be written
 /// is no error: see `gemini-companion--mod-discovery-fault`.
 #[defun(user_ptr)]
-fn start(directory: String, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
+fn start(directories: Vector, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
+    let directories = strings(directories)?.into_iter().map(PathBuf::from).collect();
     let roots = strings(roots)?;
     let limits = Limits { body: max_message, ..Limits::default() };
-    Companion::start(PathBuf::from(directory), port, &roots, limits)
+    Companion::start(directories, port, &roots, limits)
 }
 
 /// Stop COMPANION: reject open reviews, end the streams, delete the discovery file.
@@ -103,7 +105,9 @@ fn token(companion: &Companion) -> Result<String> {
     Ok(companion.token().to_owned())
 }
 
-/// Return why clients cannot find the discovery file of COMPANION, or nil if they can.
+/// Return why clients cannot find COMPANION by a discovery file, or nil if they can.
+///
+/// That is a line for each of the directories in which there is none.
 #[defun]
 fn discovery_fault(companion: &Companion) -> Result<Option<String>> {
     Ok(companion.discovery_fault())
@@ -156,6 +160,26 @@ fn publish_context(companion: &Companion, files: Vector) -> Result<()> {
     let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
     companion.sessions().publish_context(&IdeContext::new(files));
     Ok(())
+}
+
+/// Return as JSON what `gemini-companion--mod-publish-context' would send for FILES.
+#[defun]
+fn context_json(files: Vector) -> Result<String> {
+    let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
+    Ok(serde_json::to_string_pretty(&IdeContext::new(files))?)
+}
+
+/// Return t if the file IGNORE-FILE, a .geminiignore, names the file PATH, nil if it does not.
+///
+/// Both are absolute names as UTF-8 bytes; PATH lies below the directory of IGNORE-FILE.  The
+/// rules are those of gitignore.  If there is no IGNORE-FILE it names nothing; if it cannot be
+/// read return the reason, a string.
+#[defun]
+fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Value<'e>> {
+    match ignore::names(&file_name(ignore_file), &file_name(path)) {
+        Ok(named) => named.into_lisp(env),
+        Err(reason) => format!("{reason:#}").into_lisp(env),
+    }
 }
 
 /// Ask each client of COMPANION for a sign of life; `pong' events follow.
@@ -241,6 +265,17 @@ fn file_from_lisp(value: Value) -> Result<File> {
         file.selected_text = slots.get::<Option<Vec<u8>>>(5)?.map(utf8);
     }
     Ok(file)
+}
+
+/// A file name as the system has it.
+#[cfg(unix)]
+fn file_name(bytes: Vec<u8>) -> PathBuf {
+    <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn file_name(bytes: Vec<u8>) -> PathBuf {
+    utf8(bytes).into()
 }
 
 fn strings(vector: Vector) -> Result<Vec<String>> {

@@ -22,9 +22,12 @@
   "Evaluate BODY in a new project while files are kept track of."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-project
-     (gemini-companion-context-follow)
-     (unwind-protect (progn ,@body)
-       (gemini-companion-context-unfollow))))
+     (let ((gemini-companion-share-outside-workspace t)
+           (gemini-companion-context-functions (list #'ignore))
+           (gemini-companion-workspace--known nil))
+       (gemini-companion-context-follow)
+       (unwind-protect (progn ,@body)
+         (gemini-companion-context-unfollow)))))
 
 (ert-deftest gemini-companion-context/the-file-focused-last-comes-first ()
   (gemini-companion-context-test--following
@@ -85,40 +88,6 @@
     (should (equal (gemini-companion-context-test--names)
                    '("11" "10" "9" "8" "7" "6" "5" "4" "3" "2")))))
 
-(ert-deftest gemini-companion-context/files-open-before-are-recalled ()
-  (gemini-companion-test-with-project
-    (find-file-noselect (gemini-companion-test-file "background" ""))
-    (switch-to-buffer (find-file-noselect (gemini-companion-test-file "shown" "")))
-    (gemini-companion-context-follow)
-    (unwind-protect
-        (should (equal (gemini-companion-context-test--names) '("shown" "background")))
-      (gemini-companion-context-unfollow))))
-
-(ert-deftest gemini-companion-context/lines-count-from-the-start-of-the-file ()
-  (gemini-companion-context-test--following
-    (gemini-companion-context-test--open "a" "1\n2\n3\n4\n")
-    (goto-char (point-min))
-    (forward-line 2)
-    (narrow-to-region (point) (point-max))
-    (should (equal (aref (car (gemini-companion-context-gather)) 3) 3))))
-
-(ert-deftest gemini-companion-context/characters-count-in-utf-16-units ()
-  "Against a count that shares nothing with the code: of UTF-16 code units by hand."
-  (let ((alphabet [?a ?\t ?é ?漢 ?😀 ?\u0301 ?\n]))
-    (random "characters-count-in-utf-16-units")
-    (with-temp-buffer
-      (dotimes (_ 200)
-        (erase-buffer)
-        (dotimes (_ (random 60)) (insert (aref alphabet (random (length alphabet)))))
-        (let ((position (+ (point-min) (random (1+ (buffer-size))))) (expected 1) char)
-          (goto-char position)
-          (while (and (setq char (char-before)) (/= char ?\n))
-            (setq expected (+ expected (if (> char #xffff) 2 1)))
-            (backward-char))
-          (narrow-to-region position (point-max))
-          (should (equal (gemini-companion-context--character position) expected))
-          (widen))))))
-
 (ert-deftest gemini-companion-context/the-active-region-is-the-selection ()
   (gemini-companion-context-test--following
     (gemini-companion-context-test--open "a" "one two three")
@@ -136,14 +105,6 @@
       (deactivate-mark)
       (goto-char 1)
       (should-not (funcall selection)))))
-
-(ert-deftest gemini-companion-context/a-long-selection-is-cut ()
-  (gemini-companion-context-test--following
-    (gemini-companion-context-test--open "a" (make-string 50000 ?x))
-    (let ((transient-mark-mode t))
-      (goto-char (point-min))
-      (push-mark (point-max) t t)
-      (should (= (length (aref (car (gemini-companion-context-gather)) 5)) 16384)))))
 
 (ert-deftest gemini-companion-context/the-user-s-state-is-left-alone ()
   (gemini-companion-context-test--following
@@ -180,9 +141,177 @@
         (fake-cli-request client "ping")
         (should (= (length (fake-cli-notifications client)) heard))))))
 
-(ert-deftest gemini-companion-context/nothing-watches-commands-without-a-client ()
+(defun gemini-companion-context-test--watched-hooks ()
+  "Return the hooks in which the context has a function."
+  (seq-filter (lambda (hook)
+                (seq-some (lambda (function)
+                            (string-prefix-p "gemini-companion-context"
+                                             (format "%s" function)))
+                          (default-value hook)))
+              (delete-dups (append '(kill-buffer-hook)
+                                   gemini-companion-context--focus-hooks
+                                   gemini-companion-context--file-hooks
+                                   gemini-companion-context--change-hooks))))
+
+(ert-deftest gemini-companion-context/nothing-is-watched-without-a-client ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
-    (should-not (memq #'gemini-companion-context--note-change post-command-hook))))
+    (should-not (gemini-companion-context-test--watched-hooks)))
+  (gemini-companion-test-with-client client
+    (fake-cli-wait-notification client "ide/contextUpdate")
+    (should (gemini-companion-context-test--watched-hooks))
+    (fake-cli-disconnect client)
+    (gemini-companion-test-wait "the client to be gone"
+                                (lambda () (zerop (gemini-companion-bridge-clients))))
+    (should-not (gemini-companion-context-test--watched-hooks))
+    (should-not (local-variable-p 'before-change-functions))))
+
+(ert-deftest gemini-companion-context/files-looked-at-before-are-recalled ()
+  "Those that were never shown come last, and none of them is active."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-share-outside-workspace t)
+          (gemini-companion-context-functions (list #'ignore)))
+      (find-file-noselect (gemini-companion-test-file "background" ""))
+      (switch-to-buffer (find-file-noselect (gemini-companion-test-file "first" "")))
+      (switch-to-buffer (find-file-noselect (gemini-companion-test-file "last" "x\ny\n")))
+      (goto-char (point-max))
+      (switch-to-buffer (generate-new-buffer "terminal"))
+      (gemini-companion-context-follow)
+      (unwind-protect
+          (let ((files (gemini-companion-context-gather)))
+            (should (equal (gemini-companion-context-test--names)
+                           '("last" "first" "background")))
+            (should (equal (mapcar (lambda (file) (aref file 2)) files) '(t nil nil)))
+            (should (equal (aref (car files) 3) 3)))
+        (gemini-companion-context-unfollow)))))
+
+(ert-deftest gemini-companion-context/which-file-is-active-elsewhere-is-an-option ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "")
+    (let ((active (lambda (option)
+                    (let ((gemini-companion-active-file option))
+                      (aref (car (gemini-companion-context-gather)) 2)))))
+      (dolist (option '(last visible nil))
+        (should (funcall active option)))
+      (delete-other-windows)
+      (select-window (split-window))
+      (switch-to-buffer (generate-new-buffer "terminal"))
+      (should (funcall active 'last))
+      (should (funcall active 'visible))
+      (should-not (funcall active nil))
+      (delete-other-windows)
+      (should (funcall active 'last))
+      (should-not (funcall active 'visible)))))
+
+(ert-deftest gemini-companion-context/of-two-windows-the-last-one-counts ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "1\n2\n3\n")
+    (delete-other-windows)
+    (let ((above (selected-window))
+          (below (split-window)))
+      (set-window-point above 1)
+      (set-window-point below 5)
+      (select-window below)
+      (gemini-companion-context--note-focus)
+      (should (= (aref (car (gemini-companion-context-gather)) 3) 3))
+      (select-window above)
+      (gemini-companion-context--note-focus)
+      (let ((elsewhere (split-window)))
+        (set-window-buffer elsewhere (generate-new-buffer "terminal"))
+        (select-window elsewhere)
+        (should (= (aref (car (gemini-companion-context-gather)) 3) 1))))))
+
+(ert-deftest gemini-companion-context/an-indirect-buffer-counts-as-its-base ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "1\n2\n3\n")
+    (gemini-companion-context-test--open "b" "")
+    (switch-to-buffer (make-indirect-buffer "a" "a<indirect>" t))
+    (goto-char 3)
+    (gemini-companion-context--note-focus)
+    (let ((file (car (gemini-companion-context-gather))))
+      (should (equal (file-name-nondirectory (aref file 0)) "a"))
+      (should (aref file 2))
+      (should (= (aref file 3) 2)))))
+
+(ert-deftest gemini-companion-context/renames-are-followed ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "")
+    (rename-file (gemini-companion-test-file "a") (gemini-companion-test-file "b"))
+    (should-not (gemini-companion-context-test--names))
+    (let ((inhibit-message t))
+      (set-visited-file-name (gemini-companion-test-file "b") t t))
+    (should (equal (gemini-companion-context-test--names) '("b")))
+    (with-current-buffer (generate-new-buffer "new")
+      (insert "x")
+      (let ((inhibit-message t) (create-lockfiles nil))
+        (write-file (gemini-companion-test-file "new"))))
+    (should (equal (gemini-companion-context-test--names) '("b" "new")))))
+
+(ert-deftest gemini-companion-context/private-files-are-withheld ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "")
+    (gemini-companion-context-test--open ".env" "SECRET=1\n")
+    (push-mark (point-max) t t)
+    (should (equal (gemini-companion-context-test--names) '("a")))
+    (should-not (aref (car (gemini-companion-context-gather)) 2))
+    (should (equal (mapcar (lambda (it) (file-name-nondirectory (car it)))
+                           (gemini-companion-context-withheld))
+                   '(".env")))))
+
+(ert-deftest gemini-companion-context/selections-can-be-withheld ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "one two")
+    (push-mark 4 t t)
+    (let ((transient-mark-mode t))
+      (should (equal (aref (car (gemini-companion-context-gather)) 5) "one"))
+      (let ((gemini-companion-share-selection nil))
+        (should-not (aref (car (gemini-companion-context-gather)) 5))))))
+
+(ert-deftest gemini-companion-context/while-paused-clients-know-of-no-file ()
+  (gemini-companion-test-with-client client
+    (fake-cli-wait-notification client "ide/contextUpdate")
+    (let ((inhibit-message t)
+          (files (lambda () (fake-cli-open-files
+                             (alist-get 'params (car (fake-cli-notifications client)))))))
+      (should (funcall files))
+      (unwind-protect
+          (progn
+            (gemini-companion-toggle-context)
+            (should (string-search "off" (gemini-companion--lighter)))
+            (gemini-companion-test-wait "to hear of no file"
+                                        (lambda ()
+                                          (fake-cli-request client "ping")
+                                          (null (funcall files)))))
+        (gemini-companion-toggle-context))
+      (should-not (string-search "off" (gemini-companion--lighter)))
+      (gemini-companion-test-wait "to hear of the file again"
+                                  (lambda ()
+                                    (fake-cli-request client "ping")
+                                    (funcall files))))))
+
+(ert-deftest gemini-companion-context/what-clients-are-told-can-be-seen ()
+  (gemini-companion-test-with-client client
+    (fake-cli-wait-notification client "ide/contextUpdate")
+    (find-file-noselect (gemini-companion-test-file "key.pem" "x"))
+    (gemini-companion-show-context)
+    (let ((shown (lambda ()
+                   (with-current-buffer "*gemini context*" (buffer-string)))))
+      (should (string-search "One client is told this" (funcall shown)))
+      (should (string-search "a.txt, active, at line 1, character 1" (funcall shown)))
+      (should (string-search "key.pem: named by" (funcall shown)))
+      (goto-char (point-max))
+      (run-hooks 'post-command-hook)
+      (gemini-companion-test-wait
+       "what changed to be shown"
+       (lambda () (string-search "a.txt, active, at line 3" (funcall shown))))
+      ;; What comes last is the message.
+      (with-current-buffer "*gemini context*"
+        (goto-char (point-min))
+        (search-forward "The message\n")
+        (should (equal (gemini-companion-test-json-decode
+                        (buffer-substring-no-properties (point) (point-max)))
+                       (alist-get 'params (car (fake-cli-notifications client)))))
+        (kill-buffer))
+      (should-not gemini-companion-context-functions))))
 
 ;;; gemini-companion-context-test.el ends here

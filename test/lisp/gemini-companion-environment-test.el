@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-environment)
+(require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-environment-test--with (variables &rest body)
   "Evaluate BODY with the global environment VARIABLES, a list of strings."
@@ -26,7 +26,7 @@
                    ("/a//gemini/ide" "TMPDIR=/a//")
                    ("//gemini/ide" "TMPDIR=/")))
     (gemini-companion-environment-test--with variables
-      (should (equal (gemini-companion-environment-directory) directory)))))
+      (should (equal (car (gemini-companion-environment-directories)) directory)))))
 
 (ert-deftest gemini-companion-environment/variables-are-put-back-as-they-were ()
   (gemini-companion-environment-test--with '("GEMINI_CLI_IDE_PID=7" "OTHER=x")
@@ -43,5 +43,88 @@
       (gemini-companion-environment-restore)
       (should (equal (default-toplevel-value 'process-environment)
                      '("GEMINI_CLI_IDE_PID=7" "OTHER=x"))))))
+
+(ert-deftest gemini-companion-environment/other-directories-are-announced-once ()
+  (gemini-companion-environment-test--with '("TMPDIR=/a")
+    (let ((gemini-companion-temporary-directories '("/b/" "/a" "~")))
+      (should (equal (gemini-companion-environment-directories)
+                     (list "/a/gemini/ide" "/b/gemini/ide"
+                           (concat (expand-file-name "~") "/gemini/ide")))))))
+
+(ert-deftest gemini-companion-environment/each-directory-has-the-file ()
+  (gemini-companion-test-with-project
+    (let* ((other (gemini-companion-test-file "tmp/"))
+           (gemini-companion-temporary-directories (list other))
+           (files (lambda () (directory-files (concat other "gemini/ide") nil "json\\'"))))
+      (make-directory other)
+      (gemini-companion-mode 1)
+      (should (= (length (funcall files)) 1))
+      (gemini-companion-mode -1)
+      (should-not (funcall files)))))
+
+(ert-deftest gemini-companion-environment/buffers-with-their-own-have-the-variables ()
+  "As Eshell's buffers, and those of packages that set up environments of projects."
+  (with-temp-buffer
+    (setq-local process-environment '("OTHER=x"))
+    (gemini-companion-test-with-project
+      (gemini-companion-mode 1)
+      (should (equal (getenv "GEMINI_CLI_IDE_SERVER_PORT")
+                     (number-to-string (gemini-companion-bridge-port))))
+      (should (equal (with-temp-buffer
+                       (process-file-shell-command "echo $GEMINI_CLI_IDE_PID" nil t)
+                       (buffer-string))
+                     (format "%d\n" (emacs-pid))))
+      (gemini-companion-mode -1)
+      (should (equal process-environment '("OTHER=x"))))))
+
+(ert-deftest gemini-companion-environment/the-roots-can-be-exported ()
+  (gemini-companion-test-with-project
+    (find-file-noselect (gemini-companion-test-file "one/a" ""))
+    (let ((exported (lambda () (gemini-companion-environment--get
+                                "GEMINI_CLI_IDE_WORKSPACE_PATH"))))
+      (gemini-companion-mode 1)
+      (should-not (funcall exported))
+      (gemini-companion-mode -1)
+      (let ((gemini-companion-export-workspace t))
+        (gemini-companion-mode 1))
+      (should (member (gemini-companion-test-file "one")
+                      (split-string (funcall exported) ":")))
+      (find-file-noselect (gemini-companion-test-file "two/a" ""))
+      (gemini-companion-test-wait
+       "the second root"
+       (lambda () (member (gemini-companion-test-file "two")
+                          (split-string (funcall exported) ":"))))
+      (gemini-companion-mode -1)
+      (should-not (funcall exported)))))
+
+(ert-deftest gemini-companion-environment/a-command-for-other-terminals-can-be-copied ()
+  (gemini-companion-test-with-project
+    (let ((kill-ring '("before"))
+          (kill-ring-yank-pointer nil)
+          (inhibit-message t))
+      (setq kill-ring-yank-pointer kill-ring)
+      (should-error (gemini-companion-copy-environment) :type 'user-error)
+      (gemini-companion-mode 1)
+      (gemini-companion-copy-environment)
+      (let ((printed (with-temp-buffer
+                       (let ((process-environment '("PATH=/usr/bin:/bin")))
+                         (call-process "sh" nil t nil "-c"
+                                       (concat (car kill-ring)
+                                               "; echo $GEMINI_CLI_IDE_SERVER_PORT"
+                                               " $GEMINI_CLI_IDE_AUTH_TOKEN")))
+                       (buffer-string))))
+        (should (equal printed (format "%d %s\n" (gemini-companion-bridge-port)
+                                       (gemini-companion-bridge-token)))))
+      (should (equal (get-text-property 0 'x-kde-passwordManagerHint (car kill-ring))
+                     "secret"))
+      (kill-new "after")
+      (gemini-companion-environment--forget-copy)
+      (should (equal kill-ring '("after" "before")))
+      (should (equal (current-kill 0 t) "after"))
+      (gemini-companion-copy-environment)
+      ;; Switching off is the end of the token.
+      (gemini-companion-mode -1)
+      (should (equal kill-ring '("after" "before")))
+      (should (equal (current-kill 0 t) "after")))))
 
 ;;; gemini-companion-environment-test.el ends here

@@ -18,7 +18,7 @@
                   after-save-hook after-set-visited-file-name-hook
                   window-selection-change-functions window-buffer-change-functions
                   gemini-companion-clients-functions))
-        (directory-files (gemini-companion-environment-directory) nil "json")))
+        (directory-files (car (gemini-companion-environment-directories)) nil "json")))
 
 (ert-deftest gemini-companion/off-is-the-mirror-of-on ()
   (gemini-companion-test-with-project

@@ -25,10 +25,10 @@
 
 (ert-deftest gemini-companion-workspace/places-too-wide-are-never-guessed ()
   (dolist (directory (list "/" "~/" "/tmp/" temporary-file-directory))
-    (should-not (gemini-companion-workspace--find-root directory))))
+    (should-not (gemini-companion-workspace--root directory))))
 
 (ert-deftest gemini-companion-workspace/remote-directories-are-not-looked-at ()
-  (should-not (gemini-companion-workspace--find-root "/ssh:nowhere.invalid:/dir/")))
+  (should-not (gemini-companion-workspace--root "/ssh:nowhere.invalid:/dir/")))
 
 (ert-deftest gemini-companion-workspace/terminals-belong-to-projects-too ()
   (gemini-companion-test-with-project
@@ -44,7 +44,7 @@
     (find-file-noselect (gemini-companion-test-file "one/a" ""))
     (gemini-companion-mode 1)
     (let ((roots (lambda ()
-                   (let ((file (car (directory-files (gemini-companion-environment-directory)
+                   (let ((file (car (directory-files (car (gemini-companion-environment-directories))
                                                      t "json\\'"))))
                      (split-string
                       (alist-get 'workspacePath
@@ -61,5 +61,73 @@
         (kill-buffer buffer)
         (gemini-companion-test-wait "the second root to go"
                                     (lambda () (not (member two (funcall roots)))))))))
+
+(ert-deftest gemini-companion-workspace/roots-can-be-given ()
+  (gemini-companion-test-with-project
+    (find-file-noselect (gemini-companion-test-file "guessed/a" ""))
+    (let ((given (expand-file-name "given/" gemini-companion-test-project))
+          (guessed (gemini-companion-test-file "guessed")))
+      (let ((gemini-companion-workspace-roots (list given "/ssh:nowhere.invalid:/dir" given)))
+        (let ((roots (gemini-companion-workspace-roots)))
+          (should (equal (car roots) (directory-file-name given)))
+          (should (member guessed roots))
+          (should (= (length roots) (length (delete-dups (copy-sequence roots)))))
+          (should-not (seq-find #'file-remote-p roots)))
+        (let ((gemini-companion-workspace-guess nil))
+          (should (equal (gemini-companion-workspace-roots)
+                         (list (directory-file-name given)))))))))
+
+(ert-deftest gemini-companion-workspace/an-option-that-is-set-is-announced ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let* ((given (gemini-companion-test-file "given"))
+           (told nil)
+           (tell (lambda () (push (gemini-companion-workspace-announced) told))))
+      (add-hook 'gemini-companion-workspace-functions tell)
+      (unwind-protect
+          (progn
+            (customize-set-variable 'gemini-companion-workspace-roots (list given))
+            (gemini-companion-test-wait "the root to be announced"
+                                        (lambda () (member given (car told)))))
+        (remove-hook 'gemini-companion-workspace-functions tell)
+        (customize-set-variable 'gemini-companion-workspace-roots nil)))))
+
+(ert-deftest gemini-companion-workspace/dired-counts-with-its-project-only ()
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "repo/.git") t)
+    (make-directory (gemini-companion-test-file "repo/sub") t)
+    (make-directory (gemini-companion-test-file "plain") t)
+    (let ((root (lambda (name)
+                  (with-current-buffer (dired-noselect (gemini-companion-test-file name))
+                    (gemini-companion-workspace--buffer-root (current-buffer))))))
+      (should (equal (funcall root "repo/sub") (gemini-companion-test-file "repo")))
+      (should-not (funcall root "plain")))))
+
+(ert-deftest gemini-companion-workspace/in-a-project-that-is-too-wide-the-directory-counts ()
+  "As with a home directory under version control."
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file ".git") t)
+    (make-directory (gemini-companion-test-file "notes") t)
+    (let ((temporary-file-directory gemini-companion-test-project))
+      (should (equal (gemini-companion-workspace--root
+                      (file-name-as-directory (gemini-companion-test-file "notes")))
+                     (gemini-companion-test-file "notes")))
+      (should-not (gemini-companion-workspace--root gemini-companion-test-project)))))
+
+(ert-deftest gemini-companion-workspace/a-new-project-is-noticed-in-time ()
+  (gemini-companion-test-with-project
+    (let ((directory (file-name-as-directory (gemini-companion-test-file "new/sub")))
+          (gemini-companion-workspace--lifetime 1000))
+      (make-directory directory t)
+      (let ((root (lambda () (gemini-companion-workspace--root directory))))
+        (should (equal (funcall root) (directory-file-name directory)))
+        (make-directory (gemini-companion-test-file "new/.git"))
+        (should (equal (funcall root) (directory-file-name directory)))
+        (setq gemini-companion-workspace--lifetime 0)
+        (should (equal (funcall root) (gemini-companion-test-file "new")))))))
+
+(ert-deftest gemini-companion-workspace/a-name-that-is-no-text-is-no-root ()
+  (should-not (gemini-companion-workspace--given-root
+               (concat "/" (string-to-multibyte "\377") "/"))))
 
 ;;; gemini-companion-workspace-test.el ends here

@@ -202,9 +202,41 @@ fn a_companion_serves_without_its_file() {
     fs::write(temporary.path().join("gemini"), "").unwrap();
     let directory = temporary.path().join("gemini/ide");
     let companion =
-        crate::companion::Companion::start(directory, 0, &[], Limits::default()).unwrap();
+        crate::companion::Companion::start(vec![directory], 0, &[], Limits::default()).unwrap();
     assert!(companion.discovery_fault().is_some_and(|fault| fault.contains("move it away")));
     std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
+    // When that was done it is written with the next change.
+    fs::remove_file(temporary.path().join("gemini")).unwrap();
+    companion.set_roots(&["/one".to_owned()]);
+    assert_eq!(companion.discovery_fault(), None);
+    assert_eq!(names(&temporary.path().join("gemini/ide")).len(), 1);
+}
+
+#[test]
+fn each_of_several_directories_has_a_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directories: Vec<PathBuf> = ["one", "two", "missing/three"]
+        .map(|name| temporary.path().join(name).join("gemini/ide"))
+        .into();
+    fs::create_dir(temporary.path().join("one")).unwrap();
+    fs::create_dir(temporary.path().join("two")).unwrap();
+    let companion = crate::companion::Companion::start(
+        directories.clone(),
+        0,
+        &["/project".to_owned()],
+        Limits::default(),
+    )
+    .unwrap();
+    let content = |directory: &Path| {
+        let file = names(directory).pop().unwrap();
+        fs::read_to_string(directory.join(file)).unwrap()
+    };
+    assert_eq!(content(&directories[0]), content(&directories[1]));
+    assert!(companion.discovery_fault().unwrap().contains("missing"));
+    companion.set_roots(&["/other".to_owned()]);
+    assert!(content(&directories[1]).contains("/other"));
+    companion.stop();
+    assert_eq!((names(&directories[0]), names(&directories[1])), (vec![], vec![]));
 }
 
 #[test]

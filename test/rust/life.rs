@@ -75,7 +75,8 @@ fn stopping_twice_is_harmless_and_frees_the_port() {
     let port = server.companion.port();
     server.companion.stop();
     server.companion.stop();
-    let again = Companion::start(server.directory.clone(), port, &[], Limits::default()).unwrap();
+    let again =
+        Companion::start(vec![server.directory.clone()], port, &[], Limits::default()).unwrap();
     assert_eq!(again.port(), port);
 }
 
@@ -150,8 +151,12 @@ fn a_connection_outlives_a_restart_until_its_next_answer() {
 #[test]
 fn a_port_that_is_taken_is_a_clear_error() {
     let server = TestCompanion::start();
-    let taken =
-        Companion::start(server.directory.clone(), server.companion.port(), &[], Limits::default());
+    let taken = Companion::start(
+        vec![server.directory.clone()],
+        server.companion.port(),
+        &[],
+        Limits::default(),
+    );
     let reason = format!("{:#}", taken.err().unwrap());
     assert!(reason.contains(&format!("cannot listen on 127.0.0.1:{}", server.companion.port())));
 }

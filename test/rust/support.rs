@@ -47,7 +47,7 @@ impl TestCompanion {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
         let companion =
-            Companion::start(directory.clone(), 0, &["/project".to_owned()], limits).unwrap();
+            Companion::start(vec![directory.clone()], 0, &["/project".to_owned()], limits).unwrap();
         TestCompanion { companion, directory, _temporary: temporary }
     }
 

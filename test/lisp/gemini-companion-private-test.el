@@ -1,0 +1,123 @@
+;;; gemini-companion-private-test.el --- Tests of what is private  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-private-test--with-root (&rest body)
+  "Evaluate BODY in a new project that is the only workspace root."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (gemini-companion-mode 1)
+     (let ((gemini-companion-workspace-roots (list gemini-companion-test-project))
+           (gemini-companion-workspace-guess nil)
+           (gemini-companion-private--lifetime 0))
+       (gemini-companion-workspace-roots)
+       ,@body)))
+
+(defun gemini-companion-private-test--reason (name)
+  "Return why the file NAME of the project is withheld; make it if needed."
+  (let ((file (expand-file-name name gemini-companion-test-project)))
+    (unless (file-exists-p file)
+      (gemini-companion-test-write file "x\n"))
+    (with-current-buffer (find-file-noselect file)
+      (gemini-companion-private-reason))))
+
+(ert-deftest gemini-companion-private/secrets-are-known-by-their-names ()
+  (gemini-companion-private-test--with-root
+    (dolist (name '(".env" ".env.local" "sub/.env" "id_rsa" "id_ed25519.pub" "server.pem"
+                    "Server.PEM" "notes.age" "authinfo" ".authinfo" ".netrc" "pass.kdbx"
+                    ".ssh/config" "deep/.aws/credentials"))
+      (should (string-search "gemini-companion-private-files"
+                             (or (gemini-companion-private-test--reason name)
+                                 (format "%s is not private" name)))))
+    (dolist (name '("environment" "main.c" "pem" "my.env.txt" "ssh/config" "valid.txt"))
+      (ert-info (name)
+        (should-not (gemini-companion-private-test--reason name))))
+    (let ((gemini-companion-private-files '("main.*" "a/b/*")))
+      (should (gemini-companion-private-test--reason "main.c"))
+      (should (gemini-companion-private-test--reason "x/a/b/c"))
+      (should-not (gemini-companion-private-test--reason ".env")))
+    (let ((gemini-companion-private-files nil))
+      (should-not (gemini-companion-private-test--reason ".env")))))
+
+(ert-deftest gemini-companion-private/a-link-to-a-secret-is-one ()
+  (gemini-companion-private-test--with-root
+    (gemini-companion-test-write (expand-file-name ".env" gemini-companion-test-project) "x")
+    (make-symbolic-link ".env" (expand-file-name "settings" gemini-companion-test-project))
+    (should (gemini-companion-private-test--reason "settings"))))
+
+(ert-deftest gemini-companion-private/files-outside-the-workspace-are-withheld ()
+  (gemini-companion-private-test--with-root
+    (should-not (gemini-companion-private-test--reason "inside/a"))
+    (let ((gemini-companion-test-project (gemini-companion-test-temp-directory)))
+      (unwind-protect
+          (progn
+            (should (equal (gemini-companion-private-test--reason "a")
+                           "outside all workspace roots"))
+            (let ((gemini-companion-share-outside-workspace t))
+              (should-not (gemini-companion-private-test--reason "a"))))
+        (delete-directory gemini-companion-test-project t)))))
+
+(ert-deftest gemini-companion-private/a-project-behind-a-link-is-inside-by-either-name ()
+  (gemini-companion-private-test--with-root
+    (let ((link (make-temp-name (directory-file-name gemini-companion-test-project)))
+          (find-file-existing-other-name nil))
+      (make-symbolic-link (directory-file-name gemini-companion-test-project) link)
+      (unwind-protect
+          (progn
+            (should-not (gemini-companion-private-test--reason "a"))
+            (should-not (gemini-companion-private-test--reason (concat link "/b")))
+            (setq gemini-companion-workspace-roots (list link))
+            (gemini-companion-workspace-roots)
+            (should-not (gemini-companion-private-test--reason "c"))
+            (should-not (gemini-companion-private-test--reason (concat link "/d"))))
+        (delete-file link)))))
+
+(ert-deftest gemini-companion-private/the-project-s-geminiignore-counts ()
+  (gemini-companion-private-test--with-root
+    (let ((ignore (expand-file-name ".geminiignore" gemini-companion-test-project)))
+      (should-not (gemini-companion-private-test--reason "build/out.txt"))
+      (gemini-companion-test-write ignore "build/\n*.log\n!keep.log\n")
+      (should (equal (gemini-companion-private-test--reason "build/out.txt")
+                     (concat "named by " ignore)))
+      (should (gemini-companion-private-test--reason "deep/a.log"))
+      (should (gemini-companion-private-test--reason "漢字.log"))
+      (should-not (gemini-companion-private-test--reason "keep.log"))
+      (delete-file ignore)
+      (should-not (gemini-companion-private-test--reason "build/out.txt"))
+      (make-directory ignore)
+      (should (string-search "cannot be read"
+                             (gemini-companion-private-test--reason "build/out.txt"))))))
+
+(ert-deftest gemini-companion-private/directories-can-say-so ()
+  (gemini-companion-private-test--with-root
+    (gemini-companion-test-write
+     (expand-file-name "secret/.dir-locals.el" gemini-companion-test-project)
+     "((nil . ((gemini-companion-private . t))))")
+    (let ((enable-local-variables :safe))
+      (should (string-search ".dir-locals.el"
+                             (gemini-companion-private-test--reason "secret/a")))
+      (should-not (gemini-companion-private-test--reason "public/a")))))
+
+(ert-deftest gemini-companion-private/a-name-that-is-no-text-is-withheld ()
+  (with-temp-buffer
+    (setq buffer-file-name (concat "/tmp/" (string-to-multibyte "\377")))
+    (should (string-search "no text" (gemini-companion-private-reason)))
+    (setq buffer-file-name nil)))
+
+(ert-deftest gemini-companion-private/a-verdict-holds-for-a-moment-and-for-one-name ()
+  (gemini-companion-private-test--with-root
+    (setq gemini-companion-private--lifetime 1000)
+    (should-not (gemini-companion-private-test--reason "a"))
+    (with-current-buffer "a"
+      (let ((gemini-companion-private-files '("*")))
+        (should-not (gemini-companion-private-reason))
+        (let ((inhibit-message t))
+          (set-visited-file-name (expand-file-name "b") t t))
+        (should (gemini-companion-private-reason))))))
+
+;;; gemini-companion-private-test.el ends here
