@@ -105,9 +105,10 @@ For its limit see `gemini-companion-position--max-column'."
 That is the active region, the rectangle if it is one, or what Evil's
 visual state shows.  What is longer than LIMIT characters ends somewhere
 beyond them."
-  (cond ((not (and transient-mark-mode mark-active (mark t))) nil)
-        ((and (eq (bound-and-true-p evil-state) 'visual) (fboundp 'evil-visual-range))
+  (cond ((and (eq (bound-and-true-p evil-state) 'visual) (fboundp 'evil-visual-range))
+         ;; For blocks it switches Transient Mark mode off.
          (gemini-companion-position--evil-selection limit))
+        ((not (and transient-mark-mode mark-active (mark t))) nil)
         ((= point (mark t)) nil)
         (t (let ((start (min point (mark t)))
                  (end (max point (mark t))))
