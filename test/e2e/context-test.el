@@ -1,0 +1,128 @@
+;;; context-test.el --- What Gemini CLI's own client knows of the user  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A user works in an interactive Emacs; after each step the real client's
+;; `ideContextStore' has to hold what the step was to bring.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-client)
+(require 'gemini-companion-test-review)
+
+(defun gemini-companion-context-e2e--known (client)
+  "Return what CLIENT knows, the active file first.
+That is a list (NAME LINE CHARACTER [SELECTION]) for the active file, and
+the names of the others."
+  (mapcar (lambda (file)
+            (let ((name (file-name-nondirectory (alist-get 'path file)))
+                  (cursor (alist-get 'cursor file))
+                  (selection (alist-get 'selectedText file)))
+              (if (not (eq (alist-get 'isActive file) t))
+                  name
+                `(,name ,(alist-get 'line cursor) ,(alist-get 'character cursor)
+                        ,@(and selection (list selection))))))
+          (gemini-companion-test-client-files client)))
+
+(defun gemini-companion-context-e2e--play (emacs client steps)
+  "Let the user of EMACS do STEPS, and see that CLIENT knows of each.
+A step is a list (KNOWN . DEEDS).  A deed is a vector of keys, a string
+to type, or a form that is a command of its own."
+  (pcase-dolist (`(,known . ,deeds) steps)
+    (dolist (deed deeds)
+      (pcase deed
+        ((pred vectorp) (apply #'gemini-companion-test-keys emacs (append deed nil)))
+        ((pred stringp) (gemini-companion-test-type emacs deed))
+        (_ (gemini-companion-test-run emacs `(progn ,deed nil)))))
+    (gemini-companion-test-wait
+     (lambda () (format "%S after %S; but it knows %S" known deeds
+                        (gemini-companion-context-e2e--known client)))
+     (lambda () (equal (gemini-companion-context-e2e--known client) known)))))
+
+(defmacro gemini-companion-context-e2e--with (spec &rest body)
+  "Run BODY with an Emacs that visits a.txt, and the real client.
+SPEC is (EMACS CLIENT FILES), as for other tests."
+  (declare (indent 1) (debug ((symbolp symbolp form) body)))
+  (pcase-let ((`(,emacs ,client ,files) spec))
+    `(progn
+       (gemini-companion-test-require-real-client)
+       (gemini-companion-test-with-emacs (,emacs :files ,files)
+         (gemini-companion-test-visit ,emacs "a.txt")
+         (gemini-companion-test-with-client (,client 'real ,emacs)
+           ,@body)))))
+
+(ert-deftest gemini-companion-context-e2e/cursor-and-selection ()
+  "Point and all kinds of selections, as the client counts them."
+  :tags '(e2e real)
+  (gemini-companion-context-e2e--with
+      (emacs client '(("a.txt" . "one\nä𝕏\ttwo\nthree\nfour\n")))
+    (gemini-companion-context-e2e--play
+     emacs client
+     '(((("a.txt" 1 1)))
+       ((("a.txt" 2 1)) ["C-n"])
+       ((("a.txt" 2 4)) ["C-f" "C-f"])
+       ((("a.txt" 2 8 "\ttwo")) ["C-Space" "C-e"])
+       ((("a.txt" 2 4 "\ttwo")) ["C-x" "C-x"])
+       ((("a.txt" 2 4)) ["C-g"])
+       ;; Lines count from the start of the file.
+       ((("a.txt" 4 2)) ["C-n" "C-a"] (narrow-to-region (point) (point-max)) ["C-n" "C-f"])
+       ((("a.txt" 3 1)) ["M-<"])
+       ((("a.txt" 1 1)) ["C-x" "n" "w" "M-<"])
+       ;; A rectangle.
+       ((("a.txt" 4 3 "n\n𝕏\nh\no"))
+        ["M-<" "C-f" "C-x" "Space" "C-n" "C-n" "C-n" "C-f"])
+       ((("a.txt" 4 3)) ["C-g"])
+       ((("a.txt" 1 1 "one\nä𝕏\ttwo\nthree\nfour\n")) ["C-x" "h"])
+       ((("a.txt" 1 1)) ["C-g"])
+       ((("a.txt" 1 2)) ["C-f"])))))
+
+(ert-deftest gemini-companion-context-e2e/files ()
+  "Files come and go, are renamed and deleted, are private or elsewhere."
+  :tags '(e2e real)
+  (gemini-companion-context-e2e--with
+      (emacs client '(("a.txt" . "a\naa\n") ("b.txt" . "b\n") ("c.txt" . "c\n")
+                      (".env" . "SECRET=1\n") ("sub/d.txt" . "d\n")))
+    (gemini-companion-context-e2e--play
+     emacs client
+     '(((("a.txt" 1 1)))
+       ((("b.txt" 1 1) "a.txt") ["C-x" "C-f"] "b.txt" ["Enter"])
+       ((("c.txt" 1 1) "b.txt" "a.txt") (find-file "c.txt"))
+       ;; What is not shown is not in focus.
+       ((("c.txt" 1 1) "b.txt" "a.txt" "d.txt") (find-file-noselect "sub/d.txt"))
+       ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt")
+        ["C-x" "b"] "a.txt" ["Enter" "C-n"])
+       ;; Elsewhere the last file stays the active one: without a file, in the
+       ;; minibuffer, in help.
+       ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt")
+        ["C-x" "b"] "*scratch*" ["Enter" "M-x"] "forward" ["C-g" "C-h" "t"])
+       ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt") (switch-to-buffer "*scratch*"))
+       ((("b.txt" 1 1) "a.txt" "c.txt" "d.txt")
+        ["C-x" "2" "C-x" "o"] (switch-to-buffer "b.txt"))
+       ;; A private file is none.
+       (("b.txt" "a.txt" "c.txt" "d.txt") (find-file ".env"))
+       ((("b.txt" 1 1) "a.txt" "c.txt" "d.txt") (switch-to-buffer "b.txt"))
+       ;; Another name, by Dired and without.
+       ((("b.txt" 1 1) "A.txt" "c.txt" "d.txt")
+        (require (quote dired-aux))
+        (dired-rename-file (expand-file-name "a.txt") (expand-file-name "A.txt") nil))
+       ((("B.txt" 1 1) "A.txt" "c.txt" "d.txt") ["C-x" "C-w"] ["C-a" "C-k"] "B.txt" ["Enter"])
+       (("A.txt" "c.txt" "d.txt") ["M-x"] "delete-file" ["Enter" "C-a" "C-k"] "B.txt" ["Enter"])
+       ((("c.txt" 1 1) "A.txt" "d.txt") (switch-to-buffer "c.txt"))
+       ;; The active one is killed.
+       (("A.txt" "d.txt") (kill-buffer "c.txt") (switch-to-buffer "*scratch*"))
+       ;; An indirect buffer counts as its base.
+       ((("A.txt" 2 2) "d.txt") (switch-to-buffer (make-indirect-buffer "A.txt" "other" t))
+        (goto-char (1- (point-max))) ["C-b"])
+       (() (gemini-companion-toggle-context))
+       ((("A.txt" 2 2) "d.txt") (gemini-companion-toggle-context))
+       (() (progn (kill-buffer "A.txt") (kill-buffer "d.txt")))))))
+
+;;; context-test.el ends here
