@@ -230,7 +230,10 @@ While it is stopped they are told that no file is open."
 (defun gemini-companion-context--file (buffer)
   "Return the local file that BUFFER visits, or nil."
   (let ((file (buffer-local-value 'buffer-file-name buffer)))
-    (and file (not (file-remote-p file)) file)))
+    (and file
+         ;; Each remote name has one; to look closer takes time.
+         (not (and (string-search ":" file) (file-remote-p file)))
+         file)))
 
 ;;;; Changes
 
@@ -315,7 +318,9 @@ See `gemini-companion-active-file'."
 (defun gemini-companion-context--open-p (buffer)
   "Return non-nil if BUFFER visits a local file that exists on disk."
   (when-let ((file (gemini-companion-context--file buffer)))
-    (file-exists-p file)))
+    ;; That it is local is known.
+    (let ((file-name-handler-alist nil))
+      (file-exists-p file))))
 
 (defun gemini-companion-context--describe (buffer active)
   "Return the vector for the file that BUFFER visits.

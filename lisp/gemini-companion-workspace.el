@@ -88,8 +88,7 @@ Remember them as announced."
                 (delq nil (append (mapcar #'gemini-companion-workspace--given-root
                                           gemini-companion-workspace-roots)
                                   (and gemini-companion-workspace-guess
-                                       (mapcar #'gemini-companion-workspace--buffer-root
-                                               (buffer-list))))))))
+                                       (gemini-companion-workspace--guess)))))))
     (unless (equal roots gemini-companion-workspace--announced)
       (setq gemini-companion-workspace--announced roots
             gemini-companion-workspace--known
@@ -149,19 +148,30 @@ Names may hold any bytes, messages only text."
   (and (not (memq 'eight-bit (find-charset-string name)))
        name))
 
-(defun gemini-companion-workspace--buffer-root (buffer)
-  "Return the root to which BUFFER belongs, or nil."
+(defun gemini-companion-workspace--guess ()
+  "Return the roots of all buffers; some may be nil."
+  (let ((places (make-hash-table :test #'equal)))
+    ;; Names are taken apart here, which for remote ones is not more than that either.
+    (let ((file-name-handler-alist nil))
+      (dolist (buffer (buffer-list))
+        (when-let ((place (gemini-companion-workspace--place buffer)))
+          (puthash place t places))))
+    (mapcar (pcase-lambda (`(,directory . ,only-project))
+              (gemini-companion-workspace--root directory only-project))
+            (hash-table-keys places))))
+
+(defun gemini-companion-workspace--place (buffer)
+  "Return where BUFFER works, as (DIRECTORY . ONLY-PROJECT), or nil.
+For these see `gemini-companion-workspace--root'."
   (let ((file (buffer-local-value 'buffer-file-name buffer))
         (mode (buffer-local-value 'major-mode buffer)))
-    (cond (file (gemini-companion-workspace--root (file-name-directory file)))
+    (cond (file (list (file-name-directory file)))
           ;; Most of what visits no file.
           ((memq mode '(fundamental-mode special-mode)) nil)
           ((apply #'provided-mode-derived-p mode gemini-companion-workspace--terminal-modes)
-           (gemini-companion-workspace--root
-            (buffer-local-value 'default-directory buffer)))
+           (list (buffer-local-value 'default-directory buffer)))
           ((apply #'provided-mode-derived-p mode gemini-companion-workspace--project-modes)
-           (gemini-companion-workspace--root
-            (buffer-local-value 'default-directory buffer) t)))))
+           (cons (buffer-local-value 'default-directory buffer) t)))))
 
 (defun gemini-companion-workspace--root (directory &optional only-project)
   "Return the root of DIRECTORY, or nil if there is none to announce.

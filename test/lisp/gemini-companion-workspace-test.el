@@ -7,11 +7,17 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
+(defun gemini-companion-workspace-test--buffer-root ()
+  "Return the root to which the current buffer belongs, or nil."
+  (pcase (gemini-companion-workspace--place (current-buffer))
+    (`(,directory . ,only-project)
+     (gemini-companion-workspace--root directory only-project))))
+
 (defun gemini-companion-workspace-test--root (name)
   "Return the root of the new file NAME, relative to the test's project."
   (clrhash gemini-companion-workspace--cache)
   (with-current-buffer (find-file-noselect (gemini-companion-test-file name ""))
-    (file-relative-name (gemini-companion-workspace--buffer-root (current-buffer))
+    (file-relative-name (gemini-companion-workspace-test--buffer-root)
                         gemini-companion-test-project)))
 
 (ert-deftest gemini-companion-workspace/a-file-belongs-to-its-project ()
@@ -34,9 +40,9 @@
   (gemini-companion-test-with-project
     (with-temp-buffer
       (setq default-directory gemini-companion-test-project)
-      (should-not (gemini-companion-workspace--buffer-root (current-buffer)))
+      (should-not (gemini-companion-workspace-test--buffer-root))
       (setq major-mode 'term-mode)
-      (should (equal (gemini-companion-workspace--buffer-root (current-buffer))
+      (should (equal (gemini-companion-workspace-test--buffer-root)
                      (directory-file-name gemini-companion-test-project))))))
 
 (ert-deftest gemini-companion-workspace/the-discovery-file-follows-the-open-files ()
@@ -99,7 +105,7 @@
     (make-directory (gemini-companion-test-file "plain") t)
     (let ((root (lambda (name)
                   (with-current-buffer (dired-noselect (gemini-companion-test-file name))
-                    (gemini-companion-workspace--buffer-root (current-buffer))))))
+                    (gemini-companion-workspace-test--buffer-root)))))
       (should (equal (funcall root "repo/sub") (gemini-companion-test-file "repo")))
       (should-not (funcall root "plain")))))
 
