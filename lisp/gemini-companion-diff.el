@@ -18,6 +18,7 @@
 
 (require 'diff)
 (require 'diff-mode)
+(require 'subr-x)
 (require 'gemini-companion-evil)
 (require 'gemini-companion-texts)
 (require 'gemini-companion-view)

@@ -14,6 +14,7 @@
 
 (require 'cl-lib)
 (require 'seq)
+(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
 

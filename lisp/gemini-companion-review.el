@@ -17,6 +17,7 @@
 
 (require 'cl-lib)
 (require 'seq)
+(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-follow)
 (require 'gemini-companion-history)

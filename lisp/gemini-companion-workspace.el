@@ -14,6 +14,7 @@
 ;;; Code:
 
 (require 'seq)
+(require 'subr-x)
 (require 'gemini-companion-bridge)
 
 (declare-function project-root "project" (project))

@@ -37,6 +37,8 @@
 
 ;;; Code:
 
+(require 'seq)
+(require 'subr-x)
 (require 'gemini-companion-native)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-environment)

@@ -266,6 +266,27 @@ The second is told apart as made from what the file was before."
         (gemini-companion-test-cli-wait-screen other "All done")
         (gemini-companion-test-wait-no-review emacs)))))
 
+(ert-deftest gemini-companion-cli/project-behind-a-symbolic-link ()
+  "The CLI runs in a project by one name, Emacs has it open by another."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (dolist (names '(("link" . "real") ("real" . "link")))
+    (ert-info ((format "Emacs in %s, the CLI in %s" (car names) (cdr names)))
+      (gemini-companion-test-with-emacs (emacs :files '(("real/a.txt" . "one\n")))
+        (make-symbolic-link "real" (gemini-companion-test-project emacs "link"))
+        (gemini-companion-test-visit emacs (concat (car names) "/a.txt"))
+        (let* ((directory (gemini-companion-test-project emacs (cdr names)))
+               (file (concat directory "/a.txt")))
+          (gemini-companion-test-with-cli
+              (cli (gemini-companion-test-cli-start emacs directory))
+            (gemini-companion-test-cli-wait-screen cli "1 open file")
+            (gemini-companion-cli-test--propose cli file "two\n")
+            (gemini-companion-test-wait-review emacs "two\n")
+            (gemini-companion-test-accept emacs)
+            (gemini-companion-cli-test--wait-file file "two\n")
+            (gemini-companion-test-wait-eval
+             emacs '(with-current-buffer "a.txt" (equal (buffer-string) "two\n")))))))))
+
 (defun gemini-companion-cli-test--accept-from-terminal (emacs)
   "Accept the review on the screen of EMACS while its terminal has the focus."
   (should (equal (gemini-companion-test-eval emacs '(with-current-buffer (window-buffer)
