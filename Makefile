@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile test conformance soak endurance screenshot demo lint fmt clean distclean
+.PHONY: help build compile test conformance soak endurance bench screenshot demo lint fmt clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
@@ -36,6 +36,10 @@ endurance: ## See the client stay connected for minutes; ENDURANCE_SILENCE, ENDU
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/endurance
+
+bench: ## Measure what it costs, and print one table; EMACS=PROGRAM is what is measured
+	scripts/build
+	@scripts/bench
 
 screenshot: ## Draw a review in a graphical Emacs, GUI_EMACS, into docs/review.png
 	scripts/build

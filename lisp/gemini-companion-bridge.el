@@ -10,9 +10,10 @@
 ;; calls the functions of the native module, `gemini-companion--mod-...'.
 ;;
 ;; The server queues events; Lisp drains the queue.  Three things make it do so: a byte on a pipe
-;; (prompt, but starved while the user types), `post-command-hook' (when the user types), and a
-;; timer (for whatever the other two miss, and where there is no pipe).  The timer is quick while
-;; a client waits for the user, slow while clients are connected, and off otherwise.
+;; (prompt, but starved while the user types), a timer that commands start (when the user types,
+;; and a client is there), and a repeating timer (for whatever the other two miss, and where there
+;; is no pipe).  That is quick while a client waits for the user, slow while clients are connected,
+;; and off otherwise.
 ;;
 ;; The bridge names no feature: other files add methods to `gemini-companion-handle-event'.
 
@@ -64,6 +65,9 @@
 (defvar gemini-companion-bridge--soon nil
   "The timer of no delay that the pipe's filter started, or nil.")
 
+(defvar gemini-companion-bridge--after-command nil
+  "The timer that a command started, or nil.")
+
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
 
@@ -86,8 +90,7 @@ which a message is refused.  Signal an error if it cannot start."
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
     (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
                                        gemini-companion-bridge--pipe))
-  (add-hook 'post-command-hook #'gemini-companion-bridge-drain)
-  (gemini-companion-bridge--adjust-timer)
+  (gemini-companion-bridge--adjust-looks)
   (gemini-companion-bridge-drain))
 
 (defun gemini-companion-bridge-restart ()
@@ -97,16 +100,16 @@ Its port may change.  Clients keep their sessions and open reviews."
 
 (defun gemini-companion-bridge-stop ()
   "Stop the companion.  Open reviews are rejected, the discovery file is deleted."
-  (remove-hook 'post-command-hook #'gemini-companion-bridge-drain)
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-stop gemini-companion-bridge--companion))
   (setq gemini-companion-bridge--companion nil
         gemini-companion-bridge--clients 0
         gemini-companion-bridge--awaited nil)
-  (gemini-companion-bridge--adjust-timer)
-  (when gemini-companion-bridge--soon
-    (cancel-timer gemini-companion-bridge--soon)
-    (setq gemini-companion-bridge--soon nil))
+  (gemini-companion-bridge--adjust-looks)
+  (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
+    (when timer (cancel-timer timer)))
+  (setq gemini-companion-bridge--soon nil
+        gemini-companion-bridge--after-command nil)
   ;; After the server: it must never write to a pipe that is gone.
   (when gemini-companion-bridge--pipe
     (delete-process gemini-companion-bridge--pipe)
@@ -214,7 +217,7 @@ The module cannot take a multibyte string that holds a raw byte."
   "Say whether a client waits for the user: non-nil AWAITED makes looks frequent."
   (unless (eq awaited gemini-companion-bridge--awaited)
     (setq gemini-companion-bridge--awaited awaited)
-    (gemini-companion-bridge--adjust-timer)))
+    (gemini-companion-bridge--adjust-looks)))
 
 ;;;; From the clients
 
@@ -225,7 +228,7 @@ See `gemini-companion--mod-next-event' for the events there are.")
 (cl-defmethod gemini-companion-handle-event ((_ (eql 'clients)) &rest arguments)
   "Note the number of sessions, the only one of ARGUMENTS, and pass it on."
   (setq gemini-companion-bridge--clients (car arguments))
-  (gemini-companion-bridge--adjust-timer)
+  (gemini-companion-bridge--adjust-looks)
   (run-hook-with-args 'gemini-companion-clients-functions (car arguments))
   (force-mode-line-update t))
 
@@ -257,6 +260,15 @@ See `gemini-companion--mod-next-event' for the events there are.")
                                (setq gemini-companion-bridge--soon nil)
                                (gemini-companion-bridge-drain))))))
 
+(defun gemini-companion-bridge--note-command ()
+  "Drain a moment after a command, of many in that moment once."
+  (unless gemini-companion-bridge--after-command
+    (setq gemini-companion-bridge--after-command
+          (run-at-time gemini-companion-bridge--quick nil
+                       (lambda ()
+                         (setq gemini-companion-bridge--after-command nil)
+                         (gemini-companion-bridge-drain))))))
+
 (defun gemini-companion-bridge--make-pipe ()
   "Return a pipe process whose filter drains the events."
   (let* (;; With adaptive buffering Emacs delays reads of single bytes by up to 50 ms.
@@ -271,8 +283,11 @@ See `gemini-companion--mod-next-event' for the events there are.")
     (when (buffer-live-p buffer) (kill-buffer buffer))
     pipe))
 
-(defun gemini-companion-bridge--adjust-timer ()
-  "Make the timer as quick as the present state needs."
+(defun gemini-companion-bridge--adjust-looks ()
+  "Look for events as often as the present state needs."
+  (if (and gemini-companion-bridge--companion (> gemini-companion-bridge--clients 0))
+      (add-hook 'post-command-hook #'gemini-companion-bridge--note-command)
+    (remove-hook 'post-command-hook #'gemini-companion-bridge--note-command))
   (when gemini-companion-bridge--timer
     (cancel-timer gemini-companion-bridge--timer)
     (setq gemini-companion-bridge--timer nil))

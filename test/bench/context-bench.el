@@ -1,0 +1,110 @@
+;;; context-bench.el --- What the user's hands feel  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What is added to each command and to each edit, and what it takes to gather
+;; what the user looks at: with few and with many buffers, in a small buffer and
+;; in one of a million lines.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path (file-name-directory (macroexp-file-name))))
+(require 'gemini-companion-bench)
+(require 'gemini-companion-test-companion)
+
+(defvar gemini-companion-bench--hook nil
+  "The hook that is measured.")
+
+(defun gemini-companion-bench--command (name &optional baseline)
+  "Measure, as the figure NAME, what our functions add to a command."
+  (gemini-companion-bench--functions
+   name
+   (seq-filter (lambda (function)
+                 (string-prefix-p "gemini-companion" (format "%s" function)))
+               (default-value 'post-command-hook))
+   baseline))
+
+(defun gemini-companion-bench--functions (name functions &optional baseline)
+  "Measure, as the figure NAME, what it takes to run FUNCTIONS from a hook.
+BASELINE is the name of a figure."
+  (let ((nothing (let ((gemini-companion-bench--hook nil))
+                   (apply #'min (gemini-companion-bench-times 20 10000
+                                  (run-hooks 'gemini-companion-bench--hook)))))
+        (gemini-companion-bench--hook functions))
+    (gemini-companion-bench-add
+     name "us"
+     (mapcar (lambda (time) (max 0 (- time nothing)))
+             (gemini-companion-bench-times 50 10000
+               (run-hooks 'gemini-companion-bench--hook)))
+     baseline)))
+
+(defun gemini-companion-bench--gather (name &optional baseline)
+  "Measure, as the figure NAME, what it takes to gather; compare with BASELINE."
+  (gemini-companion-bench-add
+   name "us" (gemini-companion-bench-times 200 1 (gemini-companion-context-gather)) baseline))
+
+(defun gemini-companion-bench--visit (count)
+  "Visit files until COUNT are open."
+  (dotimes (n count)
+    (let ((name (format "file %d.txt" n)))
+      (unless (get-buffer name)
+        (find-file-noselect (gemini-companion-test-file name "one\ntwo\n"))))))
+
+(defun gemini-companion-bench--large-buffer ()
+  "Measure gathering in a buffer of a million lines."
+  (with-temp-file (gemini-companion-test-file "large.txt")
+    (dotimes (_ 1000000)
+      (insert "a line of text, not a long one\n")))
+  (let ((large-file-warning-threshold nil))
+    (switch-to-buffer (find-file-noselect (gemini-companion-test-file "large.txt"))))
+  (dolist (place `(("start" . ,(point-min)) ("end" . ,(point-max))))
+    (set-window-point nil (cdr place))
+    (gemini-companion-bench--gather (format "gather: 1 000 000 lines, %s" (car place))
+                                    "gather: 1 file"))
+  (let ((create-lockfiles nil))
+    (gemini-companion-bench-add
+     "gather: 1 000 000 lines, after an edit" "us"
+     (gemini-companion-bench-times 200 1
+       (goto-char (point-max))
+       (insert "x")
+       (set-window-point nil (point))
+       (gemini-companion-context-gather))
+     "gather: 1 file")
+    (gemini-companion-bench-add
+     "edit: a character" "us"
+     (progn (gemini-companion-position-unwatch)
+            (gemini-companion-bench-times 50 1000 (insert "x"))))
+    (gemini-companion-bench-add
+     "edit: a character in the active file" "us"
+     (progn (gemini-companion-position-watch)
+            (gemini-companion-bench-times 50 1000 (insert "x")))
+     "edit: a character"))
+  (set-buffer-modified-p nil))
+
+(defun gemini-companion-bench-context ()
+  "Measure all of it."
+  (gemini-companion-bench--functions "hook: an empty function" (list (lambda ())))
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (gemini-companion-bench--command "hook: mode on, no client" "hook: an empty function"))
+  (gemini-companion-test-with-client client
+    (fake-cli-wait-notification client "ide/contextUpdate")
+    (gemini-companion-bench--command "hook: with a client" "hook: an empty function")
+    (gemini-companion-bench--gather "gather: 1 file")
+    (gemini-companion-bench--visit 100)
+    (gemini-companion-bench--gather "gather: 100 files" "gather: 1 file")
+    (gemini-companion-bench--visit 2000)
+    (gemini-companion-bench--gather "gather: 2 000 files" "gather: 1 file")
+    (gemini-companion-bench-add "roots: 2 000 files" "us"
+                                (gemini-companion-bench-times 20 1
+                                  (gemini-companion-workspace-roots)))
+    (gemini-companion-bench--large-buffer)))
+
+(gemini-companion-bench-context)
+
+;;; context-bench.el ends here

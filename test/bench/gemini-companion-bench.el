@@ -1,0 +1,121 @@
+;;; gemini-companion-bench.el --- Figures, and the table of them  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A figure is what was measured many times, beside a baseline that was measured
+;; in the same run.  Figures are printed as a table, and written as JSON.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'json)
+(require 'seq)
+
+(cl-defstruct (gemini-companion-bench-figure
+               (:constructor gemini-companion-bench-figure--make)
+               (:copier nil))
+  "What was measured."
+  (name nil :documentation "What it is.")
+  (unit nil :documentation "In what it is.")
+  (samples nil :documentation "Sorted numbers.")
+  (baseline nil :documentation "The name of the figure to compare it with, or nil."))
+
+(defvar gemini-companion-bench--figures nil
+  "The figures, the newest first.")
+
+(defun gemini-companion-bench-add (name unit samples &optional baseline)
+  "Add the figure NAME with the SAMPLES, numbers in UNIT.
+It is compared with the figure named BASELINE."
+  (push (gemini-companion-bench-figure--make
+         :name name :unit unit :samples (sort (copy-sequence samples) #'<)
+         :baseline baseline)
+        gemini-companion-bench--figures))
+
+(defmacro gemini-companion-bench-times (samples calls &rest body)
+  "Evaluate BODY CALLS times for each of SAMPLES samples.
+Return the microseconds that BODY took on average in each sample; what
+an empty loop takes is subtracted."
+  (declare (indent 2) (debug t))
+  `(gemini-companion-bench--times ,samples ,calls
+                                  (lambda () (dotimes (_ ,calls) ,@body))))
+
+(defun gemini-companion-bench--times (samples calls body)
+  "Call BODY, a loop of CALLS, SAMPLES times; return what it took each time.
+That is in microseconds for each call, less what an empty loop takes."
+  (let ((gc-cons-threshold most-positive-fixnum)
+        (empty (lambda ()
+                 (let ((count 0))
+                   (while (< count calls)
+                     (setq count (1+ count))))))
+        (time (lambda (function)
+                (let ((start (current-time)))
+                  (funcall function)
+                  (float-time (time-since start))))))
+    (funcall body)                      ; what is slow only once
+    (garbage-collect)
+    (cl-loop repeat samples
+             collect (/ (* 1e6 (max 0.0 (- (funcall time body) (funcall time empty))))
+                        calls))))
+
+(defun gemini-companion-bench--quantile (figure share)
+  "Return the sample of FIGURE below which there are SHARE of all."
+  (let ((samples (gemini-companion-bench-figure-samples figure)))
+    (nth (min (1- (length samples)) (floor (* share (length samples)))) samples)))
+
+(defun gemini-companion-bench--median (figure)
+  "Return the median of FIGURE."
+  (gemini-companion-bench--quantile figure 0.5))
+
+(defun gemini-companion-bench--ratio (figure)
+  "Return how many times its baseline FIGURE is, or nil."
+  (when-let* ((name (gemini-companion-bench-figure-baseline figure))
+              (baseline (seq-find (lambda (it)
+                                    (equal (gemini-companion-bench-figure-name it) name))
+                                  gemini-companion-bench--figures))
+              (median (gemini-companion-bench--median baseline)))
+    (and (> median 0)
+         (/ (gemini-companion-bench--median figure) (float median)))))
+
+(defun gemini-companion-bench--row (figure)
+  "Return what is known of FIGURE as an alist."
+  (let ((quantile (lambda (share) (gemini-companion-bench--quantile figure share))))
+    `((name . ,(gemini-companion-bench-figure-name figure))
+      (unit . ,(gemini-companion-bench-figure-unit figure))
+      (median . ,(gemini-companion-bench--median figure))
+      (p99 . ,(funcall quantile 0.99))
+      (spread . ,(- (funcall quantile 0.75) (funcall quantile 0.25)))
+      (samples . ,(length (gemini-companion-bench-figure-samples figure)))
+      (baseline . ,(gemini-companion-bench-figure-baseline figure))
+      (ratio . ,(gemini-companion-bench--ratio figure)))))
+
+(defun gemini-companion-bench-print (file)
+  "Print all figures as a table, and write them to FILE as JSON."
+  (let ((rows (mapcar #'gemini-companion-bench--row
+                      (reverse gemini-companion-bench--figures))))
+    (princ (format "%-46s %10s %10s %10s %7s  %s\n"
+                   "what" "median" "p99" "spread" "ratio" "to"))
+    (dolist (row rows)
+      (let-alist row
+        (princ (format "%-46s %10s %10s %10s %7s  %s\n"
+                       .name
+                       (gemini-companion-bench--number .median .unit)
+                       (gemini-companion-bench--number .p99 .unit)
+                       (gemini-companion-bench--number .spread .unit)
+                       (if .ratio (format "%.3g" .ratio) "")
+                       (or .baseline "")))))
+    (let ((coding-system-for-write 'utf-8-unix))
+      (write-region (concat (json-encode (vconcat rows)) "\n") nil file nil 0))))
+
+(defun gemini-companion-bench--number (number unit)
+  "Return NUMBER with its UNIT."
+  (format (cond ((>= (abs number) 100) "%.0f %s")
+                ((>= (abs number) 1) "%.1f %s")
+                (t "%.2f %s"))
+          number unit))
+
+(provide 'gemini-companion-bench)
+;;; gemini-companion-bench.el ends here
