@@ -125,16 +125,24 @@ They come with and without their symbolic links."
   (unless gemini-companion-workspace--timer
     (setq gemini-companion-workspace--timer
           (run-at-time gemini-companion-workspace--delay nil
-                       #'gemini-companion-workspace--announce))))
+                       #'gemini-companion-workspace--note-now))))
 
-(defun gemini-companion-workspace--announce ()
-  "Announce the roots if they have changed."
+(defun gemini-companion-workspace--note-now ()
+  "Announce the roots if they have changed.  Never signals."
   (setq gemini-companion-workspace--timer nil)
   (gemini-companion-log-errors "workspace roots"
-    (let ((announced gemini-companion-workspace--announced))
-      (unless (equal (gemini-companion-workspace-roots) announced)
-        (gemini-companion-bridge-set-roots gemini-companion-workspace--announced)
-        (run-hooks 'gemini-companion-workspace-functions)))))
+    (gemini-companion-workspace-announce)))
+
+(defun gemini-companion-workspace-announce (&optional besides)
+  "Announce the roots now if they have changed.
+With the directory BESIDES count that, too, this once."
+  (let ((announced gemini-companion-workspace--announced)
+        (gemini-companion-workspace-roots (if besides
+                                              (cons besides gemini-companion-workspace-roots)
+                                            gemini-companion-workspace-roots)))
+    (unless (equal (gemini-companion-workspace-roots) announced)
+      (gemini-companion-bridge-set-roots gemini-companion-workspace--announced)
+      (run-hooks 'gemini-companion-workspace-functions))))
 
 ;;;; Finding
 

@@ -48,6 +48,8 @@
 
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
+(autoload 'gemini-companion-run "gemini-companion-run"
+  "Run Gemini CLI in a terminal, in the current project." t)
 (autoload 'gemini-companion-show-context "gemini-companion-context-view"
   "Show what clients are told of what you look at, as it changes." t)
 (autoload 'gemini-companion-review-list "gemini-companion-review-list"

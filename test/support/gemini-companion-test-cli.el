@@ -210,6 +210,20 @@ It runs in DIRECTORY, by default the project of EMACS."
                     (term ,(gemini-companion-test-cli-file cli "launch"))
                     (process-id (get-buffer-process (current-buffer))))))))
 
+(defun gemini-companion-test-cli-start-by-command (emacs &optional terminal)
+  "Start a CLI in EMACS by `gemini-companion-run'; return it.
+TERMINAL is the emulator, by default Term."
+  (gemini-companion-test-cli--start
+   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs))
+   (lambda (cli)
+     (setf (gemini-companion-test-cli-emacs cli) emacs)
+     (gemini-companion-test-run
+      emacs `(progn (setq gemini-companion-program
+                          ,(gemini-companion-test-cli-file cli "launch")
+                          gemini-companion-terminal ',(or terminal 'term))
+                    (gemini-companion-run)
+                    (process-id (get-buffer-process (window-buffer))))))))
+
 (defun gemini-companion-test-cli--start (cli function)
   "Start CLI by FUNCTION, which returns its process id; return CLI.
 Wait until it is connected."

@@ -1,0 +1,241 @@
+;;; gemini-companion-run.el --- Gemini CLI in a terminal of Emacs -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Runs the CLI of a project in whichever terminal emulator there is, and finds it again.  What is
+;; different from emulator to emulator is here: how each starts a program.  All of them have a
+;; process, and what is sent to that the program reads.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'project)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-workspace)
+
+(declare-function eat-exec "ext:eat")
+(declare-function eat-mode "ext:eat")
+(declare-function gemini-companion-mode "gemini-companion")
+(declare-function ghostel-exec "ext:ghostel")
+(declare-function term-char-mode "term")
+(declare-function term-exec "term")
+(declare-function term-mode "term")
+(declare-function vterm-mode "ext:vterm")
+(defvar ghostel-kill-buffer-on-exit)
+(defvar vterm-kill-buffer-on-exit)
+(defvar vterm-shell)
+
+(defcustom gemini-companion-program "gemini"
+  "The program that `gemini-companion-run' runs: a name, or a file with its path."
+  :type 'string
+  :group 'gemini-companion
+  :risky t)
+
+(defcustom gemini-companion-arguments nil
+  "Arguments for `gemini-companion-program'."
+  :type '(repeat string)
+  :group 'gemini-companion
+  :risky t)
+
+(defcustom gemini-companion-terminal 'auto
+  "The terminal emulator in which `gemini-companion-run' runs its program.
+If `auto', the first of Eat, vterm and Ghostel that is installed, else
+Term, which comes with Emacs."
+  :type '(choice (const :tag "The best one that is installed" auto)
+                 (const :tag "Eat" eat)
+                 (const :tag "vterm" vterm)
+                 (const :tag "Ghostel" ghostel)
+                 (const :tag "Term" term))
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-run-display-action
+  '((display-buffer-reuse-window display-buffer-in-side-window)
+    (side . right)
+    (window-width . 0.4))
+  "Where `gemini-companion-run' shows a terminal, as for `display-buffer'."
+  :type display-buffer--action-custom-type
+  :group 'gemini-companion
+  :risky t)
+
+(defconst gemini-companion-run--install "npm install -g @google/gemini-cli"
+  "The command that installs the usual program.")
+
+(defconst gemini-companion-run--local "localhost,127.0.0.1"
+  "Hosts to which a client must not go through a proxy.")
+
+(defvar-local gemini-companion-run-root nil
+  "The directory of the project whose CLI runs in this buffer.")
+(put 'gemini-companion-run-root 'permanent-local t)
+
+;;;; The command
+
+;;;###autoload
+(defun gemini-companion-run (&optional another)
+  "Run Gemini CLI in a terminal, in the current project.
+If it runs already show its terminal; in that terminal, hide it.  With
+ANOTHER, interactively the prefix argument, run one more beside it."
+  (interactive "P")
+  (let* ((root (gemini-companion-run--root))
+         (buffer (and (not another) (gemini-companion-run-buffer root))))
+    (cond ((null buffer)
+           (gemini-companion-run--start root))
+          ((eq (window-buffer) buffer)
+           (gemini-companion-run--hide))
+          (t (gemini-companion-run--show buffer)))))
+
+(defun gemini-companion-run-buffer (root)
+  "Return the terminal in which a CLI of the project in ROOT runs, or nil.
+Of several it is the one that was selected last."
+  (seq-find (lambda (buffer)
+              (and (equal (buffer-local-value 'gemini-companion-run-root buffer) root)
+                   (process-live-p (get-buffer-process buffer))))
+            (buffer-list)))
+
+(defun gemini-companion-run--root ()
+  "Return the directory of the current project, or the current directory."
+  (when (file-remote-p default-directory)
+    (user-error "Gemini CLI runs on this machine only, and this directory is elsewhere: %s"
+                default-directory))
+  (or gemini-companion-run-root
+      (let* ((project (project-current))
+             (root (if project (project-root project) default-directory)))
+        (file-name-as-directory (expand-file-name root)))))
+
+(defun gemini-companion-run--show (buffer)
+  "Show BUFFER and select its window."
+  (select-window (or (display-buffer buffer gemini-companion-run-display-action)
+                     (selected-window))))
+
+(defun gemini-companion-run--hide ()
+  "Take the selected window, which shows a terminal, off the screen."
+  (if (window-parameter nil 'window-side)
+      (delete-window)
+    (quit-window)))
+
+;;;; Starting
+
+(defun gemini-companion-run--start (root)
+  "Run the CLI of the project in ROOT in a new terminal, and show that."
+  (let ((program (gemini-companion-run--find-program)))
+    (gemini-companion-run--announce root)
+    (gemini-companion-run--bury-dead root)
+    (let* ((terminal (gemini-companion-run--terminal))
+           (buffer (generate-new-buffer (gemini-companion-run--name root)))
+           (window (selected-window))
+           (process-environment (gemini-companion-run--environment root)))
+      (condition-case error
+          (progn
+            (with-current-buffer buffer
+              (setq default-directory root
+                    gemini-companion-run-root root))
+            ;; First, for the size of the terminal is that of its window.
+            (gemini-companion-run--show buffer)
+            (gemini-companion-run--exec terminal buffer program gemini-companion-arguments)
+            (when-let ((process (get-buffer-process buffer)))
+              (set-process-query-on-exit-flag process nil)))
+        (error
+         (kill-buffer buffer)
+         (when (window-live-p window) (select-window window))
+         (signal (car error) (cdr error)))))))
+
+(defun gemini-companion-run--find-program ()
+  "Return the file of `gemini-companion-program'."
+  (or (executable-find gemini-companion-program)
+      (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
+                  gemini-companion-program gemini-companion-run--install)))
+
+(defun gemini-companion-run--announce (root)
+  "See to it that a CLI in ROOT will find us.
+It looks only when it starts."
+  (unless (gemini-companion-bridge-running-p)
+    (gemini-companion-mode 1))
+  (unless (gemini-companion-bridge-running-p)
+    (user-error "Gemini companion is not on yet: try again when it is"))
+  (gemini-companion-workspace-announce root))
+
+(defun gemini-companion-run--bury-dead (root)
+  "Kill the terminals of ROOT in which the CLI has ended."
+  (dolist (buffer (buffer-list))
+    (when (and (equal (buffer-local-value 'gemini-companion-run-root buffer) root)
+               (not (process-live-p (get-buffer-process buffer))))
+      (kill-buffer buffer))))
+
+(defun gemini-companion-run--name (root)
+  "Return the name of a terminal for the project in ROOT."
+  (format "*gemini: %s*" (file-name-nondirectory (directory-file-name root))))
+
+(defun gemini-companion-run--environment (root)
+  "Return the environment of a CLI in ROOT."
+  (let ((process-environment (copy-sequence process-environment)))
+    (setenv "GEMINI_CLI_IDE_WORKSPACE_PATH" (directory-file-name root))
+    ;; Each is looked at by some programs only.
+    (dolist (name '("NO_PROXY" "no_proxy"))
+      (setenv name (gemini-companion-run--without-proxy (getenv name))))
+    process-environment))
+
+(defun gemini-companion-run--without-proxy (hosts)
+  "Return the list HOSTS, a string or nil, with those of this machine."
+  (cond ((member hosts '(nil "")) gemini-companion-run--local)
+        ((or (equal hosts "*") (string-search gemini-companion-run--local hosts)) hosts)
+        (t (concat hosts "," gemini-companion-run--local))))
+
+;;;; Terminal emulators
+
+(defun gemini-companion-run--terminal ()
+  "Return the terminal emulator to use.  It is loaded."
+  (pcase gemini-companion-terminal
+    ('auto (or (seq-find #'gemini-companion-run--load '(eat vterm ghostel))
+               'term))
+    (terminal (unless (require terminal nil t)
+                (user-error "`gemini-companion-terminal' says %s, which is not installed"
+                            terminal))
+              terminal)))
+
+(defun gemini-companion-run--load (terminal)
+  "Load TERMINAL, a feature; return nil if that is not installed or does not work."
+  (condition-case error
+      (require terminal nil t)
+    (error
+     (gemini-companion-log-add "%s: %s" terminal (error-message-string error))
+     nil)))
+
+(cl-defgeneric gemini-companion-run--exec (terminal buffer program arguments)
+  "Run PROGRAM with ARGUMENTS in BUFFER by the emulator TERMINAL.
+The buffer is in the selected window.")
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'term)) buffer program arguments)
+  "Run PROGRAM with ARGUMENTS in BUFFER by Term."
+  (require 'term)
+  (with-current-buffer buffer
+    (term-mode)
+    (term-exec buffer (buffer-name) program nil arguments)
+    (term-char-mode)))
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'eat)) buffer program arguments)
+  "Run PROGRAM with ARGUMENTS in BUFFER by Eat."
+  (with-current-buffer buffer
+    (eat-mode)
+    (eat-exec buffer (buffer-name) program nil arguments)))
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) buffer program arguments)
+  "Run PROGRAM with ARGUMENTS in BUFFER by vterm."
+  (with-current-buffer buffer
+    (let ((vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " ")))
+      (vterm-mode)
+      ;; What it said last is worth reading.
+      (setq-local vterm-kill-buffer-on-exit nil))))
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'ghostel)) buffer program arguments)
+  "Run PROGRAM with ARGUMENTS in BUFFER by Ghostel."
+  (ghostel-exec buffer program arguments)
+  (with-current-buffer buffer
+    (setq-local ghostel-kill-buffer-on-exit nil)))
+
+(provide 'gemini-companion-run)
+;;; gemini-companion-run.el ends here

@@ -1,0 +1,139 @@
+;;; run-test.el --- The CLI in a terminal that Emacs starts  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; `gemini-companion-run' in an interactive Emacs: with a program that notes what
+;; it was given, and with the real CLI.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-review)
+
+(defun gemini-companion-run-test--program (emacs)
+  "Make EMACS run a program that notes its environment; return the notes' file."
+  (let ((notes (gemini-companion-test-emacs-file emacs "notes"))
+        (program (gemini-companion-test-emacs-file emacs "program")))
+    (gemini-companion-test-write
+     program
+     (format "#!/bin/sh\n{ pwd; echo \"$*\"; env; } > %s.new && mv %s.new %s
+echo ready\nread line && echo \"line: $line\"\n"
+             notes notes notes))
+    (set-file-modes program #o755)
+    (gemini-companion-test-eval emacs `(setq gemini-companion-program ,program
+                                             gemini-companion-terminal 'term))
+    notes))
+
+(defun gemini-companion-run-test--wait-notes (notes)
+  "Wait for the file NOTES and return its lines."
+  (gemini-companion-test-wait "the program to run" (lambda () (file-exists-p notes)))
+  (split-string (gemini-companion-test-read notes) "\n" t))
+
+(defun gemini-companion-run-test--windows (emacs)
+  "Return the names of the buffers in the windows of EMACS, the selected one first."
+  (gemini-companion-test-eval
+   emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
+                  (window-list nil 'nomini))))
+
+(ert-deftest gemini-companion-run/what-a-program-is-given ()
+  "It runs in the project's root, finds this Emacs, and needs no proxy for that."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs
+      (emacs :files '((".git/HEAD" . "") ("sub/a.txt" . "one\n"))
+             :environment '("NO_PROXY=example.org"))
+    (let ((notes (gemini-companion-run-test--program emacs)))
+      (gemini-companion-test-eval emacs '(setq gemini-companion-arguments '("--one" "two words")))
+      (gemini-companion-test-visit emacs "sub/a.txt")
+      (gemini-companion-test-m-x emacs "gemini-companion-run")
+      (let ((lines (gemini-companion-run-test--wait-notes notes))
+            (root (directory-file-name (gemini-companion-test-project emacs "")))
+            (port (gemini-companion-test-eval emacs '(gemini-companion-bridge-port))))
+        (should (equal (seq-take lines 2) (list root "--one two words")))
+        (dolist (line (list (format "GEMINI_CLI_IDE_SERVER_PORT=%d" port)
+                            (concat "GEMINI_CLI_IDE_WORKSPACE_PATH=" root)
+                            "NO_PROXY=example.org,localhost,127.0.0.1"
+                            "no_proxy=localhost,127.0.0.1"))
+          (should (member line lines)))
+        (should (member root (split-string
+                              (alist-get 'workspacePath
+                                         (gemini-companion-test-json-decode
+                                          (gemini-companion-test-bytes
+                                           (car (gemini-companion-test-discovery-files emacs)))))
+                              ":")))))))
+
+(ert-deftest gemini-companion-run/it-shows-hides-and-starts-anew ()
+  "The same command shows a terminal and hides it; a dead one is replaced."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-run-test--program emacs)
+    (gemini-companion-test-visit emacs "a.txt")
+    (let* ((name (gemini-companion-test-eval
+                  emacs '(progn (require 'gemini-companion-run)
+                                (gemini-companion-run--name default-directory))))
+           (run (lambda (&rest keys)
+                  (apply #'gemini-companion-test-keys emacs keys)
+                  (gemini-companion-test-m-x emacs "gemini-companion-run")))
+           (wait-windows (lambda (&rest names)
+                           (gemini-companion-test-wait
+                            (lambda ()
+                              (format "%S; there are %S" names
+                                      (gemini-companion-run-test--windows emacs)))
+                            (lambda ()
+                              (equal (gemini-companion-run-test--windows emacs) names))))))
+      (funcall run)
+      (funcall wait-windows name "a.txt")
+      (gemini-companion-test-wait-screen emacs "ready")
+      ;; In its terminal M-x goes to the program.
+      (gemini-companion-test-run emacs '(gemini-companion-run))
+      (funcall wait-windows "a.txt")
+      (funcall run)
+      (funcall wait-windows name "a.txt")
+      (gemini-companion-test-run emacs '(gemini-companion-run t))
+      (funcall wait-windows (concat name "<2>") "a.txt")
+      (gemini-companion-test-run emacs '(gemini-companion-run))
+      (funcall wait-windows "a.txt")
+      ;; The one that ends says what it said; the next takes its place.
+      (gemini-companion-test-run
+       emacs `(progn (kill-buffer ,name)
+                     (process-send-string ,(concat name "<2>") "bye\n")))
+      (gemini-companion-test-wait-eval
+       emacs `(not (process-live-p (get-buffer-process ,(concat name "<2>")))))
+      (should (string-match-p "line: bye"
+                              (gemini-companion-test-eval
+                               emacs `(with-current-buffer ,(concat name "<2>")
+                                        (buffer-string)))))
+      (funcall run)
+      (funcall wait-windows name "a.txt")
+      (should-not (gemini-companion-test-eval emacs `(get-buffer ,(concat name "<2>")))))))
+
+(ert-deftest gemini-companion-run/without-the-program-it-says-how-to-get-it ()
+  "Nothing is opened then."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-eval emacs '(setq gemini-companion-program "no-such-gemini"))
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen
+     emacs "Cannot find .no-such-gemini.: install it with  npm install -g @google/gemini-cli")
+    (should (equal (gemini-companion-run-test--windows emacs) '("a.txt")))))
+
+(ert-deftest gemini-companion-run/the-cli-is-connected-at-once ()
+  "The real CLI, started from a buffer of a project that nothing had announced."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-cli
+        (cli (gemini-companion-test-cli-start-by-command emacs))
+      (gemini-companion-test-cli-submit cli "/ide status")
+      (gemini-companion-test-cli-wait-screen cli "Connected to Emacs"))))
+
+;;; run-test.el ends here
