@@ -50,6 +50,20 @@
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
 (autoload 'gemini-companion-run "gemini-companion-run"
   "Run Gemini CLI in a terminal, in the current project." t)
+(autoload 'gemini-companion-send-prompt "gemini-companion-talk"
+  "Send a prompt to the CLI." t)
+(autoload 'gemini-companion-send-region "gemini-companion-talk"
+  "Put the region into the prompt of the CLI." t)
+(autoload 'gemini-companion-send-file "gemini-companion-talk"
+  "Mention the current file to the CLI, so that it reads it." t)
+(autoload 'gemini-companion-send-diagnostic "gemini-companion-talk"
+  "Put what Flymake or Flycheck says at point into the prompt of the CLI." t)
+(autoload 'gemini-companion-compose "gemini-companion-talk"
+  "Compose a prompt of several lines for the CLI." t)
+(autoload 'gemini-companion-answer-yes "gemini-companion-talk"
+  "Answer the question that the CLI asks with the choice that it proposes." t)
+(autoload 'gemini-companion-answer-no "gemini-companion-talk"
+  "Answer the question that the CLI asks with no." t)
 (autoload 'gemini-companion-show-context "gemini-companion-context-view"
   "Show what clients are told of what you look at, as it changes." t)
 (autoload 'gemini-companion-review-list "gemini-companion-review-list"

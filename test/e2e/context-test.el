@@ -35,12 +35,13 @@ the names of the others."
 (defun gemini-companion-context-e2e--play (emacs client steps)
   "Let the user of EMACS do STEPS, and see that CLIENT knows of each.
 A step is a list (KNOWN . DEEDS).  A deed is a vector of keys, a string
-to type, or a form that is a command of its own."
+to type, (wait FORM), or another form that is a command of its own."
   (pcase-dolist (`(,known . ,deeds) steps)
     (dolist (deed deeds)
       (pcase deed
         ((pred vectorp) (apply #'gemini-companion-test-keys emacs (append deed nil)))
         ((pred stringp) (gemini-companion-test-type emacs deed))
+        (`(wait ,form) (gemini-companion-test-wait-eval emacs form))
         (_ (gemini-companion-test-run emacs `(progn ,deed nil)))))
     (gemini-companion-test-wait
      (lambda () (format "%S after %S; but it knows %S" known deeds
@@ -102,8 +103,10 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
        ;; Elsewhere the last file stays the active one: without a file, in the
        ;; minibuffer, in help.
        ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt")
-        ["C-x" "b"] "*scratch*" ["Enter" "M-x"] "forward" ["C-g" "C-h" "t"])
-       ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt") (switch-to-buffer "*scratch*"))
+        ["C-x" "b"] "*scratch*" ["Enter" "M-x"]
+        (wait (active-minibuffer-window)) "forward")
+       ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt")
+        ["C-g"] (wait (not (active-minibuffer-window))) (help-with-tutorial))
        ((("b.txt" 1 1) "a.txt" "c.txt" "d.txt")
         ["C-x" "2" "C-x" "o"] (switch-to-buffer "b.txt"))
        ;; A private file is none.
@@ -113,8 +116,8 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
        ((("b.txt" 1 1) "A.txt" "c.txt" "d.txt")
         (require (quote dired-aux))
         (dired-rename-file (expand-file-name "a.txt") (expand-file-name "A.txt") nil))
-       ((("B.txt" 1 1) "A.txt" "c.txt" "d.txt") ["C-x" "C-w"] ["C-a" "C-k"] "B.txt" ["Enter"])
-       (("A.txt" "c.txt" "d.txt") ["M-x"] "delete-file" ["Enter" "C-a" "C-k"] "B.txt" ["Enter"])
+       ((("B.txt" 1 1) "A.txt" "c.txt" "d.txt") (write-file "B.txt"))
+       (("A.txt" "c.txt" "d.txt") (delete-file "B.txt"))
        ((("c.txt" 1 1) "A.txt" "d.txt") (switch-to-buffer "c.txt"))
        ;; The active one is killed.
        (("A.txt" "d.txt") (kill-buffer "c.txt") (switch-to-buffer "*scratch*"))

@@ -1,0 +1,350 @@
+;;; gemini-companion-talk.el --- Say something to the CLI -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Puts text into the prompt of the CLI that runs in a terminal of Emacs, as if it had been pasted
+;; there, and answers its questions.  What goes there is text and nothing else: a control character
+;; in it could press keys in the CLI.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'project)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-evil)
+(require 'gemini-companion-run)
+
+(declare-function dired-get-marked-files "dired")
+(declare-function flycheck-error-message "ext:flycheck")
+(declare-function flycheck-overlay-errors-at "ext:flycheck")
+(declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
+(declare-function flymake-diagnostics "flymake")
+
+(defconst gemini-companion-talk--pause 0.5
+  "Seconds between a text, once the CLI shows it, and the key that sends it.
+A key right behind a text is taken for a part of it.")
+
+(defconst gemini-companion-talk--patience 50
+  "How often to look whether the CLI shows a text, every 0.1 s.")
+
+(defconst gemini-companion-talk--chunk 2048
+  "Characters that are sent in one go: a terminal takes a few KB, then waits.")
+
+(defconst gemini-companion-talk--special "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]"
+  "Characters before which Gemini CLI wants a backslash in the name of a file.")
+
+(defvar gemini-companion-talk-history nil
+  "Prompts that were sent, the newest first.")
+
+(defvar-local gemini-companion-talk--queue nil
+  "What is still to be sent to the terminal in this buffer.
+Strings are sent; a number is a pause in seconds; `shown' waits for the
+CLI to show something.")
+
+;;;; Sending
+
+(defun gemini-companion-talk-buffer ()
+  "Return the terminal with the CLI to talk to: the project's, or the only one."
+  (let* ((root (gemini-companion-run--root))
+         (running (seq-filter (lambda (buffer)
+                                (and (buffer-local-value 'gemini-companion-run-root buffer)
+                                     (process-live-p (get-buffer-process buffer))))
+                              (buffer-list))))
+    (cond ((gemini-companion-run-buffer root))
+          ((null running)
+           (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
+          ((null (cdr running)) (car running))
+          (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
+
+(defun gemini-companion-talk-send (text submit &optional terminal)
+  "Put TEXT into the prompt of the CLI; send it if SUBMIT, else show the CLI.
+TERMINAL is where it runs, by default what `gemini-companion-talk-buffer'
+returns."
+  (let ((buffer (or terminal (gemini-companion-talk-buffer))))
+    (gemini-companion-talk--enqueue
+     buffer
+     (append (list "\e[200~")
+             (gemini-companion-talk--chunks (gemini-companion-talk--clean text))
+             (list "\e[201~")
+             (and submit (list 'shown gemini-companion-talk--pause "\r"))))
+    (if submit
+        (message "Sent to %s" (buffer-name buffer))
+      (gemini-companion-run--show buffer))))
+
+(defun gemini-companion-talk--clean (text)
+  "Return TEXT without characters that are keys, but for newlines and tabs."
+  (replace-regexp-in-string "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
+                            (replace-regexp-in-string "\r\n?" "\n" text t t)
+                            t t))
+
+(defun gemini-companion-talk--chunks (text)
+  "Return TEXT as a list of strings of bounded length."
+  (seq-partition text gemini-companion-talk--chunk))
+
+(defun gemini-companion-talk--enqueue (buffer items)
+  "Send ITEMS to the terminal BUFFER after what is under way.
+For these see `gemini-companion-talk--queue'."
+  (with-current-buffer buffer
+    (let ((idle (null gemini-companion-talk--queue)))
+      (setq gemini-companion-talk--queue (append gemini-companion-talk--queue items))
+      (when idle
+        (gemini-companion-talk--go-on buffer)))))
+
+(defun gemini-companion-talk--go-on (buffer)
+  "Send the next item to the terminal BUFFER, and the others from timers."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (let ((item (car gemini-companion-talk--queue))
+            (process (get-buffer-process buffer)))
+        (cond ((not (process-live-p process))
+               (setq gemini-companion-talk--queue nil))
+              ((eq item 'shown)
+               (gemini-companion-talk--await buffer (buffer-chars-modified-tick)
+                                             gemini-companion-talk--patience))
+              (item
+               (when (stringp item)
+                 (process-send-string process item))
+               (run-at-time (if (numberp item) item 0) nil
+                            #'gemini-companion-talk--sent buffer)))))))
+
+(defun gemini-companion-talk--await (buffer tick looks)
+  "Go on when the text of the terminal BUFFER is no longer that of TICK.
+Go on after so many LOOKS in any case."
+  (if (or (zerop looks)
+          (not (buffer-live-p buffer))
+          (/= tick (buffer-chars-modified-tick buffer)))
+      (gemini-companion-talk--sent buffer)
+    (run-at-time 0.1 nil #'gemini-companion-talk--await buffer tick (1- looks))))
+
+(defun gemini-companion-talk--sent (buffer)
+  "Go on after the first item that was to be sent to the terminal BUFFER."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (pop gemini-companion-talk--queue))
+    (gemini-companion-talk--go-on buffer)))
+
+;;;; What to send
+
+;;;###autoload
+(defun gemini-companion-send-prompt (prompt)
+  "Send PROMPT, read in the minibuffer, to the CLI."
+  (interactive (list (read-string "Prompt: " nil 'gemini-companion-talk-history)))
+  (when (string-blank-p prompt)
+    (user-error "There is nothing to send"))
+  (gemini-companion-talk-send prompt t))
+
+;;;###autoload
+(defun gemini-companion-send-region (start end &optional submit)
+  "Put the text from START to END into the prompt of the CLI.
+Before it comes where it is from.  With SUBMIT, interactively the prefix
+argument, send it, too."
+  (interactive "r\nP")
+  (gemini-companion-talk-send
+   (concat (gemini-companion-talk--place start end) ":\n```\n"
+           (string-trim-right (buffer-substring-no-properties start end) "\n+")
+           "\n```\n")
+   submit))
+
+;;;###autoload
+(defun gemini-companion-send-file (&optional submit)
+  "Mention the current file to the CLI, so that it reads it.
+In Dired these are the marked files and directories.  With SUBMIT,
+interactively the prefix argument, send it, too."
+  (interactive "P")
+  (let ((files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
+                     (buffer-file-name (list buffer-file-name))
+                     (t (user-error "This buffer visits no file")))))
+    (gemini-companion-talk-send
+     (concat (mapconcat #'gemini-companion-talk--mention files " ") " ")
+     submit)))
+
+;;;###autoload
+(defun gemini-companion-send-diagnostic (&optional submit)
+  "Put what Flymake or Flycheck says at point into the prompt of the CLI.
+With SUBMIT, interactively the prefix argument, send it, too."
+  (interactive "P")
+  (let ((texts (gemini-companion-talk--diagnostics)))
+    (unless texts
+      (user-error "Neither Flymake nor Flycheck says anything here"))
+    (gemini-companion-talk-send
+     (concat (gemini-companion-talk--place (point) (point)) ": "
+             (string-join texts "; ") "\n")
+     submit)))
+
+(defun gemini-companion-talk--diagnostics ()
+  "Return what Flymake and Flycheck say at point, strings."
+  (append (and (bound-and-true-p flymake-mode)
+               (mapcar #'flymake-diagnostic-text
+                       (or (flymake-diagnostics (point))
+                           (flymake-diagnostics (line-beginning-position)
+                                                (line-end-position)))))
+          (and (bound-and-true-p flycheck-mode)
+               (mapcar #'flycheck-error-message (flycheck-overlay-errors-at (point))))))
+
+(defun gemini-companion-talk--place (start end)
+  "Return in words which lines of which file the text from START to END is."
+  (let ((first (line-number-at-pos start t))
+        (last (line-number-at-pos (if (> end start) (1- end) end) t)))
+    (format "%s, %s"
+            (if buffer-file-name
+                (gemini-companion-talk--relative buffer-file-name)
+              (format "buffer %s" (buffer-name)))
+            (if (= first last) (format "line %d" first)
+              (format "lines %d to %d" first last)))))
+
+(defun gemini-companion-talk--relative (file &optional terminal)
+  "Return the name of FILE as the CLI has it, from its own directory.
+TERMINAL is where it runs, by default what `gemini-companion-talk-buffer'
+returns."
+  (let ((root (buffer-local-value 'gemini-companion-run-root
+                                  (or terminal (gemini-companion-talk-buffer)))))
+    (if (file-in-directory-p file root)
+        (file-relative-name file root)
+      (expand-file-name file))))
+
+(defun gemini-companion-talk--mention (file &optional terminal)
+  "Return what has the CLI in TERMINAL read FILE."
+  (concat "@" (replace-regexp-in-string gemini-companion-talk--special
+                                        (lambda (it) (concat "\\" it))
+                                        (gemini-companion-talk--relative file terminal)
+                                        t t)))
+
+;;;; Answers
+
+;;;###autoload
+(defun gemini-companion-answer-yes ()
+  "Answer the question that the CLI asks with the choice that it proposes."
+  (interactive)
+  (gemini-companion-talk--key "\r" "yes"))
+
+;;;###autoload
+(defun gemini-companion-answer-no ()
+  "Answer the question that the CLI asks with no, or interrupt what it does."
+  (interactive)
+  (gemini-companion-talk--key "\e" "no"))
+
+(defun gemini-companion-talk--key (key name)
+  "Press KEY in the CLI, which is the answer NAME."
+  (let ((buffer (gemini-companion-talk-buffer)))
+    (gemini-companion-talk--enqueue buffer (list key))
+    (message "Answered %s in %s" name (buffer-name buffer))))
+
+;;;; Composing
+
+(defvar gemini-companion-compose-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'gemini-companion-compose-send)
+    (define-key map (kbd "C-c C-k") #'gemini-companion-compose-quit)
+    (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
+    (define-key map (kbd "M-n") #'gemini-companion-compose-next)
+    map)
+  "Keys where a prompt is composed.")
+
+(defvar-local gemini-companion-compose--terminal nil
+  "The terminal for which this buffer's prompt is.")
+
+(defvar-local gemini-companion-compose--place -1
+  "Which prompt of the history this buffer shows; -1 for a new one.")
+
+(define-derived-mode gemini-companion-compose-mode text-mode "Gemini-Compose"
+  "Major mode for composing a prompt.
+\\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] sends it, \
+\\[gemini-companion-compose-quit] does not.  After an @, \\[completion-at-point]
+completes files of the project.
+\\{gemini-companion-compose-mode-map}"
+  :interactive nil
+  (setq header-line-format
+        (substitute-command-keys
+         "Prompt: \\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] \
+sends, \\[gemini-companion-compose-quit] quits, \
+\\[gemini-companion-compose-previous] brings an earlier one"))
+  (add-hook 'completion-at-point-functions #'gemini-companion-compose--complete nil t))
+
+;;;###autoload
+(defun gemini-companion-compose ()
+  "Compose a prompt of several lines for the CLI in a buffer of its own."
+  (interactive)
+  (let* ((terminal (gemini-companion-talk-buffer))
+         (root (buffer-local-value 'gemini-companion-run-root terminal))
+         (buffer (get-buffer-create (format "*prompt for %s*" (buffer-name terminal)))))
+    (pop-to-buffer buffer '((display-buffer-below-selected) (window-height . 12)))
+    ;; What was begun there is still there.
+    (unless (derived-mode-p 'gemini-companion-compose-mode)
+      (gemini-companion-compose-mode))
+    (setq default-directory root
+          gemini-companion-compose--terminal terminal)))
+
+(defun gemini-companion-compose-send ()
+  "Send the prompt in the current buffer to the CLI."
+  (interactive nil gemini-companion-compose-mode)
+  (let ((prompt (string-trim (buffer-substring-no-properties (point-min) (point-max)))))
+    (when (string-empty-p prompt)
+      (user-error "There is nothing to send"))
+    (gemini-companion-talk-send prompt t (gemini-companion-compose--live-terminal))
+    (add-to-history 'gemini-companion-talk-history prompt)
+    (gemini-companion-compose-quit)))
+
+(defun gemini-companion-compose--live-terminal ()
+  "Return the terminal for which the current buffer's prompt is."
+  (if (and (buffer-live-p gemini-companion-compose--terminal)
+           (process-live-p (get-buffer-process gemini-companion-compose--terminal)))
+      gemini-companion-compose--terminal
+    (user-error "The CLI has ended; your prompt is still here")))
+
+(defun gemini-companion-compose-quit ()
+  "Leave the current buffer's prompt and forget it."
+  (interactive nil gemini-companion-compose-mode)
+  (quit-window t))
+
+(defun gemini-companion-compose-previous ()
+  "Bring an earlier prompt."
+  (interactive nil gemini-companion-compose-mode)
+  (gemini-companion-compose--bring 1))
+
+(defun gemini-companion-compose-next ()
+  "Bring a later prompt."
+  (interactive nil gemini-companion-compose-mode)
+  (gemini-companion-compose--bring -1))
+
+(defun gemini-companion-compose--bring (step)
+  "Bring the prompt that was sent STEP before the one shown."
+  (let ((place (+ gemini-companion-compose--place step)))
+    (unless (< -1 place (length gemini-companion-talk-history))
+      (user-error "There is no other prompt"))
+    (setq gemini-companion-compose--place place)
+    ;; Undo brings back what was there.
+    (delete-region (point-min) (point-max))
+    (insert (nth place gemini-companion-talk-history))))
+
+(defun gemini-companion-compose--complete ()
+  "Complete a file of the project after an @, for `completion-at-point-functions'."
+  (let ((end (point))
+        (start (save-excursion
+                 (and (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\="
+                                          (line-beginning-position) t)
+                      (match-beginning 1)))))
+    (when start
+      (list start end
+            (completion-table-dynamic
+             (lambda (_) (gemini-companion-compose--files)))
+            :exclusive 'no))))
+
+(defun gemini-companion-compose--files ()
+  "Return the names of the project's files, as the CLI wants them."
+  (let ((project (project-current nil default-directory)))
+    (mapcar (lambda (file)
+              (substring (gemini-companion-talk--mention
+                          file gemini-companion-compose--terminal)
+                         1))
+            (if project (project-files project)
+              (seq-filter #'file-regular-p
+                          (directory-files default-directory t
+                                           directory-files-no-dot-files-regexp))))))
+
+(provide 'gemini-companion-talk)
+;;; gemini-companion-talk.el ends here

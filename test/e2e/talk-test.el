@@ -1,0 +1,70 @@
+;;; talk-test.el --- What is said to the CLI from Emacs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The real CLI in a terminal of an interactive Emacs; what counts is what its
+;; model was asked.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-review)
+
+(defmacro gemini-companion-talk-test--with (spec &rest body)
+  "Run BODY with an Emacs and a CLI in a terminal there.
+SPEC is (EMACS CLI FILES), as for other tests; the first file is visited,
+and its window selected."
+  (declare (indent 1) (debug ((symbolp symbolp form) body)))
+  (pcase-let ((`(,emacs ,cli ,files) spec))
+    `(progn
+       (gemini-companion-test-require-real-client)
+       (gemini-companion-test-with-emacs (,emacs :files ,files)
+         (gemini-companion-test-visit ,emacs (caar ,files))
+         (gemini-companion-test-with-cli
+             (,cli (gemini-companion-test-cli-start-by-command ,emacs))
+           (gemini-companion-test-run
+            ,emacs '(progn (gemini-companion-run) nil))
+           (gemini-companion-test-wait-eval ,emacs 'buffer-file-name)
+           ,@body)))))
+
+(defun gemini-companion-talk-test--wait-asked (cli texts)
+  "Wait until the model of CLI was asked TEXTS, and nothing else, in order.
+Of what the CLI itself adds, nothing counts."
+  (let ((asked (lambda ()
+                 (let ((request (car (last (gemini-companion-test-cli-requests cli)))))
+                   (seq-remove (lambda (text)
+                                 (string-match-p "session_context\\|editor context\\|changes in the user's editor\\|--- Content from\\|End of content" text))
+                               (gemini-companion-test-request-texts request))))))
+    (gemini-companion-test-wait
+     (lambda () (format "%S; the model was asked %S" texts (funcall asked)))
+     (lambda () (equal (funcall asked) texts)))))
+
+(ert-deftest gemini-companion-talk/what-is-sent-arrives ()
+  "Prompts of one line and of many, a region, a file; and answers."
+  :tags '(e2e real)
+  (gemini-companion-talk-test--with
+      (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")))
+    (let ((asked nil)
+          (asks (lambda (asked) (gemini-companion-talk-test--wait-asked
+                                 cli (reverse asked)))))
+      (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
+      (gemini-companion-test-wait-screen emacs "^Prompt:")
+      (gemini-companion-test-type emacs "hello ä𝕏")
+      (gemini-companion-test-keys emacs "Enter")
+      (push "hello ä𝕏" asked)
+      (funcall asks asked)
+      ;; Many lines, and what would be keys.
+      (gemini-companion-test-run
+       emacs '(gemini-companion-talk-send "x\n\n\ty\e[201~\C-c\r\nz" t))
+      (push "x\n\n\ty[201~\nz" asked)
+      (funcall asks asked))))
+
+;;; talk-test.el ends here
