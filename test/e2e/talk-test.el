@@ -47,8 +47,36 @@ Of what the CLI itself adds, nothing counts."
      (lambda () (format "%S; the model was asked %S" texts (funcall asked)))
      (lambda () (equal (funcall asked) texts)))))
 
+(ert-deftest gemini-companion-talk/answers-are-given ()
+  "A yes and a no to the CLI's question, without leaving the file."
+  :tags '(e2e real)
+  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
+    (let ((file (gemini-companion-test-project emacs "a.txt"))
+          (propose (lambda (text)
+                     (gemini-companion-test-cli-script
+                      cli `("write_file" :file_path
+                            ,(gemini-companion-test-project emacs "a.txt") :content ,text)
+                      "All done")
+                     (gemini-companion-test-run
+                      emacs '(gemini-companion-send-prompt "please write"))
+                     (gemini-companion-test-wait-eval
+                      emacs '(= 1 (gemini-companion-review-count)))
+                     (gemini-companion-test-cli-wait-terminal cli "Allow once"))))
+      (funcall propose "two\n")
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+      (gemini-companion-test-wait "the file to be written"
+                                  (lambda () (equal (gemini-companion-test-read file) "two\n")))
+      (gemini-companion-test-cli-wait-terminal cli "All done")
+      (funcall propose "three\n")
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-no")
+      (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count)))
+      (should (equal (gemini-companion-test-read file) "two\n"))
+      (should (gemini-companion-test-eval
+               emacs '(equal (buffer-name (window-buffer)) "a.txt"))))))
+
 (ert-deftest gemini-companion-talk/what-is-sent-arrives ()
-  "Prompts of one line and of many, a region, a file; and answers."
+  "Prompts of one line and of many, a region, a file."
   :tags '(e2e real)
   (gemini-companion-talk-test--with
       (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")))
@@ -65,6 +93,26 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-test-run
        emacs '(gemini-companion-talk-send "x\n\n\ty\e[201~\C-c\r\nz" t))
       (push "x\n\n\ty[201~\nz" asked)
-      (funcall asks asked))))
+      (funcall asks asked)
+      (gemini-companion-test-run emacs '(progn (push-mark 5 t t) (goto-char (point-max)) nil))
+      (gemini-companion-test-run
+       emacs '(let ((current-prefix-arg t))
+                (call-interactively #'gemini-companion-send-region)))
+      (push "a b.txt, lines 2 to 3:\n```\ntwo ä𝕏\nthree\n```" asked)
+      (funcall asks asked)
+      ;; The CLI reads what is mentioned.
+      (gemini-companion-test-run
+       emacs '(let ((current-prefix-arg t))
+                (call-interactively #'gemini-companion-send-file)))
+      (gemini-companion-test-wait
+       (lambda ()
+         (format "the text of the file in %S"
+                 (last (gemini-companion-test-cli-requests cli))))
+       (lambda ()
+         (let ((texts (gemini-companion-test-request-texts
+                       (car (last (gemini-companion-test-cli-requests cli))))))
+           (and (seq-some (lambda (text) (equal "@a b.txt" text)) texts)
+                (seq-some (lambda (text) (string-search "one\ntwo ä𝕏\nthree" text))
+                          texts))))))))
 
 ;;; talk-test.el ends here

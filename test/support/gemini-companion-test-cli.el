@@ -299,6 +299,16 @@ only fixed pauses in the tests."
       (gemini-companion-test-cli--tmux cli "capture-pane" "-p" "-t" "main")
     (error (error-message-string err))))
 
+(defun gemini-companion-test-cli-wait-terminal (cli regexp)
+  "Wait until REGEXP matches in the terminal of Emacs in which CLI runs.
+That need not be on the screen."
+  (gemini-companion-test-wait-eval
+   (gemini-companion-test-cli-emacs cli)
+   `(with-current-buffer (gemini-companion-run-buffer (gemini-companion-run--root))
+      (save-excursion
+        (goto-char (point-max))
+        (re-search-backward ,regexp nil t)))))
+
 (defun gemini-companion-test-cli-log (cli)
   "Return the debug log of CLI."
   (let ((file (gemini-companion-test-cli-file cli "debug.log")))
