@@ -34,6 +34,7 @@
 (gemini-companion-bridge--declare
  (start directories port roots max-message) (ping companion) (restart companion) (stop companion)
  (port companion) (token companion) (context-json files) (ignored-p ignore-file path)
+ (sessions companion) (disconnect companion key)
  (discovery-fault companion) (set-roots companion roots) (attach-bell companion process)
  (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
@@ -195,6 +196,20 @@ Return nil if it was no longer open: `close-review' is on its way then."
   "Ask each client for a sign of life; `pong' events follow.
 Return the number of clients that were asked."
   (gemini-companion--mod-ping gemini-companion-bridge--companion))
+
+(defun gemini-companion-bridge-sessions ()
+  "Return the sessions of clients, the oldest first, as a list of vectors.
+Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD]: a string that
+tells it from others, the client's name, its process id or nil, the age
+of the session, `never', `open' or `lost', the number of open reviews,
+and that of outcomes that wait for the stream."
+  (and gemini-companion-bridge--companion
+       (append (gemini-companion--mod-sessions gemini-companion-bridge--companion) nil)))
+
+(defun gemini-companion-bridge-disconnect (key)
+  "End the session with KEY; return nil if there is none."
+  (and gemini-companion-bridge--companion
+       (gemini-companion--mod-disconnect gemini-companion-bridge--companion key)))
 
 (defun gemini-companion-bridge-answer (call text)
   "Answer the tool call with id CALL with TEXT."

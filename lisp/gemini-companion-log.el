@@ -34,6 +34,14 @@
           (goto-char (/ (point-max) 2))
           (delete-region (point-min) (line-beginning-position 2)))))))
 
+(defun gemini-companion-log-last (count)
+  "Return the last COUNT lines of the log, the oldest first."
+  (with-current-buffer (gemini-companion-log--buffer)
+    (save-excursion
+      (goto-char (point-max))
+      (forward-line (- count))
+      (split-string (buffer-substring-no-properties (point) (point-max)) "\n" t))))
+
 (defun gemini-companion-log-one-line (text)
   "Return TEXT with control characters made visible: some are a client's."
   (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))

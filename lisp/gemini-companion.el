@@ -50,6 +50,8 @@
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
 (autoload 'gemini-companion-run "gemini-companion-run"
   "Run Gemini CLI in a terminal, in the current project." t)
+(autoload 'gemini-companion-status "gemini-companion-status"
+  "Show whether the companion runs, and who is connected." t)
 (autoload 'gemini-companion-send-prompt "gemini-companion-talk"
   "Send a prompt to the CLI." t)
 (autoload 'gemini-companion-send-region "gemini-companion-talk"

@@ -190,6 +190,43 @@ fn ping(companion: &Companion) -> Result<i64> {
     Ok(companion.sessions().ping() as i64)
 }
 
+/// Return the sessions of COMPANION as a vector, the oldest first.
+///
+/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD]: KEY tells it from the
+/// others, CLIENT is its name, PROCESS the process id if known, SECONDS its age, STREAM one of
+/// never, open and lost, REVIEWS how many are open, UNHEARD how many outcomes wait for it.
+#[defun]
+fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
+    let sessions = companion.sessions().describe();
+    let vector = env.make_vector(sessions.len(), ())?;
+    for (index, session) in sessions.into_iter().enumerate() {
+        let stream = match session.listens {
+            None => "never",
+            Some(true) => "open",
+            Some(false) => "lost",
+        };
+        let slots = env.vector((
+            session.key,
+            session.client,
+            session.process.map(i64::from),
+            session.age.as_secs_f64(),
+            env.intern(stream)?,
+            session.reviews.len() as i64,
+            session.unheard as i64,
+        ))?;
+        vector.set(index, slots)?;
+    }
+    vector.into_lisp(env)
+}
+
+/// End the session of COMPANION with KEY; its reviews are closed.
+///
+/// Return nil if there is none.  The client may start another session.
+#[defun]
+fn disconnect(companion: &Companion, key: String) -> Result<bool> {
+    Ok(companion.sessions().disconnect(&key))
+}
+
 /// Answer the tool call CALL of COMPANION with TEXT, UTF-8 bytes.
 ///
 /// Return non-nil if somebody still waited for it.

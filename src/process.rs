@@ -51,6 +51,10 @@ fn stat_fields(id: u32) -> Option<Vec<String>> {
 }
 
 impl Process {
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     pub fn is_alive(&self) -> bool {
         is_alive(self.id) && Process::with_id(self.id).as_ref() == Some(self)
     }

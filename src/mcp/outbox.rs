@@ -77,8 +77,14 @@ impl Outbox {
 
     /// Whether an outcome waits to be handed out.
     pub fn has_outcome(&self) -> bool {
+        self.waiting() > 0
+    }
+
+    /// How many outcomes wait to be handed out.
+    pub fn waiting(&self) -> usize {
         let outcome = |message: &Outgoing| matches!(message, Outgoing::Outcome { .. });
-        self.messages.iter().any(|(number, message)| *number > self.sent && outcome(message))
+        let waits = |(number, message): &&(u64, Outgoing)| *number > self.sent && outcome(message);
+        self.messages.iter().filter(waits).count()
     }
 
     /// Whether so much waits to be handed out that no more should come to it.

@@ -99,6 +99,23 @@ enum Stream {
     },
 }
 
+/// What there is to tell of a session.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Enough of its id to tell it from the others, and no more: whoever knows the id and the token
+    /// could speak in its name.
+    pub key: String,
+    /// In words for the user.
+    pub client: String,
+    pub process: Option<u32>,
+    pub age: Duration,
+    /// Whether the stream is open; None if it never was.
+    pub listens: Option<bool>,
+    pub reviews: Vec<ReviewId>,
+    /// Outcomes that it has not heard.
+    pub unheard: usize,
+}
+
 /// A review that awaits its outcome.
 struct Review {
     session: SessionId,
@@ -131,6 +148,11 @@ pub struct StreamReader {
 impl SessionId {
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// See `Description`.
+    fn key(&self) -> &str {
+        &self.0[..8]
     }
 }
 
@@ -203,6 +225,37 @@ impl Sessions {
             }
         }
         processes
+    }
+
+    /// All sessions, the oldest first.
+    pub fn describe(&self) -> Vec<Description> {
+        let state = self.state();
+        let mut sessions: Vec<_> = state.sessions.iter().collect();
+        sessions.sort_by_key(|(_, session)| session.begun);
+        let describe = |(id, session): (&SessionId, &Session)| Description {
+            key: id.key().to_owned(),
+            client: session.client.describe(),
+            process: session.process.as_ref().map(Process::id),
+            age: session.begun.elapsed(),
+            listens: match session.stream {
+                Stream::Never => None,
+                Stream::Open { .. } => Some(true),
+                Stream::Lost { .. } => Some(false),
+            },
+            reviews: state.reviews_of(id).collect(),
+            unheard: session.outbox.waiting(),
+        };
+        sessions.into_iter().map(describe).collect()
+    }
+
+    /// Ends the session with this key at the user's wish. Its reviews are closed.
+    pub fn disconnect(&self, key: &str) -> bool {
+        let mut state = self.state();
+        let Some(id) = state.sessions.keys().find(|id| id.key() == key).cloned() else {
+            return false;
+        };
+        self.remove(&mut state, &id);
+        true
     }
 
     /// Finds the session of a request, and keeps it alive until the request is answered.
@@ -888,6 +941,34 @@ mod tests {
         sessions.expire(Instant::now());
         let closed = Event::CloseReview { review, call: None };
         assert_eq!(events(&bridge), [closed, Event::Clients]);
+    }
+
+    #[test]
+    fn sessions_are_described_and_can_be_ended() {
+        let (bridge, sessions) = sessions();
+        let client = Client { name: "cli".to_owned(), version: "1".to_owned() };
+        let first = sessions.open(client, false).unwrap();
+        let second = sessions.open(Client::default(), false).unwrap();
+        sessions.recognise(&first, Process::with_id(std::process::id()).unwrap());
+        let stream = sessions.open_stream(&first, None);
+        let (decided, open) = (
+            sessions.open_review(&first, "/decided".to_owned(), String::new()).unwrap(),
+            open_review(&sessions, &first),
+        );
+        sessions.decide(decided, Outcome::Rejected);
+        let [one, other] = &sessions.describe()[..] else { panic!("two sessions") };
+        assert_eq!((one.client.as_str(), one.process), ("cli 1", Some(std::process::id())));
+        assert_eq!((one.listens, &one.reviews[..], one.unheard), (Some(true), &[open][..], 1));
+        assert_eq!((other.listens, other.reviews.len(), other.unheard), (None, 0, 0));
+        drop(stream);
+        assert_eq!(sessions.describe()[0].listens, Some(false));
+        events(&bridge);
+        assert!(sessions.disconnect(&one.key));
+        let closed = Event::CloseReview { review: open, call: None };
+        assert_eq!(events(&bridge), [closed, Event::Clients]);
+        assert!(!sessions.disconnect(&one.key));
+        assert!(sessions.enter(first.as_str()).is_none());
+        assert!(sessions.enter(second.as_str()).is_some());
     }
 
     #[test]

@@ -1,0 +1,80 @@
+;;; gemini-companion-status-test.el --- Tests of what is said of the state  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-status)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-status-test--text ()
+  "Return what the status says now."
+  (with-current-buffer "*gemini status*"
+    (revert-buffer)
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun gemini-companion-status-test--press (label)
+  "Press the first button with LABEL."
+  (with-current-buffer "*gemini status*"
+    (revert-buffer)
+    (goto-char (point-min))
+    (search-forward (format "[%s]" label))
+    (push-button (match-beginning 0))))
+
+(ert-deftest gemini-companion-status/it-says-who-is-connected-and-what-waits ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t))
+      (gemini-companion-test-propose client "a.txt" "x\n")
+      (gemini-companion-status)
+      (let ((text (gemini-companion-status-test--text)))
+        (dolist (expected (list (format "port %d" (gemini-companion-bridge-port))
+                                "gemini-ide-server-"
+                                (directory-file-name gemini-companion-test-project)
+                                "Sessions: 1\n  fake-cli 1"
+                                (format ", process %d" (emacs-pid))
+                                "waits for 1 of your decisions"
+                                "wait for you: 1"
+                                (gemini-companion-test-file "a.txt")
+                                (concat "package and module "
+                                        gemini-companion-native-version)))
+          (ert-info ((format "%s in\n%s" expected text))
+            (should (string-search expected text))))
+        (should-not (string-search "missing" text))
+        (should-not (string-search (gemini-companion-bridge-token) text)))
+      (gemini-companion-reject)
+      (should (string-search "wait for you: 0" (gemini-companion-status-test--text))))))
+
+(ert-deftest gemini-companion-status/buttons-do-what-they-say ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t))
+      (gemini-companion-test-propose client "a.txt" "x\n")
+      (gemini-companion-status)
+      (gemini-companion-status-test--press "pause")
+      (should gemini-companion-context-paused)
+      (gemini-companion-status-test--press "go on")
+      (should-not gemini-companion-context-paused)
+      (gemini-companion-status-test--press "restart")
+      (gemini-companion-status-test--press "disconnect")
+      (gemini-companion-test-wait
+       "the session to end"
+       (lambda () (string-search "Sessions: 0" (gemini-companion-status-test--text))))
+      (gemini-companion-test-wait "its review to be closed"
+                                  (lambda () (zerop (gemini-companion-review-count))))
+      (gemini-companion-status-test--press "switch off")
+      (should (string-search "is off" (gemini-companion-status-test--text)))
+      (gemini-companion-status-test--press "switch on")
+      (should gemini-companion-mode))))
+
+(ert-deftest gemini-companion-status/point-stays-when-it-is-printed-anew ()
+  (gemini-companion-test-with-client client
+    (should client)
+    (gemini-companion-status)
+    (goto-char (point-min))
+    (forward-line 3)
+    (forward-char 4)
+    (let ((before (point)))
+      (revert-buffer)
+      (should (= (point) before)))))
+
+;;; gemini-companion-status-test.el ends here
