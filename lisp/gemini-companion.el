@@ -50,6 +50,8 @@
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
 (autoload 'gemini-companion-run "gemini-companion-run"
   "Run Gemini CLI in a terminal, in the current project." t)
+(autoload 'gemini-companion-menu "gemini-companion-menu"
+  "Menu of all commands of gemini-companion." t)
 (autoload 'gemini-companion-status "gemini-companion-status"
   "Show whether the companion runs, and who is connected." t)
 (autoload 'gemini-companion-send-prompt "gemini-companion-talk"
@@ -72,6 +74,35 @@
   "List the changes that await your decision, to show or to decide them." t)
 (autoload 'gemini-companion-review-history "gemini-companion-review-list"
   "List the changes that were decided, the newest first." t)
+
+;;;; Keys
+
+(defvar gemini-companion-command-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "r" #'gemini-companion-run)
+    (define-key map "y" #'gemini-companion-answer-yes)
+    (define-key map "n" #'gemini-companion-answer-no)
+    (define-key map "p" #'gemini-companion-send-prompt)
+    (define-key map "e" #'gemini-companion-compose)
+    (define-key map "s" #'gemini-companion-send-region)
+    (define-key map "f" #'gemini-companion-send-file)
+    (define-key map "d" #'gemini-companion-send-diagnostic)
+    (define-key map "v" #'gemini-companion-review-next)
+    (define-key map "a" #'gemini-companion-accept)
+    (define-key map "k" #'gemini-companion-reject)
+    (define-key map "l" #'gemini-companion-review-list)
+    (define-key map "h" #'gemini-companion-review-history)
+    (define-key map "c" #'gemini-companion-show-context)
+    (define-key map "t" #'gemini-companion-toggle-context)
+    (define-key map "i" #'gemini-companion-status)
+    (define-key map "L" #'gemini-companion-log)
+    (define-key map "m" #'gemini-companion-mode)
+    (define-key map "?" #'gemini-companion-menu)
+    map)
+  "Keymap of all commands, for you to bind to a key of yours.
+For instance (global-set-key (kbd \"C-c g\") gemini-companion-command-map).")
+;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil nil 'keymap)
+(fset 'gemini-companion-command-map gemini-companion-command-map)
 
 ;;;; Options
 

@@ -19,6 +19,7 @@
 (require 'ert)
 (require 'seq)
 (require 'subr-x)
+(require 'transient) ; how its macros are indented
 
 (declare-function package-lint-buffer "ext:package-lint" (&optional buffer) t)
 (declare-function relint-buffer "ext:relint" (buffer) t)

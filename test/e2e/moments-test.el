@@ -248,9 +248,9 @@ screen.  Forms are evaluated in the buffer of the selected window.
        ;; Its macros are not known when this file is compiled.
        (eval '(progn
                 (transient-define-prefix gemini-companion-moments-test-menu ()
-                                         ["Moments of a menu"
-                                          ("i" "Insert" gemini-companion-moments-test-from-menu
-                                           :transient t)])
+                  ["Moments of a menu"
+                   ("i" "Insert" gemini-companion-moments-test-from-menu
+                    :transient t)])
                 (global-set-key [f7] 'gemini-companion-moments-test-menu))
              t)))
   "Form that binds keys to commands that ask.")
