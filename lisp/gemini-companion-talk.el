@@ -25,12 +25,15 @@
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
 (declare-function flymake-diagnostics "flymake")
 
-(defconst gemini-companion-talk--pause 0.5
-  "Seconds between a text, once the CLI shows it, and the key that sends it.
+(defvar gemini-companion-talk--look 0.1
+  "Seconds between looks whether the CLI shows a text.")
+
+(defconst gemini-companion-talk--quiet 5
+  "Looks for which the terminal must not have changed, when it shows the text.
 A key right behind a text is taken for a part of it.")
 
 (defconst gemini-companion-talk--patience 50
-  "How often to look whether the CLI shows a text, every 0.1 s.")
+  "Looks after which the text counts as shown: some CLIs are never quiet.")
 
 (defconst gemini-companion-talk--chunk 2048
   "Characters that are sent in one go: a terminal takes a few KB, then waits.")
@@ -43,8 +46,7 @@ A key right behind a text is taken for a part of it.")
 
 (defvar-local gemini-companion-talk--queue nil
   "What is still to be sent to the terminal in this buffer.
-Strings are sent; a number is a pause in seconds; `shown' waits for the
-CLI to show something.")
+Strings are sent; `shown' waits for the CLI to show them.")
 
 ;;;; Sending
 
@@ -71,7 +73,7 @@ returns."
      (append (list "\e[200~")
              (gemini-companion-talk--chunks (gemini-companion-talk--clean text))
              (list "\e[201~")
-             (and submit (list 'shown gemini-companion-talk--pause "\r"))))
+             (and submit (list 'shown "\r"))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-run--show buffer))))
@@ -104,22 +106,31 @@ For these see `gemini-companion-talk--queue'."
         (cond ((not (process-live-p process))
                (setq gemini-companion-talk--queue nil))
               ((eq item 'shown)
-               (gemini-companion-talk--await buffer (buffer-chars-modified-tick)
-                                             gemini-companion-talk--patience))
+               (gemini-companion-talk--await buffer (buffer-chars-modified-tick)))
               (item
-               (when (stringp item)
-                 (process-send-string process item))
-               (run-at-time (if (numberp item) item 0) nil
-                            #'gemini-companion-talk--sent buffer)))))))
+               (process-send-string process item)
+               (run-at-time 0 nil #'gemini-companion-talk--sent buffer)))))))
 
-(defun gemini-companion-talk--await (buffer tick looks)
-  "Go on when the text of the terminal BUFFER is no longer that of TICK.
-Go on after so many LOOKS in any case."
-  (if (or (zerop looks)
-          (not (buffer-live-p buffer))
-          (/= tick (buffer-chars-modified-tick buffer)))
-      (gemini-companion-talk--sent buffer)
-    (run-at-time 0.1 nil #'gemini-companion-talk--await buffer tick (1- looks))))
+(defun gemini-companion-talk--await (buffer tick)
+  "Go on when the terminal BUFFER has changed since TICK, and then no more."
+  (let ((looks 0)
+        (changed nil)
+        (quiet 0)
+        (timer nil))
+    (setq timer
+          (run-at-time
+           gemini-companion-talk--look gemini-companion-talk--look
+           (lambda ()
+             (let ((now (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer))))
+               (setq looks (1+ looks)
+                     quiet (if (eql now tick) (1+ quiet) 0)
+                     changed (or changed (not (eql now tick)))
+                     tick now)
+               (when (or (null now)
+                         (and changed (>= quiet gemini-companion-talk--quiet))
+                         (>= looks gemini-companion-talk--patience))
+                 (cancel-timer timer)
+                 (gemini-companion-talk--sent buffer))))))))
 
 (defun gemini-companion-talk--sent (buffer)
   "Go on after the first item that was to be sent to the terminal BUFFER."

@@ -128,4 +128,48 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
        ((("A.txt" 2 2) "d.txt") (gemini-companion-toggle-context))
        (() (progn (kill-buffer "A.txt") (kill-buffer "d.txt")))))))
 
+;;;; Against another way to count
+
+(defun gemini-companion-context-e2e--random-form (count)
+  "Return a form that compares the context of COUNT random buffers.
+Its value is a list of those that differ."
+  `(let ((differing nil)
+         (transient-mark-mode t))
+     (load ,(expand-file-name "test/lisp/gemini-companion-position-test.el"
+                              gemini-companion-test-root)
+           nil t)
+     (random "context")
+     (dotimes (n ,count)
+       (let ((inhibit-read-only t))
+         (widen)
+         (erase-buffer)
+         (insert (gemini-companion-position-test--random-text (random 300)))
+         (let* ((mark (1+ (random (1+ (buffer-size)))))
+                (point (1+ (random (1+ (buffer-size)))))
+                (active (zerop (random 2))))
+           (goto-char point)
+           (set-mark mark)
+           (setq mark-active active)
+           (when (zerop (random 3))
+             (narrow-to-region (min point mark) (max point mark)))
+           (let ((told (append (substring (car (gemini-companion-context-gather)) 3) nil))
+                 (counted (append (gemini-companion-position-test--count point)
+                                  (list (and active (/= point mark)
+                                             (buffer-substring-no-properties
+                                              (min point mark) (max point mark)))))))
+             (unless (equal told counted)
+               (push (list n told counted) differing))))))
+     (widen)
+     (set-buffer-modified-p nil)
+     differing))
+
+(ert-deftest gemini-companion-context-e2e/random-buffers ()
+  "In 1 000 random buffers all is as when it is counted one by one."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-client (_client 'fake emacs)
+      (should-not (gemini-companion-test-run
+                   emacs (gemini-companion-context-e2e--random-form 1000) 60)))))
+
 ;;; context-test.el ends here

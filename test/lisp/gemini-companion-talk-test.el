@@ -15,8 +15,7 @@ SENT becomes a function that returns what that has read."
   (declare (indent 1) (debug (symbolp body)))
   (let ((terminal (make-symbol "terminal")))
     `(gemini-companion-test-with-project
-       (let* ((gemini-companion-talk--pause 0)
-              (gemini-companion-talk--patience 0)
+       (let* ((gemini-companion-talk--look 0.001)
               (inhibit-message t)
               (,terminal (generate-new-buffer "terminal"))
               (,sent (lambda () (with-current-buffer ,terminal (buffer-string)))))
