@@ -168,7 +168,8 @@ Its value is a list of those that differ."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-with-client (_client 'fake emacs)
+    (gemini-companion-test-with-client (client 'fake emacs)
+      (should (gemini-companion-test-client-files client))
       (should-not (gemini-companion-test-run
                    emacs (gemini-companion-context-e2e--random-form 1000) 60)))))
 
