@@ -661,6 +661,16 @@ Only the real client has a process of its own."
              (buffer-list))
   "Form that returns the frame on which a review is, or nil.")
 
+(defun gemini-companion-moments-test--wake (emacs)
+  "Press a key in EMACS until it has read one.
+Emacs itself loses the first one after a terminal that hung up."
+  (let ((before (gemini-companion-test-eval emacs 'num-nonmacro-input-events)))
+    (gemini-companion-test-wait
+     "a key to be read"
+     (lambda ()
+       (gemini-companion-test-keys emacs "C-l")
+       (> (gemini-companion-test-eval emacs 'num-nonmacro-input-events) before)))))
+
 (ert-deftest gemini-companion-moments/frame-that-closes-means-later ()
   "A review whose frame closes waits, and can be shown on another one."
   :tags '(e2e)
@@ -686,8 +696,7 @@ Only the real client has a process of its own."
                 (apply #'gemini-companion-test-keys emacs close)))
             (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
             (gemini-companion-test-wait-no-review emacs)
-            ;; Emacs itself loses the first key after a terminal that hung up.
-            (gemini-companion-test-keys emacs "C-g")
+            (gemini-companion-moments-test--wake emacs)
             (gemini-companion-moments-test--wait-idle emacs)
             (should (equal (gemini-companion-moments-test--layout emacs) before))
             (should (= (gemini-companion-test-eval
@@ -762,9 +771,7 @@ It is never idle when it has had no frame."
       (should-not (gemini-companion-moments-test--told client))
       (let ((gemini-companion-test-pane
              (gemini-companion-test-open-frame emacs "again")))
-        ;; Emacs itself loses the first key after a terminal that hung up.  If it
-        ;; does not: C-g would have it throw away what is typed behind.
-        (gemini-companion-test-keys emacs "C-l")
+        (gemini-companion-moments-test--wake emacs)
         (gemini-companion-test-m-x emacs "gemini-companion-review-next")
         (gemini-companion-test-wait-review emacs "two\nmine")
         (gemini-companion-test-accept emacs)
