@@ -230,36 +230,20 @@ three texts is left to Ediff."
 
 (defun gemini-companion-diff--run (current proposal)
   "Return the hunks of a unified diff from the buffer CURRENT to PROPOSAL."
-  (let (files)
-    (unwind-protect
-        (with-temp-buffer
-          (dolist (buffer (list proposal current))
-            (push (make-temp-file "gemini-diff-") files)
-            (gemini-companion-diff--write buffer (car files)))
-          (let* ((default-directory temporary-file-directory)
-                 (process-environment (cons "LC_ALL=C" process-environment))
-                 (coding-system-for-read 'utf-8-emacs-unix)
-                 (status (apply #'call-process diff-command nil t nil
-                                ;; Whatever is in it, it is text.
-                                "-a" "-u" files)))
-            (unless (memq status '(0 1))
-              (error "%s: %s" diff-command (string-trim (buffer-string))))
-            (goto-char (point-min))
-            ;; The first two lines name the files, which are not what the user knows.
-            (forward-line 2)
-            (buffer-substring (point) (point-max))))
-      (mapc #'delete-file files))))
+  (let ((diff (apply #'gemini-companion-texts-diff
+                     (append (mapcar #'gemini-companion-diff--text (list current proposal))
+                             '("-u")))))
+    ;; The first two lines name the files, which are not what the user knows.
+    (if (string-match "\\`.*\n.*\n" diff)
+        (substring diff (match-end 0))
+      "")))
 
-(defun gemini-companion-diff--write (buffer file)
-  "Write all text of BUFFER to FILE."
-  (let (;; It can hold every character that Emacs can.
-        (coding-system-for-write 'utf-8-emacs-unix)
-        (write-region-annotate-functions nil)
-        (create-lockfiles nil))
-    (with-current-buffer buffer
-      (save-restriction
-        (widen)
-        (write-region nil nil file nil 0)))))
+(defun gemini-companion-diff--text (buffer)
+  "Return all text of BUFFER."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-diff--adjust-looks ()
   "Highlight as much of the diff in the current buffer as is reasonable."

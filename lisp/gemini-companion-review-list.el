@@ -245,19 +245,18 @@ files, and nothing that looks at files for the sake of colors."
   (let* ((path (gemini-companion-history-path entry))
          (before (gemini-companion-history-before entry))
          (label (encode-coding-string (gemini-companion-log-one-line path) 'utf-8-unix))
-         (text (gemini-companion-review-list--diff
+         (text (gemini-companion-texts-diff
                 (gemini-companion-review-list--decode path before
                                                       (gemini-companion-history-after entry))
                 (gemini-companion-history-after entry)
-                "-u" "-a"
+                "-u"
                 "--label" (concat label (if before "\tbefore" "\tno file before"))
                 "--label" (concat label "\tafter"))))
     (pop-to-buffer (get-buffer-create "*gemini change*"))
     (gemini-companion-review-diff-mode)
     (let ((inhibit-read-only t))
       (erase-buffer)
-      (insert (if (string-empty-p text) "No line differs.\n"
-                (decode-coding-string text 'utf-8-emacs-unix t)))
+      (insert (if (string-empty-p text) "No line differs.\n" text))
       (set-buffer-modified-p nil)
       (goto-char (point-min)))
     (font-lock-mode (if (gemini-companion-texts-modest-p) 1 -1))
@@ -497,30 +496,9 @@ If they are not bytes, return an empty text."
 
 (defun gemini-companion-review-list--count (before after)
   "Return how many lines of the text AFTER, and of BEFORE, the other has not."
-  (let ((lines (split-string (gemini-companion-review-list--diff before after "-a") "\n")))
+  (let ((lines (split-string (gemini-companion-texts-diff before after) "\n")))
     (cons (cl-count-if (lambda (line) (string-prefix-p ">" line)) lines)
           (cl-count-if (lambda (line) (string-prefix-p "<" line)) lines))))
-
-(defun gemini-companion-review-list--diff (before after &rest options)
-  "Return what the program diff with OPTIONS says of the texts BEFORE and AFTER.
-That is a string of bytes."
-  (let* ((file-name-handler-alist nil)
-         (default-directory temporary-file-directory)
-         (process-environment (cons "LC_ALL=C" process-environment))
-         (coding-system-for-read 'no-conversion)
-         (files nil))
-    (unwind-protect
-        (with-temp-buffer
-          (set-buffer-multibyte nil)
-          (dolist (text (list after before))
-            (push (make-temp-file "gemini-companion-") files)
-            (gemini-companion-history-write (car files)
-                                            (encode-coding-string text 'utf-8-emacs-unix)))
-          (unless (memq (apply #'call-process diff-command nil t nil (append options files))
-                        '(0 1))
-            (error "The program diff failed: %s" (string-trim (buffer-string))))
-          (buffer-string))
-      (mapc #'delete-file files))))
 
 (provide 'gemini-companion-review-list)
 ;;; gemini-companion-review-list.el ends here

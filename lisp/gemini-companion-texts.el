@@ -12,6 +12,9 @@
 
 ;;; Code:
 
+(require 'diff)
+(require 'subr-x)
+(require 'gemini-companion-history)
 (require 'gemini-companion-review)
 
 (defconst gemini-companion-texts--max-fontified 1000000
@@ -282,6 +285,30 @@ the text, and no local variables are read: the text is a client's."
   "Return non-nil if PATTERN, a key of `auto-mode-alist', fits the file name NAME."
   (let ((case-fold-search nil))
     (string-match-p pattern name)))
+
+;;;; Differences
+
+(defun gemini-companion-texts-diff (before after &rest options)
+  "Return what the program diff with OPTIONS says of the texts BEFORE and AFTER.
+Whatever is in them, they count as text."
+  (let* ((file-name-handler-alist nil)
+         (default-directory temporary-file-directory)
+         (process-environment (cons "LC_ALL=C" process-environment))
+         ;; It can hold every character that Emacs can.
+         (coding-system-for-read 'utf-8-emacs-unix)
+         (files nil))
+    (unwind-protect
+        (with-temp-buffer
+          (dolist (text (list after before))
+            (push (make-temp-file "gemini-companion-") files)
+            (gemini-companion-history-write (car files)
+                                            (encode-coding-string text 'utf-8-emacs-unix)))
+          (unless (memq (apply #'call-process diff-command nil t nil
+                               "-a" (append options files))
+                        '(0 1))
+            (error "%s: %s" diff-command (string-trim (buffer-string))))
+          (buffer-string))
+      (mapc #'delete-file files))))
 
 (provide 'gemini-companion-texts)
 ;;; gemini-companion-texts.el ends here
