@@ -35,7 +35,7 @@
  (start directories port roots max-message) (ping companion) (restart companion) (stop companion)
  (port companion) (token companion) (context-json files) (ignored-p ignore-file path)
  (sessions companion) (disconnect companion key)
- (discovery-fault companion) (set-roots companion roots) (attach-bell companion process)
+ (discovery-fault companion) (discovery-files companion) (set-roots companion roots) (attach-bell companion process)
  (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
  (reject-review companion review))
@@ -120,6 +120,11 @@ Its port may change.  Clients keep their sessions and open reviews."
   "Return non-nil if a companion runs."
   (and gemini-companion-bridge--companion t))
 
+(defun gemini-companion-bridge-check ()
+  "Signal a `user-error' unless a companion runs.  For commands that need one."
+  (unless gemini-companion-bridge--companion
+    (user-error "Gemini companion is off: M-x gemini-companion-mode")))
+
 (defun gemini-companion-bridge-port ()
   "Return the port of the running companion."
   (gemini-companion--mod-port gemini-companion-bridge--companion))
@@ -131,6 +136,10 @@ Its port may change.  Clients keep their sessions and open reviews."
 (defun gemini-companion-bridge-discovery-fault ()
   "Return why clients cannot find the discovery file, or nil."
   (gemini-companion--mod-discovery-fault gemini-companion-bridge--companion))
+
+(defun gemini-companion-bridge-discovery-files ()
+  "Return the names of the discovery files that were written."
+  (append (gemini-companion--mod-discovery-files gemini-companion-bridge--companion) nil))
 
 (defun gemini-companion-bridge-clients ()
   "Return the number of sessions connected."
@@ -149,14 +158,12 @@ FILES is a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
 the file focused last first; only the active file has the last three."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-publish-context
-     gemini-companion-bridge--companion
-     (vconcat (mapcar #'gemini-companion-bridge--encode-file files)))))
+     gemini-companion-bridge--companion (gemini-companion-bridge--encode-files files))))
 
 (defun gemini-companion-bridge-context-json (files)
   "Return as JSON what the clients are told of FILES.
 These are as in `gemini-companion-bridge-publish-context'."
-  (gemini-companion--mod-context-json
-   (vconcat (mapcar #'gemini-companion-bridge--encode-file files))))
+  (gemini-companion--mod-context-json (gemini-companion-bridge--encode-files files)))
 
 (defun gemini-companion-bridge-ignored (ignore-file path)
   "Return t if IGNORE-FILE, a .geminiignore, names PATH, a file below it.
@@ -172,12 +179,14 @@ if it cannot be read."
                                  'utf-8-unix)
                         t))
 
-(defun gemini-companion-bridge--encode-file (file)
-  "Return a copy of the vector FILE with its selection as UTF-8 bytes."
-  (let ((file (copy-sequence file)))
-    (when (aref file 5)
-      (aset file 5 (gemini-companion-bridge--encode (aref file 5))))
-    file))
+(defun gemini-companion-bridge--encode-files (files)
+  "Return the list FILES as a vector, with the selections as UTF-8 bytes."
+  (vconcat (mapcar (lambda (file)
+                     (let ((file (copy-sequence file)))
+                       (when (aref file 5)
+                         (aset file 5 (gemini-companion-bridge--encode (aref file 5))))
+                       file))
+                   files)))
 
 (defun gemini-companion-bridge-accept (review text)
   "Report that the user accepted the review with id REVIEW, now reading TEXT.
@@ -270,19 +279,20 @@ See `gemini-companion--mod-next-event' for the events there are.")
 (defun gemini-companion-bridge--drain-soon ()
   "Drain from a timer: nothing visible may happen inside a process filter."
   (unless gemini-companion-bridge--soon
-    (setq gemini-companion-bridge--soon
-          (run-at-time 0 nil (lambda ()
-                               (setq gemini-companion-bridge--soon nil)
-                               (gemini-companion-bridge-drain))))))
+    (gemini-companion-bridge--drain-after 0 'gemini-companion-bridge--soon)))
 
 (defun gemini-companion-bridge--note-command ()
   "Drain a moment after a command, of many in that moment once."
   (unless gemini-companion-bridge--after-command
-    (setq gemini-companion-bridge--after-command
-          (run-at-time gemini-companion-bridge--quick nil
-                       (lambda ()
-                         (setq gemini-companion-bridge--after-command nil)
-                         (gemini-companion-bridge-drain))))))
+    (gemini-companion-bridge--drain-after gemini-companion-bridge--quick
+                                          'gemini-companion-bridge--after-command)))
+
+(defun gemini-companion-bridge--drain-after (seconds variable)
+  "Drain after SECONDS, by a timer that VARIABLE holds until then."
+  (set variable (run-at-time seconds nil
+                             (lambda ()
+                               (set variable nil)
+                               (gemini-companion-bridge-drain)))))
 
 (defun gemini-companion-bridge--make-pipe ()
   "Return a pipe process whose filter drains the events."

@@ -39,8 +39,7 @@
   "Show what clients are told of what you look at, as it changes.
 It is shown whether or not a client is connected."
   (interactive)
-  (unless (gemini-companion-bridge-running-p)
-    (user-error "Gemini companion is off: M-x gemini-companion-mode"))
+  (gemini-companion-bridge-check)
   (let ((buffer (get-buffer-create gemini-companion-context-view--name)))
     (with-current-buffer buffer
       (gemini-companion-context-view-mode))

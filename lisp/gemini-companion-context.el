@@ -56,20 +56,17 @@ adds or removes one calls `gemini-companion-context-update'.")
 (defconst gemini-companion-context--max-selection 16384
   "Number of characters of a selection published; the client looks at no more.")
 
-(defconst gemini-companion-context--focus-hooks
-  '(window-selection-change-functions window-buffer-change-functions)
-  "Hooks that run when another buffer may be in the selected window.")
-
-(defconst gemini-companion-context--file-hooks
-  '(find-file-hook after-set-visited-file-name-hook)
-  "Hooks that run in a buffer that may visit another file.")
-
-(defconst gemini-companion-context--change-hooks
-  '(post-command-hook
-    window-selection-change-functions window-buffer-change-functions
-    find-file-hook kill-buffer-hook after-save-hook after-revert-hook
-    after-set-visited-file-name-hook gemini-companion-workspace-functions)
-  "Hooks that run when there may be something new to publish.")
+(defconst gemini-companion-context--hooks
+  '((gemini-companion-context--note-focus
+     window-selection-change-functions window-buffer-change-functions)
+    (gemini-companion-context--note-file find-file-hook after-set-visited-file-name-hook)
+    (gemini-companion-context--note-kill kill-buffer-hook)
+    (gemini-companion-context--note-change
+     post-command-hook
+     window-selection-change-functions window-buffer-change-functions
+     find-file-hook kill-buffer-hook after-save-hook after-revert-hook
+     after-set-visited-file-name-hook gemini-companion-workspace-functions))
+  "Functions, and the hooks in which they are while somebody wants to know.")
 
 ;;;; State
 
@@ -135,29 +132,23 @@ While it is stopped they are told that no file is open."
   "Keep track of files and of changes."
   (setq gemini-companion-context--on t)
   (gemini-companion-context--recall)
-  (dolist (hook gemini-companion-context--focus-hooks)
-    (add-hook hook #'gemini-companion-context--note-focus))
-  (dolist (hook gemini-companion-context--file-hooks)
-    (add-hook hook #'gemini-companion-context--note-file))
-  (add-hook 'kill-buffer-hook #'gemini-companion-context--note-kill)
-  (dolist (hook gemini-companion-context--change-hooks)
-    (add-hook hook #'gemini-companion-context--note-change)))
+  (gemini-companion-context--hook #'add-hook))
 
 (defun gemini-companion-context--switch-off ()
   "Undo `gemini-companion-context--switch-on'."
-  (dolist (hook gemini-companion-context--change-hooks)
-    (remove-hook hook #'gemini-companion-context--note-change))
-  (remove-hook 'kill-buffer-hook #'gemini-companion-context--note-kill)
-  (dolist (hook gemini-companion-context--file-hooks)
-    (remove-hook hook #'gemini-companion-context--note-file))
-  (dolist (hook gemini-companion-context--focus-hooks)
-    (remove-hook hook #'gemini-companion-context--note-focus))
+  (gemini-companion-context--hook #'remove-hook)
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer)
     (setq gemini-companion-context--timer nil))
   (gemini-companion-context--activate nil)
   (setq gemini-companion-context--recent nil
         gemini-companion-context--on nil))
+
+(defun gemini-companion-context--hook (change)
+  "Call CHANGE, `add-hook' or `remove-hook', for all hooks."
+  (pcase-dolist (`(,function . ,hooks) gemini-companion-context--hooks)
+    (dolist (hook hooks)
+      (funcall change hook function))))
 
 ;;;; Focus
 
@@ -282,8 +273,7 @@ The shape is that of `gemini-companion-bridge-publish-context'."
       (let ((buffer (pop buffers)))
         (setq looks (1- looks))
         (when (and (buffer-live-p buffer)
-                   (gemini-companion-context--open-p buffer)
-                   (not (with-current-buffer buffer (gemini-companion-private-reason))))
+                   (not (gemini-companion-context--reason buffer)))
           (setq left (1- left))
           (push (gemini-companion-context--describe buffer (eq buffer active)) files))))
     (nreverse files)))
@@ -292,17 +282,20 @@ The shape is that of `gemini-companion-bridge-publish-context'."
   "Return the open files that clients are not told of, as (FILE . REASON) pairs."
   (let ((buffers (seq-take gemini-companion-context--recent
                            gemini-companion-context--max-looks)))
-    (delq nil (mapcar #'gemini-companion-context--withheld
+    (delq nil (mapcar (lambda (buffer)
+                        (when-let ((file (buffer-file-name buffer))
+                                   (reason (gemini-companion-context--reason buffer)))
+                          (cons file reason)))
                       (seq-filter #'buffer-live-p buffers)))))
 
-(defun gemini-companion-context--withheld (buffer)
-  "Return the file that BUFFER visits and why it is withheld, or nil."
-  (with-current-buffer buffer
-    (when-let ((reason (cond ((null buffer-file-name) nil)
-                             ((file-remote-p buffer-file-name) "remote")
-                             ((not (file-exists-p buffer-file-name)) "not on disk")
-                             (t (gemini-companion-private-reason)))))
-      (cons buffer-file-name reason))))
+(defun gemini-companion-context--reason (buffer)
+  "Return why clients are not told of BUFFER, or nil if they are."
+  (let ((file (gemini-companion-context--file buffer)))
+    (cond ((not (buffer-file-name buffer)) "no file")
+          ((not file) "remote")
+          ;; That it is local is known.
+          ((not (let ((file-name-handler-alist nil)) (file-exists-p file))) "not on disk")
+          (t (with-current-buffer buffer (gemini-companion-private-reason))))))
 
 (defun gemini-companion-context--present-buffer ()
   "Return the buffer that visits the active file, if there is to be an active one.
@@ -314,13 +307,6 @@ See `gemini-companion-active-file'."
                ('last t)
                ('visible (get-buffer-window gemini-companion-context--active 'visible))))
          buffer)))
-
-(defun gemini-companion-context--open-p (buffer)
-  "Return non-nil if BUFFER visits a local file that exists on disk."
-  (when-let ((file (gemini-companion-context--file buffer)))
-    ;; That it is local is known.
-    (let ((file-name-handler-alist nil))
-      (file-exists-p file))))
 
 (defun gemini-companion-context--describe (buffer active)
   "Return the vector for the file that BUFFER visits.

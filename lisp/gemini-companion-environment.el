@@ -148,8 +148,7 @@ Yank it in another terminal, container or login, and start the client
 there.  The command holds a secret: with it one can see what you look at
 and propose changes to you.  It leaves the kill ring after a minute."
   (interactive)
-  (unless (gemini-companion-bridge-running-p)
-    (user-error "Gemini companion is off: M-x gemini-companion-mode"))
+  (gemini-companion-bridge-check)
   (gemini-companion-environment--forget-copy)
   ;; The property tells managers of clipboards not to keep it.
   (let ((command (propertize (gemini-companion-environment--command)

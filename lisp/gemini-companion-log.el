@@ -47,6 +47,14 @@
   (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))
                             text t t))
 
+(defun gemini-companion-log-duration (seconds)
+  "Return SECONDS in words."
+  (let ((seconds (max 0 (floor seconds))))
+    (cond ((< seconds 60) (format "%d s" seconds))
+          ((< seconds 3600) (format "%d min" (/ seconds 60)))
+          ((< seconds 86400) (format "%d h" (/ seconds 3600)))
+          (t (format "%d d" (/ seconds 86400))))))
+
 (defun gemini-companion-log--buffer ()
   "Return the log buffer, made if needed."
   (or (get-buffer gemini-companion-log--buffer-name)

@@ -19,7 +19,6 @@
 (require 'gemini-companion-talk)
 
 (declare-function gemini-companion-mode "gemini-companion")
-(declare-function gemini-companion-restart "gemini-companion")
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (transient-define-prefix gemini-companion-menu ()

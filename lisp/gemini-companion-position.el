@@ -12,8 +12,8 @@
 
 ;;; Code:
 
-(require 'rect)
-
+(declare-function apply-on-rectangle "rect")
+(declare-function extract-rectangle-line "rect")
 (declare-function evil-apply-on-block "ext:evil-common")
 (declare-function evil-visual-range "ext:evil-states")
 (defvar evil-state)
@@ -143,6 +143,7 @@ LIMIT is a number of characters beyond which nothing is needed."
 WALK calls a function at the start of each line with the two columns of
 the rectangle.  LIMIT is a number of characters beyond which nothing is
 needed."
+  (require 'rect)
   (let ((rows (list nil)))
     (save-excursion
       (catch 'enough

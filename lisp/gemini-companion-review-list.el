@@ -82,19 +82,12 @@
                            review (gemini-companion-review-path review))
                           (gemini-companion-log-one-line
                            (gemini-companion-review-client review))
-                          (gemini-companion-review-list--age
-                           (gemini-companion-review-created review))
+                          (gemini-companion-log-duration
+                           (float-time
+                            (time-since (gemini-companion-review-created review))))
                           (gemini-companion-review-list--change-of-review review)
                           (gemini-companion-review-list--state review))))
           (gemini-companion-review-list-open)))
-
-(defun gemini-companion-review-list--age (time)
-  "Return in words how long ago TIME was."
-  (let ((seconds (max 0 (floor (float-time (time-since time))))))
-    (cond ((< seconds 60) (format "%d s" seconds))
-          ((< seconds 3600) (format "%d min" (/ seconds 60)))
-          ((< seconds 86400) (format "%d h" (/ seconds 3600)))
-          (t (format "%d d" (/ seconds 86400))))))
 
 (defun gemini-companion-review-list--state (review)
   "Return in words where REVIEW is, and what an accept would miss."

@@ -92,10 +92,13 @@ ANOTHER, interactively the prefix argument, run one more beside it."
 (defun gemini-companion-run-buffer (root)
   "Return the terminal in which a CLI of the project in ROOT runs, or nil.
 Of several it is the one that was selected last."
-  (seq-find (lambda (buffer)
-              (and (equal (buffer-local-value 'gemini-companion-run-root buffer) root)
-                   (process-live-p (get-buffer-process buffer))))
-            (buffer-list)))
+  (let ((terminals (gemini-companion-run-terminals)))
+    (car (or (rassoc root terminals)
+             ;; You may have started it further down; a project there has its own.
+             (seq-find (pcase-lambda (`(,buffer . ,directory))
+                         (and (not (buffer-local-value 'gemini-companion-run-root buffer))
+                              (file-in-directory-p directory root)))
+                       terminals)))))
 
 (defun gemini-companion-run--root ()
   "Return the directory of the current project, or the current directory."
@@ -106,6 +109,46 @@ Of several it is the one that was selected last."
       (let* ((project (project-current))
              (root (if project (project-root project) default-directory)))
         (file-name-as-directory (expand-file-name root)))))
+
+(defun gemini-companion-run-terminals ()
+  "Return the terminals in which a CLI runs, the one selected last first.
+Each is (BUFFER . DIRECTORY), the CLI's own directory.  Besides those
+that `gemini-companion-run' made these are those of connected clients
+that you started yourself, as far as the system tells who that was."
+  (let ((clients (gemini-companion-run--clients)))
+    (delq nil (mapcar (lambda (buffer)
+                        (when-let ((directory
+                                    (gemini-companion-run--directory buffer clients)))
+                          (cons buffer directory)))
+                      (buffer-list)))))
+
+(defun gemini-companion-run--directory (buffer clients)
+  "Return the directory of the CLI that runs in BUFFER, or nil if none does.
+CLIENTS are those that `gemini-companion-run--clients' returns."
+  (let ((process (get-buffer-process buffer)))
+    (and (process-live-p process)
+         (or (buffer-local-value 'gemini-companion-run-root buffer)
+             (when-let ((client (and (integerp (process-id process))
+                                     (seq-find (lambda (ids) (memq (process-id process) ids))
+                                               clients))))
+               (file-name-as-directory
+                (or (file-symlink-p (format "/proc/%d/cwd" (car client)))
+                    (buffer-local-value 'default-directory buffer))))))))
+
+(defun gemini-companion-run--clients ()
+  "Return the ids of the connected clients' processes.
+Each is a list with the ids of those that began it behind its own."
+  (mapcar #'gemini-companion-run--ancestry
+          (delq nil (mapcar (lambda (session) (aref session 2))
+                            (gemini-companion-bridge-sessions)))))
+
+(defun gemini-companion-run--ancestry (id)
+  "Return a list of ID, the process that began the one with ID, and so on."
+  (let ((ids nil))
+    (while (and id (> id 0) (not (memq id ids)))
+      (push id ids)
+      (setq id (alist-get 'ppid (process-attributes id))))
+    (nreverse ids)))
 
 (defun gemini-companion-run--show (buffer)
   "Show BUFFER and select its window."

@@ -15,7 +15,6 @@
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
-(require 'gemini-companion-environment)
 (require 'gemini-companion-evil)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
@@ -146,7 +145,7 @@
      (format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
      (cons "restart" #'gemini-companion-restart)
      (cons "switch off" (lambda () (gemini-companion-mode -1))))
-    (dolist (file (gemini-companion-status--files))
+    (dolist (file (gemini-companion-bridge-discovery-files))
       (gemini-companion-status--line "announced by %s%s" file
                                      (if (file-exists-p file) "" " (missing)")))
     (when-let ((fault (gemini-companion-bridge-discovery-fault)))
@@ -154,13 +153,6 @@
         (gemini-companion-status--line "%s" line)))
     (gemini-companion-status--heading "Workspace roots")
     (gemini-companion-status--lines (gemini-companion-workspace-announced))))
-
-(defun gemini-companion-status--files ()
-  "Return the names of the discovery files."
-  (mapcar (lambda (directory)
-            (format "%s/gemini-ide-server-%d-%d.json" directory (emacs-pid)
-                    (gemini-companion-bridge-port)))
-          (gemini-companion-environment-directories)))
 
 (defun gemini-companion-status--lines (lines)
   "Insert LINES, or that there are none."
@@ -176,7 +168,7 @@
       (pcase-let ((`[,key ,client ,process ,seconds ,stream ,reviews ,unheard] session))
         (insert "  " (gemini-companion-log-one-line client)
                 (if process (format ", process %d" process) "")
-                (format ", for %s" (gemini-companion-status--age seconds))
+                (format ", for %s" (gemini-companion-log-duration seconds))
                 (pcase stream
                   ('open "")
                   ('lost ", its connection is lost")
@@ -187,12 +179,6 @@
          (list (cons "disconnect"
                      (lambda () (gemini-companion-bridge-disconnect key)))))
         (insert "\n")))))
-
-(defun gemini-companion-status--age (seconds)
-  "Return SECONDS in words."
-  (cond ((< seconds 60) (format "%d s" seconds))
-        ((< seconds 3600) (format "%d min" (/ seconds 60)))
-        (t (format "%d h" (/ seconds 3600)))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the changes that wait, and how many were decided."

@@ -53,14 +53,11 @@ Strings are sent; `shown' waits for the CLI to show them.")
 (defun gemini-companion-talk-buffer ()
   "Return the terminal with the CLI to talk to: the project's, or the only one."
   (let* ((root (gemini-companion-run--root))
-         (running (seq-filter (lambda (buffer)
-                                (and (buffer-local-value 'gemini-companion-run-root buffer)
-                                     (process-live-p (get-buffer-process buffer))))
-                              (buffer-list))))
+         (running (gemini-companion-run-terminals)))
     (cond ((gemini-companion-run-buffer root))
           ((null running)
            (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
-          ((null (cdr running)) (car running))
+          ((null (cdr running)) (caar running))
           (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
 
 (defun gemini-companion-talk-send (text submit &optional terminal)
@@ -212,18 +209,27 @@ With SUBMIT, interactively the prefix argument, send it, too."
   "Return the name of FILE as the CLI has it, from its own directory.
 TERMINAL is where it runs, by default what `gemini-companion-talk-buffer'
 returns."
-  (let ((root (buffer-local-value 'gemini-companion-run-root
-                                  (or terminal (gemini-companion-talk-buffer)))))
-    (if (file-in-directory-p file root)
-        (file-relative-name file root)
+  (let ((directory (gemini-companion-talk--directory
+                    (or terminal (gemini-companion-talk-buffer)))))
+    (if (file-in-directory-p file directory)
+        (file-relative-name file directory)
       (expand-file-name file))))
+
+(defun gemini-companion-talk--directory (terminal)
+  "Return the directory of the CLI in TERMINAL."
+  (or (alist-get terminal (gemini-companion-run-terminals))
+      (buffer-local-value 'default-directory terminal)))
 
 (defun gemini-companion-talk--mention (file &optional terminal)
   "Return what has the CLI in TERMINAL read FILE."
-  (concat "@" (replace-regexp-in-string gemini-companion-talk--special
-                                        (lambda (it) (concat "\\" it))
-                                        (gemini-companion-talk--relative file terminal)
-                                        t t)))
+  (concat "@" (gemini-companion-talk--escape
+               (gemini-companion-talk--relative file terminal))))
+
+(defun gemini-companion-talk--escape (name)
+  "Return the file name NAME as the CLI wants it in a prompt."
+  (replace-regexp-in-string gemini-companion-talk--special
+                            (lambda (it) (concat "\\" it))
+                            name t t))
 
 ;;;; Answers
 
@@ -259,6 +265,9 @@ returns."
 (defvar-local gemini-companion-compose--terminal nil
   "The terminal for which this buffer's prompt is.")
 
+(defvar-local gemini-companion-compose--names nil
+  "The names of the project's files, found out when first needed.")
+
 (defvar-local gemini-companion-compose--place -1
   "Which prompt of the history this buffer shows; -1 for a new one.")
 
@@ -281,14 +290,14 @@ sends, \\[gemini-companion-compose-quit] quits, \
   "Compose a prompt of several lines for the CLI in a buffer of its own."
   (interactive)
   (let* ((terminal (gemini-companion-talk-buffer))
-         (root (buffer-local-value 'gemini-companion-run-root terminal))
          (buffer (get-buffer-create (format "*prompt for %s*" (buffer-name terminal)))))
     (pop-to-buffer buffer '((display-buffer-below-selected) (window-height . 12)))
     ;; What was begun there is still there.
     (unless (derived-mode-p 'gemini-companion-compose-mode)
       (gemini-companion-compose-mode))
-    (setq default-directory root
-          gemini-companion-compose--terminal terminal)))
+    (setq default-directory (gemini-companion-talk--directory terminal)
+          gemini-companion-compose--terminal terminal
+          gemini-companion-compose--names nil)))
 
 (defun gemini-companion-compose-send ()
   "Send the prompt in the current buffer to the CLI."
@@ -342,19 +351,25 @@ sends, \\[gemini-companion-compose-quit] quits, \
     (when start
       (list start end
             (completion-table-dynamic
-             (lambda (_) (gemini-companion-compose--files)))
+             (lambda (_)
+               (or gemini-companion-compose--names
+                   (setq gemini-companion-compose--names
+                         (gemini-companion-compose--files)))))
             :exclusive 'no))))
 
 (defun gemini-companion-compose--files ()
   "Return the names of the project's files, as the CLI wants them."
-  (let ((project (project-current nil default-directory)))
+  (let ((project (project-current nil default-directory))
+        (directory (expand-file-name default-directory)))
     (mapcar (lambda (file)
-              (substring (gemini-companion-talk--mention
-                          file gemini-companion-compose--terminal)
-                         1))
-            (if project (project-files project)
+              ;; There may be many: to ask the system about each would take long.
+              (gemini-companion-talk--escape
+               (if (string-prefix-p directory file)
+                   (substring file (length directory))
+                 file)))
+            (if project (mapcar #'expand-file-name (project-files project))
               (seq-filter #'file-regular-p
-                          (directory-files default-directory t
+                          (directory-files directory t
                                            directory-files-no-dot-files-regexp))))))
 
 (provide 'gemini-companion-talk)

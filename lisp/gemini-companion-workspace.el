@@ -204,12 +204,11 @@ If it is in no project, that is DIRECTORY itself, or nil if ONLY-PROJECT."
 
 (defun gemini-companion-workspace--narrow (directory)
   "Return DIRECTORY as a root, or nil if it must not be guessed to be one."
-  (unless (file-remote-p directory)
-    (let ((root (directory-file-name (expand-file-name directory))))
-      (unless (seq-some (lambda (wide) (file-equal-p root wide))
-                        (delq nil (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                        (getenv "TMPDIR"))))
-        (gemini-companion-workspace--sayable root)))))
+  (when-let ((root (gemini-companion-workspace--given-root directory)))
+    (unless (seq-some (lambda (wide) (file-equal-p root wide))
+                      (delq nil (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
+                                      (getenv "TMPDIR"))))
+      root)))
 
 (provide 'gemini-companion-workspace)
 ;;; gemini-companion-workspace.el ends here

@@ -213,8 +213,7 @@ the mode is switched on when that is done."
   "Start the server anew, in case it does not answer.
 Clients notice nothing: they keep their sessions and open reviews."
   (interactive)
-  (unless (gemini-companion-bridge-running-p)
-    (user-error "Gemini companion is off"))
+  (gemini-companion-bridge-check)
   (gemini-companion--revive)
   (message "Gemini companion listens on port %d" (gemini-companion-bridge-port)))
 
@@ -222,8 +221,7 @@ Clients notice nothing: they keep their sessions and open reviews."
 (defun gemini-companion-ping ()
   "Ask each connected client for a sign of life, and show who answers."
   (interactive)
-  (unless (gemini-companion-bridge-running-p)
-    (user-error "Gemini companion is off"))
+  (gemini-companion-bridge-check)
   (let ((asked (gemini-companion-bridge-ping)))
     (if (zerop asked)
         (message "No client is connected")

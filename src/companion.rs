@@ -114,6 +114,13 @@ impl Companion {
         &self.sessions
     }
 
+    /// The names of the discovery files that were written.
+    pub fn discovery_files(&self) -> Vec<String> {
+        let running = lock(&self.running);
+        let files = running.iter().flat_map(|running| running.discovery.iter().flatten());
+        files.map(|file| file.path().display().to_string()).collect()
+    }
+
     /// Why clients cannot find the discovery files, as far as they cannot: a line for each.
     pub fn discovery_fault(&self) -> Option<String> {
         let running = lock(&self.running);

@@ -59,6 +59,10 @@ impl DiscoveryFile {
         Ok(file)
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Replaces the content. A reader sees the old or the new file, never half of one.
     pub fn write(&self, port: u16, token: &Token, roots: &[String]) -> Result<()> {
         let content = Content {

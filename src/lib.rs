@@ -62,9 +62,9 @@ fn version() -> Result<String> {
 
 /// Start a companion: server thread, a discovery file in each of DIRECTORIES.
 ///
-/// DIRECTORIES is a vector of strings, clients' `os.tmpdir()` + "/gemini/ide".  PORT is the TCP port on
-/// 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without trailing
-/// slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
+/// DIRECTORIES is a vector of strings, clients' `os.tmpdir()` + "/gemini/ide".  PORT is the TCP
+/// port on 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without
+/// trailing slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
 /// Signals an error if the port cannot be had.  A discovery file that cannot be written
 /// is no error: see `gemini-companion--mod-discovery-fault`.
 #[defun(user_ptr)]
@@ -113,6 +113,13 @@ fn discovery_fault(companion: &Companion) -> Result<Option<String>> {
     Ok(companion.discovery_fault())
 }
 
+/// Return the names of the discovery files of COMPANION, a vector of strings.
+#[defun]
+fn discovery_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
+    let files = companion.discovery_files();
+    vector(env, files.into_iter().map(|file| file.into_lisp(env)))
+}
+
 /// Tell clients that the workspace roots of COMPANION are ROOTS, a vector of directory names.
 #[defun]
 fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
@@ -157,16 +164,14 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
 /// has LINE and CHARACTER (1-based, in UTF-16 code units) and SELECTION (UTF-8 bytes or nil).
 #[defun]
 fn publish_context(companion: &Companion, files: Vector) -> Result<()> {
-    let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
-    companion.sessions().publish_context(&IdeContext::new(files));
+    companion.sessions().publish_context(&context(files)?);
     Ok(())
 }
 
 /// Return as JSON what `gemini-companion--mod-publish-context' would send for FILES.
 #[defun]
 fn context_json(files: Vector) -> Result<String> {
-    let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
-    Ok(serde_json::to_string_pretty(&IdeContext::new(files))?)
+    Ok(serde_json::to_string_pretty(&context(files)?)?)
 }
 
 /// Return t if the file IGNORE-FILE, a .geminiignore, names the file PATH, nil if it does not.
@@ -198,14 +203,13 @@ fn ping(companion: &Companion) -> Result<i64> {
 #[defun]
 fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let sessions = companion.sessions().describe();
-    let vector = env.make_vector(sessions.len(), ())?;
-    for (index, session) in sessions.into_iter().enumerate() {
+    let described = sessions.into_iter().map(|session| {
         let stream = match session.listens {
             None => "never",
             Some(true) => "open",
             Some(false) => "lost",
         };
-        let slots = env.vector((
+        env.vector((
             session.key,
             session.client,
             session.process.map(i64::from),
@@ -213,10 +217,9 @@ fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
             env.intern(stream)?,
             session.reviews.len() as i64,
             session.unheard as i64,
-        ))?;
-        vector.set(index, slots)?;
-    }
-    vector.into_lisp(env)
+        ))
+    });
+    vector(env, described)
 }
 
 /// End the session of COMPANION with KEY; its reviews are closed.
@@ -293,6 +296,10 @@ fn open_channel(_env: &CallEnv, _argument: usize) -> Result<Bell> {
     anyhow::bail!("no bell on this system: Emacs and the module may use different C runtimes")
 }
 
+fn context(files: Vector) -> Result<IdeContext> {
+    Ok(IdeContext::new(files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?))
+}
+
 fn file_from_lisp(value: Value) -> Result<File> {
     let slots = Vector::from_lisp(value)?;
     let mut file = File { path: slots.get(0)?, timestamp: slots.get::<i64>(1)?, ..File::default() };
@@ -313,6 +320,17 @@ fn file_name(bytes: Vec<u8>) -> PathBuf {
 #[cfg(not(unix))]
 fn file_name(bytes: Vec<u8>) -> PathBuf {
     utf8(bytes).into()
+}
+
+fn vector<'e>(
+    env: &'e Env,
+    items: impl ExactSizeIterator<Item = Result<Value<'e>>>,
+) -> Result<Value<'e>> {
+    let vector = env.make_vector(items.len(), ())?;
+    for (index, item) in items.enumerate() {
+        vector.set(index, item?)?;
+    }
+    vector.into_lisp(env)
 }
 
 fn strings(vector: Vector) -> Result<Vec<String>> {

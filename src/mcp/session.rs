@@ -780,6 +780,14 @@ mod tests {
         std::iter::from_fn(|| bridge.next_event()).collect()
     }
 
+    /// Opens a session of this very process, and its stream.
+    fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
+        let session = sessions.open(Client::default(), false).unwrap();
+        sessions.recognise(&session, Process::with_id(std::process::id()).unwrap());
+        let stream = sessions.open_stream(&session, None).unwrap();
+        (session, stream)
+    }
+
     fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
         sessions.open_review(session, "/a".to_owned(), String::new()).unwrap()
     }
@@ -872,15 +880,8 @@ mod tests {
     #[test]
     fn of_two_clients_in_one_process_each_keeps_its_own() {
         let (_, sessions) = sessions();
-        let process = Process::with_id(std::process::id()).unwrap();
-        let open = || {
-            let session = sessions.open(Client::default(), false).unwrap();
-            sessions.recognise(&session, process.clone());
-            let stream = sessions.open_stream(&session, None).unwrap();
-            (session, stream)
-        };
-        let (one, stream) = open();
-        let (_, other) = open();
+        let (one, stream) = open_here(&sessions);
+        let (_, other) = open_here(&sessions);
         sessions.state().sessions.values_mut().for_each(|session| {
             session.begun -= 2 * STREAM_GRACE; // long before the stream is lost
         });
@@ -896,17 +897,10 @@ mod tests {
     #[test]
     fn before_the_end_a_later_session_hears_what_the_lost_one_waits_for() {
         let (_, sessions) = sessions();
-        let process = Process::with_id(std::process::id()).unwrap();
-        let open = || {
-            let session = sessions.open(Client::default(), false).unwrap();
-            sessions.recognise(&session, process.clone());
-            let stream = sessions.open_stream(&session, None).unwrap();
-            (session, stream)
-        };
-        let (lost, stream) = open();
+        let (lost, stream) = open_here(&sessions);
         open_review(&sessions, &lost);
         drop(stream);
-        let (_, heir) = open();
+        let (_, heir) = open_here(&sessions);
         sessions.end_all();
         assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(Some(_))));
         assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(None)));

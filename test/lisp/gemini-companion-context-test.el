@@ -148,10 +148,7 @@
                             (string-prefix-p "gemini-companion-context"
                                              (format "%s" function)))
                           (default-value hook)))
-              (delete-dups (append '(kill-buffer-hook)
-                                   gemini-companion-context--focus-hooks
-                                   gemini-companion-context--file-hooks
-                                   gemini-companion-context--change-hooks))))
+              (delete-dups (apply #'append (mapcar #'cdr gemini-companion-context--hooks)))))
 
 (ert-deftest gemini-companion-context/nothing-is-watched-without-a-client ()
   (gemini-companion-test-with-project

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'rect)
 (require 'gemini-companion-position)
 
 (defconst gemini-companion-position-test--alphabet

@@ -263,11 +263,6 @@ A message is returned in place of a question that was not asked."
                    (equal (gemini-companion-review-list-test--column "*gemini reviews*" 2)
                           '("2 h")))))))
 
-(ert-deftest gemini-companion-review-list/age ()
-  (pcase-dolist (`(,seconds ,words) '((-5 "0 s") (3 "3 s") (59 "59 s") (125 "2 min")
-                                      (7300 "2 h") (200000 "2 d")))
-    (should (equal (gemini-companion-review-list--age (time-subtract nil seconds)) words))))
-
 ;;;; History
 
 (ert-deftest gemini-companion-review-list/history-has-the-newest-first-and-a-bound ()
