@@ -54,17 +54,19 @@ projects other than the one it was started in.  Takes effect when
   "Return the directories in which clients look for discovery files, each once.
 The first is that of clients that Emacs starts."
   (seq-uniq (mapcar (lambda (temporary) (concat temporary "/gemini/ide"))
-                    (cons (gemini-companion-environment--temporary-directory)
+                    (cons (gemini-companion-environment-temporary-directory
+                           (default-toplevel-value 'process-environment))
                           (mapcar (lambda (directory)
                                     (directory-file-name (expand-file-name directory)))
                                   gemini-companion-temporary-directories)))
             (lambda (one other) (equal (file-truename one) (file-truename other)))))
 
-(defun gemini-companion-environment--temporary-directory ()
-  "Return what `os.tmpdir()' is for a process that Emacs starts, without slash."
+(defun gemini-companion-environment-temporary-directory (environment)
+  "Return what `os.tmpdir()' is for a process with ENVIRONMENT, without slash.
+That has the shape of `process-environment'."
   (let* ((windows (eq system-type 'windows-nt))
          (set (seq-find (lambda (value) (not (member value '(nil ""))))
-                        (mapcar #'gemini-companion-environment--get
+                        (mapcar (lambda (name) (getenv-internal name environment))
                                 (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP")))))
          (directory (or set
                         (if windows
@@ -74,13 +76,35 @@ The first is that of clients that Emacs starts."
         (replace-regexp-in-string "[/\\]\\'" "" directory)
       directory)))
 
+;;;; Containers
+
+(defconst gemini-companion-environment--container-files '("/.dockerenv" "/run/.containerenv")
+  "Files of which one is in each container.")
+
+(defconst gemini-companion-environment--same-host
+  '("REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION" "SSH_CONNECTION")
+  "Variables that tell a client in a container that the editor is in there, too.
+Without one it looks for the editor on the machine around the container.")
+
+(defun gemini-companion-environment-container-p ()
+  "Return non-nil if this Emacs runs in a container, as clients judge."
+  (seq-some #'file-exists-p gemini-companion-environment--container-files))
+
+(defun gemini-companion-environment-same-host-p (environment)
+  "Return non-nil if ENVIRONMENT says that the editor is in the same container."
+  (seq-some (lambda (name) (not (member (getenv-internal name environment) '(nil ""))))
+            gemini-companion-environment--same-host))
+
 ;;;; Variables
 
 (defun gemini-companion-environment--variables ()
   "Return the variables that lead to the running companion, with their values."
   `(("GEMINI_CLI_IDE_SERVER_PORT" . ,(number-to-string (gemini-companion-bridge-port)))
     ("GEMINI_CLI_IDE_PID" . ,(number-to-string (emacs-pid)))
-    ("GEMINI_CLI_IDE_AUTH_TOKEN" . ,(gemini-companion-bridge-token))))
+    ("GEMINI_CLI_IDE_AUTH_TOKEN" . ,(gemini-companion-bridge-token))
+    ;; Even if something else says so: that may be gone when the client starts.
+    ,@(and (gemini-companion-environment-container-p)
+           '(("REMOTE_CONTAINERS" . "true")))))
 
 (defun gemini-companion-environment-set ()
   "Lead the processes that Emacs will start to the running companion."

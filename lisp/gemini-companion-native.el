@@ -40,29 +40,33 @@ That is at once if the module is there.  Else it is built first, in a
 visible buffer, and this function returns before the build has ended;
 in batch mode nothing is built.  Signal `gemini-companion-native-missing',
 with the remedy, if there is no way to the module."
-  (cond ((gemini-companion-native--loaded-p) (funcall continue))
+  (cond ((gemini-companion-native-loaded-p) (funcall continue))
         ((not module-file-suffix)
          (signal 'gemini-companion-native-missing
                  '("this Emacs was built without support for native modules; \
 install one that has it (its build option is --with-modules)")))
-        ((file-exists-p (gemini-companion-native--file))
+        ((file-exists-p (gemini-companion-native-file))
          (gemini-companion-native--load)
          (funcall continue))
         (t (gemini-companion-native--build continue))))
 
-(defun gemini-companion-native--loaded-p ()
+(defun gemini-companion-native-loaded-p ()
   "Return non-nil if the native module is loaded.
 Not by its feature: `unload-feature' takes that away, not the module."
   (fboundp 'gemini-companion--mod-version))
 
-(defun gemini-companion-native--file ()
+(defun gemini-companion-native-loaded-version ()
+  "Return the version of the native module that is loaded, nil if none is."
+  (and (gemini-companion-native-loaded-p) (gemini-companion--mod-version)))
+
+(defun gemini-companion-native-file ()
   "Return the name of the module's file, which need not exist."
   (expand-file-name (concat "gemini-companion-module" module-file-suffix)
                     gemini-companion-native--directory))
 
 (defun gemini-companion-native--load ()
   "Load the module's file and check that it is the one this package needs."
-  (let ((file (gemini-companion-native--file)))
+  (let ((file (gemini-companion-native-file)))
     (condition-case error
         (module-load file)
       (error (signal 'gemini-companion-native-missing
@@ -110,7 +114,7 @@ system's package of Rust 1.88 or newer)"))))
       (signal 'gemini-companion-native-missing
               (list (format "%s is missing and cannot be built: %s.  `make build' in a \
 checkout builds it, too"
-                            (gemini-companion-native--file) problem))))))
+                            (gemini-companion-native-file) problem))))))
 
 (defun gemini-companion-native--manifest ()
   "Return the name of the module's Cargo.toml, or nil.
@@ -151,7 +155,7 @@ The user's settings may name another one for all projects."
   "Put the file BUILT in its place.
 By renaming: an Emacs that has the old file loaded would crash if it were
 written into."
-  (let* ((file (gemini-companion-native--file))
+  (let* ((file (gemini-companion-native-file))
          (temporary (make-temp-name (concat file "."))))
     (unwind-protect
         (progn (copy-file built temporary)

@@ -63,7 +63,7 @@ Term, which comes with Emacs."
   :group 'gemini-companion
   :risky t)
 
-(defconst gemini-companion-run--install "npm install -g @google/gemini-cli"
+(defconst gemini-companion-run-install "npm install -g @google/gemini-cli"
   "The command that installs the usual program.")
 
 (defconst gemini-companion-run--local "localhost,127.0.0.1"
@@ -81,13 +81,13 @@ Term, which comes with Emacs."
 If it runs already show its terminal; in that terminal, hide it.  With
 ANOTHER, interactively the prefix argument, run one more beside it."
   (interactive "P")
-  (let* ((root (gemini-companion-run--root))
+  (let* ((root (gemini-companion-run-project))
          (buffer (and (not another) (gemini-companion-run-buffer root))))
     (cond ((null buffer)
            (gemini-companion-run--start root))
           ((eq (window-buffer) buffer)
            (gemini-companion-run--hide))
-          (t (gemini-companion-run--show buffer)))))
+          (t (gemini-companion-run-show buffer)))))
 
 (defun gemini-companion-run-buffer (root)
   "Return the terminal in which a CLI of the project in ROOT runs, or nil.
@@ -100,7 +100,7 @@ Of several it is the one that was selected last."
                               (file-in-directory-p directory root)))
                        terminals)))))
 
-(defun gemini-companion-run--root ()
+(defun gemini-companion-run-project ()
   "Return the directory of the current project, or the current directory."
   (when (file-remote-p default-directory)
     (user-error "Gemini CLI runs on this machine only, and this directory is elsewhere: %s"
@@ -138,11 +138,11 @@ CLIENTS are those that `gemini-companion-run--clients' returns."
 (defun gemini-companion-run--clients ()
   "Return the ids of the connected clients' processes.
 Each is a list with the ids of those that began it behind its own."
-  (mapcar #'gemini-companion-run--ancestry
+  (mapcar #'gemini-companion-run-ancestry
           (delq nil (mapcar (lambda (session) (aref session 2))
                             (gemini-companion-bridge-sessions)))))
 
-(defun gemini-companion-run--ancestry (id)
+(defun gemini-companion-run-ancestry (id)
   "Return a list of ID, the process that began the one with ID, and so on."
   (let ((ids nil))
     (while (and id (> id 0) (not (memq id ids)))
@@ -150,7 +150,7 @@ Each is a list with the ids of those that began it behind its own."
       (setq id (alist-get 'ppid (process-attributes id))))
     (nreverse ids)))
 
-(defun gemini-companion-run--show (buffer)
+(defun gemini-companion-run-show (buffer)
   "Show BUFFER and select its window."
   (select-window (or (display-buffer buffer gemini-companion-run-display-action)
                      (selected-window))))
@@ -178,7 +178,7 @@ Each is a list with the ids of those that began it behind its own."
               (setq default-directory root
                     gemini-companion-run-root root))
             ;; First, for the size of the terminal is that of its window.
-            (gemini-companion-run--show buffer)
+            (gemini-companion-run-show buffer)
             (gemini-companion-run--exec terminal buffer program gemini-companion-arguments)
             (when-let ((process (get-buffer-process buffer)))
               (set-process-query-on-exit-flag process nil)))
@@ -191,7 +191,7 @@ Each is a list with the ids of those that began it behind its own."
   "Return the file of `gemini-companion-program'."
   (or (executable-find gemini-companion-program)
       (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
-                  gemini-companion-program gemini-companion-run--install)))
+                  gemini-companion-program gemini-companion-run-install)))
 
 (defun gemini-companion-run--announce (root)
   "See to it that a CLI in ROOT will find us.

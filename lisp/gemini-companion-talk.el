@@ -52,7 +52,7 @@ Strings are sent; `shown' waits for the CLI to show them.")
 
 (defun gemini-companion-talk-buffer ()
   "Return the terminal with the CLI to talk to: the project's, or the only one."
-  (let* ((root (gemini-companion-run--root))
+  (let* ((root (gemini-companion-run-project))
          (running (gemini-companion-run-terminals)))
     (cond ((gemini-companion-run-buffer root))
           ((null running)
@@ -73,7 +73,7 @@ returns."
              (and submit (list 'shown "\r"))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
-      (gemini-companion-run--show buffer))))
+      (gemini-companion-run-show buffer))))
 
 (defun gemini-companion-talk--clean (text)
   "Return TEXT without characters that are keys, but for newlines and tabs."

@@ -49,7 +49,7 @@ The module counts as not loaded."
 
 (ert-deftest gemini-companion-native/it-is-installed-by-renaming ()
   (gemini-companion-native-test--in directory '("built")
-    (let ((file (gemini-companion-native--file)))
+    (let ((file (gemini-companion-native-file)))
       (gemini-companion-test-write file "old")
       (let ((before (file-attribute-inode-number (file-attributes file))))
         (gemini-companion-native--install (expand-file-name "built" directory))

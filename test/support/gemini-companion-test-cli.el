@@ -304,7 +304,7 @@ only fixed pauses in the tests."
 That need not be on the screen."
   (gemini-companion-test-wait-eval
    (gemini-companion-test-cli-emacs cli)
-   `(with-current-buffer (gemini-companion-run-buffer (gemini-companion-run--root))
+   `(with-current-buffer (gemini-companion-run-buffer (gemini-companion-run-project))
       (save-excursion
         (goto-char (point-max))
         (re-search-backward ,regexp nil t)))))

@@ -1,0 +1,413 @@
+;;; gemini-companion-doctor-test.el --- Tests of what is found out  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Each test breaks one thing that works, and reads in the report what the
+;; user would: the cause and the remedy.
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-doctor)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-doctor-test--home (name text)
+  "Make the file NAME of the CLI's user hold TEXT."
+  (gemini-companion-test-file (concat "home/.gemini/" name) text))
+
+(defmacro gemini-companion-doctor-test--with (&rest body)
+  "Evaluate BODY with a companion that a CLI finds.
+That CLI has settings and temporary files in the project, besides the
+project proper, which is work/; there the current buffer visits a file."
+  (declare (indent 0) (debug t))
+  `(let ((before (mapcar (lambda (variable)
+                           (cons variable (default-toplevel-value variable)))
+                         '(process-environment
+                           gemini-companion-workspace-guess
+                           gemini-companion-workspace-roots
+                           gemini-companion-temporary-directories))))
+     (unwind-protect
+         (gemini-companion-test-with-project
+           (make-directory (gemini-companion-test-file "tmp"))
+           (gemini-companion-doctor-test--home
+            "settings.json"
+            "{ // on\n \"ide\": {\"enabled\": true}, /* \"x */
+              \"security\": {\"folderTrust\": {\"enabled\": false}}}")
+           (set-default-toplevel-value
+            'process-environment
+            (list (concat "TMPDIR=" (gemini-companion-test-file "tmp/"))
+                  (concat "GEMINI_CLI_HOME=" (gemini-companion-test-file "home"))
+                  (concat "PATH=" (gemini-companion-test-file "bin") ":" (getenv "PATH"))))
+           (set-file-modes
+            (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho 0.61.0\n") #o755)
+           (set-buffer (find-file-noselect (gemini-companion-test-file "work/a.txt" "one\n")))
+           (set-default-toplevel-value 'gemini-companion-workspace-guess nil)
+           (set-default-toplevel-value 'gemini-companion-workspace-roots
+                                       (list (gemini-companion-test-file "work")))
+           (let ((inhibit-message t))
+             (gemini-companion-mode 1)
+             ,@body))
+       (pcase-dolist (`(,variable . ,value) before)
+         (set-default-toplevel-value variable value)))))
+
+(defun gemini-companion-doctor-test--report (&optional directory)
+  "Return the report for the current buffer, or else for DIRECTORY."
+  (save-current-buffer (gemini-companion-doctor directory))
+  (gemini-companion-doctor-test--wait))
+
+(defun gemini-companion-doctor-test--wait ()
+  "Wait for the report and return it."
+  (let ((text (lambda () (with-current-buffer "*gemini doctor*"
+                           (buffer-substring-no-properties (point-min) (point-max))))))
+    (gemini-companion-test-wait
+     "the report to be whole"
+     (lambda () (not (string-search "still looking" (funcall text)))))
+    (should-not (string-search (gemini-companion-bridge-token) (funcall text)))
+    (funcall text)))
+
+(defun gemini-companion-doctor-test--press (label)
+  "Press the button LABEL and return the report afterwards."
+  (with-current-buffer "*gemini doctor*"
+    (goto-char (point-min))
+    (search-forward (format "[%s]" label))
+    (push-button (match-beginning 0)))
+  (gemini-companion-doctor-test--wait))
+
+(defun gemini-companion-doctor-test--says (report &rest texts)
+  "Check that REPORT has TEXTS, in that order."
+  (let ((start 0))
+    (dolist (text texts)
+      (ert-info ((format "%S in\n%s" text report))
+        (should (string-search text report start))
+        (setq start (string-search text report start))))))
+
+(defun gemini-companion-doctor-test--is-well (report)
+  "Check that REPORT names no problem."
+  (gemini-companion-doctor-test--says report "No problem: a CLI that is started here finds"))
+
+(defun gemini-companion-doctor-test--own-file ()
+  "Return the discovery file of this Emacs."
+  (car (gemini-companion-bridge-discovery-files)))
+
+(defun gemini-companion-doctor-test--change-own (change)
+  "Replace the content of our discovery file by what CHANGE makes of it."
+  (let ((file (gemini-companion-doctor-test--own-file)))
+    (gemini-companion-test-write
+     file (json-encode (funcall change (gemini-companion-client-read file))))))
+
+(defun gemini-companion-doctor-test--other (process &rest content)
+  "Write the discovery file of a companion in PROCESS; return its name.
+Its only root is the project proper; CONTENT, an alist, comes first."
+  (gemini-companion-test-file
+   (format "tmp/gemini/ide/gemini-ide-server-%d-1.json" process)
+   (json-encode
+    `(,@content (port . 1) (workspacePath . ,(gemini-companion-test-file "work"))
+      (authToken . "x") (ideInfo . ((name . "vscode") (displayName . "VS Code")))))))
+
+(defmacro gemini-companion-doctor-test--in-terminal (variables &rest body)
+  "Evaluate BODY in a terminal that was started with VARIABLES, a list of strings.
+It has no others of those that lead to this Emacs."
+  (declare (indent 1) (debug t))
+  `(progn
+     (unless (file-exists-p "/proc/self/environ")
+       (ert-skip "This system does not tell the environment of a process"))
+     (let* ((process-environment
+             (append ,variables
+                     (seq-remove (lambda (variable)
+                                   (string-match-p "\\`GEMINI_CLI_IDE" variable))
+                                 (default-toplevel-value 'process-environment))))
+            (process (make-process :name "terminal" :command '("sleep" "1000") :noquery t
+                                   :buffer (generate-new-buffer "terminal"))))
+       (unwind-protect
+           (with-current-buffer (process-buffer process)
+             (setq major-mode 'term-mode)
+             ,@body)
+         (delete-process process)))))
+
+(defun gemini-companion-doctor-test--dead ()
+  "Return the id of a process that has ended."
+  (let ((process (make-process :name "dead" :command '("true"))))
+    (gemini-companion-test-wait "the process to end"
+                                (lambda () (not (process-live-p process))))
+    (process-id process)))
+
+;;;; The report
+
+(ert-deftest gemini-companion-doctor/where-all-is-well-it-says-so ()
+  (gemini-companion-doctor-test--with
+    (let ((report (gemini-companion-doctor-test--report)))
+      (gemini-companion-doctor-test--is-well report)
+      (gemini-companion-doctor-test--says
+       report "in a terminal that this Emacs starts"
+       (format "module is loaded, version %s" gemini-companion-native-version)
+       "IDE mode is on" "takes the file of this Emacs"
+       "answers a client after" "openDiff" "has version 0.61.0"
+       (format "GEMINI_CLI_IDE_SERVER_PORT=%d" (gemini-companion-bridge-port)))
+      (gemini-companion-doctor-test--is-well
+       (gemini-companion-doctor-test--report (gemini-companion-test-file "work/"))))
+    (gemini-companion-test-wait "the session of the doctor to end"
+                                (lambda () (zerop (gemini-companion-bridge-clients))))))
+
+(ert-deftest gemini-companion-doctor/a-terminal-is-judged-by-its-own-environment ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--in-terminal '("NO_PROXY=of-this-terminal")
+      (let ((report (gemini-companion-doctor-test--report)))
+        (gemini-companion-doctor-test--is-well report)
+        (gemini-companion-doctor-test--says report "in the terminal terminal, process"
+                                            "NO_PROXY=of-this-terminal")))))
+
+(ert-deftest gemini-companion-doctor/home-and-control-characters-do-not-show ()
+  (gemini-companion-doctor-test--with
+    (let ((directory (expand-file-name "a\nb" "~")))
+      (make-directory directory t)
+      (unwind-protect
+          (let ((report (gemini-companion-doctor-test--report directory)))
+            (gemini-companion-doctor-test--says report "for a CLI in ~/a^Jb" "~/a^Jb is in no")
+            (should-not (string-search (expand-file-name "~/") report)))
+        (delete-directory directory)))))
+
+;;;; The companion
+
+(ert-deftest gemini-companion-doctor/companion-off ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-mode -1)
+    (cl-letf* (((symbol-function 'gemini-companion-bridge-token) (lambda () "no token"))
+               (noninteractive nil))
+      (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                          "The companion is off" "gemini-companion-mode"))
+    (gemini-companion-mode 1)
+    (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report))))
+
+(ert-deftest gemini-companion-doctor/discovery-file-missing ()
+  (gemini-companion-doctor-test--with
+    (delete-file (gemini-companion-doctor-test--own-file))
+    (let ((noninteractive nil))
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report)
+       (concat (gemini-companion-doctor-test--own-file) " of this Emacs is missing")
+       "-> Write it again")
+      (gemini-companion-doctor-test--is-well
+       (gemini-companion-doctor-test--press "announce again")))))
+
+(ert-deftest gemini-companion-doctor/wrong-owner ()
+  (gemini-companion-doctor-test--with
+    (let ((owner (user-uid)))
+      (cl-letf (((symbol-function 'gemini-companion-client--user) (lambda () (1+ owner))))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         (format "%s belongs to another user (uid %d): clients ignore it"
+                 (gemini-companion-doctor-test--own-file) owner)
+         "-> Remove it, if you may: rm ")))))
+
+(ert-deftest gemini-companion-doctor/old-module ()
+  (gemini-companion-doctor-test--with
+    (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.1")))
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report)
+       (format "has version 0.0.1, this package needs %s" gemini-companion-native-version)
+       (format "-> Delete %s and restart Emacs" (gemini-companion-native-file))))))
+
+(ert-deftest gemini-companion-doctor/server-dead ()
+  (gemini-companion-doctor-test--with
+    (let* ((listener (make-network-process :name "deaf" :server t :host 'local :service t
+                                           :family 'ipv4 :noquery t))
+           (port (process-contact listener :service))
+           (noninteractive nil)
+           (gemini-companion-probe--patience 0.2))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-port) (lambda () port)))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         "The server of this Emacs does not answer: it does not answer"
+         "-> Start it anew, M-x gemini-companion-restart")
+        (delete-process listener)
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report) "The server of this Emacs does not answer: "
+         "-> Start it anew"))
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
+
+(ert-deftest gemini-companion-doctor/token-changed ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--change-own
+     (lambda (content) (cons '(authToken . "another") content)))
+    (let ((noninteractive nil))
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report)
+       "has another token than the server of this Emacs"
+       "-> Write it again, then type /ide enable")
+      (gemini-companion-doctor-test--is-well
+       (gemini-companion-doctor-test--press "announce again")))))
+
+;;;; The search
+
+(ert-deftest gemini-companion-doctor/dead-process-first ()
+  (gemini-companion-doctor-test--with
+    (let* ((dead (gemini-companion-doctor-test--dead))
+           (file (gemini-companion-doctor-test--other dead))
+           (noninteractive nil))
+      ;; The living one comes first, unless the terminal names the dead one.
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report))
+      (gemini-companion-doctor-test--in-terminal (list (format "GEMINI_CLI_IDE_PID=%d" dead))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         (format "takes %s, whose process %d is dead (GEMINI_CLI_IDE_PID names its process)"
+                 file dead)
+         "-> Delete that file")
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-doctor-test--is-well
+           (gemini-companion-doctor-test--press "delete")))))))
+
+(ert-deftest gemini-companion-doctor/another-editor-first ()
+  (gemini-companion-doctor-test--with
+    (let ((file (gemini-companion-doctor-test--other (emacs-pid) '(port . 2))))
+      (gemini-companion-doctor-test--in-terminal '("GEMINI_CLI_IDE_SERVER_PORT=2")
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         (format "takes %s, of VS Code, process %d, and not this Emacs \
+(GEMINI_CLI_IDE_SERVER_PORT names its port)" file (emacs-pid))
+         "-> Start it by M-x gemini-companion-run")))))
+
+(ert-deftest gemini-companion-doctor/other-workspace ()
+  (gemini-companion-doctor-test--with
+    (let ((elsewhere (gemini-companion-test-file "elsewhere/"))
+          (noninteractive nil))
+      (make-directory elsewhere)
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report elsewhere)
+       (format "%s is in no workspace root that Emacs announces (%s)"
+               (directory-file-name elsewhere) (gemini-companion-test-file "work"))
+       "Directory mismatch" "-> Visit a file of that project in Emacs")
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--press "add")))))
+
+(ert-deftest gemini-companion-doctor/symbolic-link ()
+  (gemini-companion-doctor-test--with
+    (let ((elsewhere (gemini-companion-test-file "elsewhere"))
+          (link (gemini-companion-test-file "work/link")))
+      (make-directory elsewhere)
+      (make-symbolic-link elsewhere link)
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report link)
+       (format "%s, which is a link to %s, is in no workspace root" link elsewhere)
+       (format "add %s to" elsewhere))
+      ;; One that leads into the project is none.
+      (make-symbolic-link (gemini-companion-test-file "work") (concat elsewhere "/back"))
+      (gemini-companion-doctor-test--is-well
+       (gemini-companion-doctor-test--report (concat elsewhere "/back"))))))
+
+(ert-deftest gemini-companion-doctor/ide-info-missing ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--change-own
+     (lambda (content) (assq-delete-all 'ideInfo content)))
+    (gemini-companion-doctor-test--says
+     (gemini-companion-doctor-test--report)
+     (format "takes %s, which lacks \"ideInfo\": it says that this editor is not supported"
+             (gemini-companion-doctor-test--own-file))
+     "-> Update the companion that wrote it")))
+
+(ert-deftest gemini-companion-doctor/no-json ()
+  (gemini-companion-doctor-test--with
+    (let ((noninteractive nil))
+      (dolist (text '("{\"port\": 1," "[1]" "{} {}" ""))
+        (gemini-companion-test-write (gemini-companion-doctor-test--own-file) text)
+        (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                            "holds no JSON" "clients ignore it"
+                                            "-> Announce this Emacs again"))
+      (gemini-companion-doctor-test--is-well
+       (gemini-companion-doctor-test--press "announce again")))))
+
+(ert-deftest gemini-companion-doctor/wrong-temporary-directory ()
+  (gemini-companion-doctor-test--with
+    (let* ((other (gemini-companion-test-file "other"))
+           (noninteractive nil))
+      (make-directory other)
+      (gemini-companion-doctor-test--in-terminal (list (concat "TMPDIR=" other))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         (format "looks in %s/gemini/ide, but this Emacs announces itself in %s"
+                 other (gemini-companion-test-file "tmp/gemini/ide"))
+         "TMPDIR" (format "-> Add %s to" other))
+        (gemini-companion-doctor-test--is-well
+         (gemini-companion-doctor-test--press "add, restart"))))))
+
+;;;; The environment
+
+(ert-deftest gemini-companion-doctor/what-variables-keep-a-cli-from ()
+  (pcase-dolist
+      (`(,variable . ,texts)
+       '(("http_proxy=http://user:secret@proxy:1"
+          "A proxy is set (http_proxy), and NO_PROXY does not name 127.0.0.1"
+          "-> Start it with NO_PROXY=127.0.0.1")
+         ("CI=true" "CI=true: the CLI works without its screen"
+          "-> Start it with that variable unset: env -u CI gemini")
+         ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
+          "-> If it does not connect, start it without")
+         ("GEMINI_CLI_TRUST_WORKSPACE=false" "does not trust this directory"
+          "-> Type /permissions")
+         ("PATH=/nowhere" "There is no program `gemini' on PATH" "-> Install it (npm")))
+    (gemini-companion-doctor-test--with
+      (gemini-companion-doctor-test--in-terminal (list variable)
+        (let ((report (gemini-companion-doctor-test--report)))
+          (apply #'gemini-companion-doctor-test--says report texts)
+          (should-not (string-search "secret" report))))))
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--in-terminal '("http_proxy=p" "no_proxy=a, 127.0.0.1")
+      (should-not (string-search "A proxy" (gemini-companion-doctor-test--report))))))
+
+(ert-deftest gemini-companion-doctor/container ()
+  (gemini-companion-doctor-test--with
+    (let ((gemini-companion-environment--container-files '("/")))
+      (gemini-companion-doctor-test--in-terminal '("REMOTE_CONTAINERS=" "SSH_CONNECTION=")
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         "This is a container, in which the CLI connects to host.docker.internal"
+         "-> Start it with REMOTE_CONTAINERS=true"))
+      ;; Emacs tells those that it starts.
+      (gemini-companion-mode -1)
+      (gemini-companion-mode 1)
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
+
+;;;; Settings
+
+(ert-deftest gemini-companion-doctor/ide-mode-off ()
+  (pcase-dolist (`(,settings . ,texts)
+                 '(("{\"ide\": {\"enabled\": false, \"hasSeenNudge\": true}}"
+                    "IDE mode is off: ide.enabled is false in"
+                    "-> Type /ide enable in the CLI, once, and start the CLI anew")
+                   ("{\"ide\": {}}" "ide.enabled is not set in" "-> Type /ide enable"
+                    "\"Yes\" runs /ide install, which cannot work")
+                   ("{}" "ide.enabled is not set in")))
+    (gemini-companion-doctor-test--with
+      (gemini-companion-doctor-test--home "settings.json" settings)
+      (let ((report (gemini-companion-doctor-test--report)))
+        (apply #'gemini-companion-doctor-test--says report texts)
+        (should (eq (null (string-search "Yes" settings))
+                    (null (string-search "hasSeenNudge" report))))))))
+
+(ert-deftest gemini-companion-doctor/settings-of-a-trusted-project-come-first ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-test-file "work/.gemini/settings.json" "{\"ide\": {\"enabled\": false}}")
+    (gemini-companion-doctor-test--says
+     (gemini-companion-doctor-test--report)
+     (format "ide.enabled is false in %s"
+             (gemini-companion-test-file "work/.gemini/settings.json")))
+    (gemini-companion-doctor-test--home "settings.json" "{\"ide\": {\"enabled\": true}}")
+    (let ((report (gemini-companion-doctor-test--report)))
+      (gemini-companion-doctor-test--is-well report)
+      (gemini-companion-doctor-test--says report "The CLI will ask whether you trust"))
+    (gemini-companion-doctor-test--home
+     "trustedFolders.json"
+     (json-encode `((,(gemini-companion-test-file "work/x") . "TRUST_PARENT"))))
+    (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                        "ide.enabled is false in")))
+
+(ert-deftest gemini-companion-doctor/settings-that-cannot-be-read ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--home "settings.json" "{\"ide\": }")
+    (gemini-companion-doctor-test--says
+     (gemini-companion-doctor-test--report)
+     (format "settings %s cannot be read (holds no JSON)"
+             (gemini-companion-test-file "home/.gemini/settings.json"))
+     "-> Mend that file")))
+
+;;; gemini-companion-doctor-test.el ends here
