@@ -111,7 +111,9 @@ If clients do not read it return a string that says why."
           (t (condition-case nil
                  (let ((content (gemini-companion-client--parse
                                  (gemini-companion-client--text name))))
-                   (if (listp content) content "holds no JSON object"))
+                   (cond ((listp content) content)
+                         ((vectorp content) nil) ; in JavaScript, an object without members
+                         (t "holds no JSON object")))
                (error "holds no JSON"))))))
 
 (defun gemini-companion-client--user ()
@@ -126,14 +128,15 @@ If clients do not read it return a string that says why."
     (buffer-string)))
 
 (defun gemini-companion-client--parse (text)
-  "Return the JSON value in TEXT: objects are alists, false is `:json-false'."
+  "Return the JSON value in TEXT.
+Objects are alists, false is `:json-false', null is `:null'."
   (with-temp-buffer
     (insert text)
     (goto-char (point-min))
     (let* ((json-object-type 'alist)
            (json-array-type 'vector)
            (json-false :json-false)
-           (json-null nil)
+           (json-null :null)
            (json-key-type 'symbol)
            (value (json-read)))
       (skip-chars-forward " \t\r\n")

@@ -45,6 +45,7 @@
   (directory nil :documentation "Where the CLI is started.")
   (environment nil :documentation "The environment that it has.")
   (process nil :documentation "The process in or below which it runs, or nil.")
+  (runs nil :documentation "Non-nil if it runs already, and is that process.")
   (place nil :documentation "In words, where that is.")
   (hidden nil :documentation "Non-nil if that process's environment cannot be seen.")
   (search nil :documentation "What it finds.")
@@ -61,21 +62,23 @@
          (id (and process (processp process) (eq (process-type process) 'real)
                   (with-current-buffer buffer
                     (apply #'derived-mode-p gemini-companion-workspace--terminal-modes))
-                  (gemini-companion-diagnosis--innermost (process-id process)))))
+                  (process-id process)))
+         (cli (and id (gemini-companion-diagnosis--cli-below id)))
+         (id (or cli id)))
     (if id
         (let ((environment (gemini-companion-diagnosis--environment-of id)))
           (make-gemini-companion-diagnosis-case
            :directory (or (file-symlink-p (format "/proc/%d/cwd" id)) directory)
            :environment (or environment (default-toplevel-value 'process-environment))
-           :process id :hidden (not environment)
+           :process id :runs cli :hidden (not environment)
            :place (format "the terminal %s, process %d" (buffer-name buffer) id)))
       (make-gemini-companion-diagnosis-case
        :directory directory
        :environment (default-toplevel-value 'process-environment)
        :place "a terminal that this Emacs starts"))))
 
-(defun gemini-companion-diagnosis--innermost (process)
-  "Return the id of the CLI below PROCESS, or of that itself if there is none."
+(defun gemini-companion-diagnosis--cli-below (process)
+  "Return the id of the CLI that runs as or below PROCESS, or nil."
   (let* ((name (file-name-nondirectory gemini-companion-program))
          (clis (seq-filter
                 (lambda (id)
@@ -83,7 +86,7 @@
                        (memq process (gemini-companion-run-ancestry id))))
                 (list-system-processes))))
     ;; The CLI runs itself once more, and that one has the highest id.
-    (if clis (apply #'max clis) process)))
+    (and clis (apply #'max clis))))
 
 (defun gemini-companion-diagnosis--environment-of (process)
   "Return the environment with which PROCESS was started, or nil if unknown."
@@ -158,7 +161,7 @@ so far and the number of things that are still being looked into."
                "Switch the mode on, M-x gemini-companion-mode: it builds it."
                (cons "switch on" (lambda () (gemini-companion-mode 1)))))))))
 
-(defun gemini-companion-diagnosis--check-companion (_case)
+(defun gemini-companion-diagnosis--check-companion (case)
   "Find out whether the companion of this Emacs runs and can be found."
   (cond
    (noninteractive nil)
@@ -168,11 +171,28 @@ so far and the number of things that are still being looked into."
            "Switch it on, M-x gemini-companion-mode; then start the CLI."
            (cons "switch on" (lambda () (gemini-companion-mode 1))))))
    (t (append (gemini-companion-diagnosis--check-announcement)
+              (gemini-companion-diagnosis--check-connection case)
               (when gemini-companion-context-paused
                 (list (gemini-companion-diagnosis--finding
                        'note "Clients are told that no file is open: that is paused."
                        "Go on, M-x gemini-companion-toggle-context."
                        (cons "go on" #'gemini-companion-toggle-context))))))))
+
+(defun gemini-companion-diagnosis--check-connection (case)
+  "Find out whether the CLI in CASE, if it runs, is connected."
+  (when (gemini-companion-diagnosis-case-runs case)
+    (let ((process (gemini-companion-diagnosis-case-process case)))
+      (list (if (seq-some (pcase-lambda (`[,_ ,_ ,client ,_ ,stream ,_ ,_])
+                            (and client (eq stream 'open)
+                                 (memq process (gemini-companion-run-ancestry client))))
+                          (gemini-companion-bridge-sessions))
+                (gemini-companion-diagnosis--finding
+                 'fine (format "The CLI, process %d, is connected." process))
+              (gemini-companion-diagnosis--finding
+               'problem (format "The CLI, process %d, is not connected: it looks for an \
+editor only when it starts." process)
+               "Type /ide enable in it; if it says that the editor is not supported, start \
+it anew."))))))
 
 (defun gemini-companion-diagnosis--check-announcement ()
   "Find out whether the discovery files of this Emacs are there."
@@ -586,11 +606,14 @@ That is ours, else the one that the CLI takes if that is an Emacs."
          (answer ""))
     (if (not program)
         (funcall callback
-                 (list (gemini-companion-diagnosis--finding
-                        'problem
-                        (format "There is no program `%s' on PATH." gemini-companion-program)
-                        (format "Install it (%s), or set `gemini-companion-program'."
-                                gemini-companion-run-install))))
+                 ;; One that runs was found in another way.
+                 (unless (gemini-companion-diagnosis-case-runs case)
+                   (list (gemini-companion-diagnosis--finding
+                          'problem
+                          (format "There is no program `%s' on PATH."
+                                  gemini-companion-program)
+                          (format "Install it (%s), or set `gemini-companion-program'."
+                                  gemini-companion-run-install)))))
       (make-process
        :name "gemini-companion-version" :noquery t :connection-type 'pipe
        :command (list program "--version")

@@ -13,6 +13,7 @@
 
 (require 'transient)
 (require 'gemini-companion-context-view)
+(require 'gemini-companion-doctor)
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-run)
 (require 'gemini-companion-status)
@@ -43,6 +44,7 @@
     ("c" "what clients are told" gemini-companion-show-context)
     ("t" "pause, go on" gemini-companion-toggle-context)
     ("i" "status" gemini-companion-status)
+    ("D" "doctor" gemini-companion-doctor)
     ("L" "log" gemini-companion-log)
     ("m" "mode on, off" gemini-companion-mode)]])
 

@@ -54,6 +54,8 @@
   "Menu of all commands of gemini-companion." t)
 (autoload 'gemini-companion-status "gemini-companion-status"
   "Show whether the companion runs, and who is connected." t)
+(autoload 'gemini-companion-doctor "gemini-companion-doctor"
+  "Show what keeps a CLI from connecting, and what to do." t)
 (autoload 'gemini-companion-send-prompt "gemini-companion-talk"
   "Send a prompt to the CLI." t)
 (autoload 'gemini-companion-send-region "gemini-companion-talk"
@@ -95,6 +97,7 @@
     (define-key map "c" #'gemini-companion-show-context)
     (define-key map "t" #'gemini-companion-toggle-context)
     (define-key map "i" #'gemini-companion-status)
+    (define-key map "D" #'gemini-companion-doctor)
     (define-key map "L" #'gemini-companion-log)
     (define-key map "m" #'gemini-companion-mode)
     (define-key map "?" #'gemini-companion-menu)

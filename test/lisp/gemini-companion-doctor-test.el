@@ -308,7 +308,7 @@ It has no others of those that lead to this Emacs."
 (ert-deftest gemini-companion-doctor/no-json ()
   (gemini-companion-doctor-test--with
     (let ((noninteractive nil))
-      (dolist (text '("{\"port\": 1," "[1]" "{} {}" ""))
+      (dolist (text '("{\"port\": 1," "null" "{} {}" ""))
         (gemini-companion-test-write (gemini-companion-doctor-test--own-file) text)
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                             "holds no JSON" "clients ignore it"

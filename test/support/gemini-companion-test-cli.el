@@ -140,9 +140,10 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
    (cl-remove-if (lambda (it) (string-prefix-p "HOME=" it))
                  (gemini-companion-test-client-environment emacs))))
 
-(defun gemini-companion-test-cli--write-launcher (cli emacs directory)
+(defun gemini-companion-test-cli--write-launcher (cli emacs directory inside)
   "Write the script that starts CLI in DIRECTORY, to find EMACS.
-Of its own environment it passes on what the companion sets alone."
+Of its own environment it passes on what the companion sets alone; with
+INSIDE, in a terminal of EMACS, that must do in a container, too."
   (let ((file (gemini-companion-test-cli-file cli "launch")))
     (gemini-companion-test-write
      file
@@ -151,12 +152,14 @@ Of its own environment it passes on what the companion sets alone."
       "exec env -i "
       (mapconcat (lambda (name) (format "${%s:+%s=\"$%s\"}" name name name))
                  '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
-                   "GEMINI_CLI_IDE_AUTH_TOKEN")
+                   "GEMINI_CLI_IDE_AUTH_TOKEN" "REMOTE_CONTAINERS")
                  " ")
       " "
       (mapconcat #'shell-quote-argument
                  (append
-                  (gemini-companion-test-cli--environment cli emacs)
+                  (cl-remove-if
+                   (lambda (it) (and inside (string-prefix-p "VSCODE_REMOTE" it)))
+                   (gemini-companion-test-cli--environment cli emacs))
                   (list (gemini-companion-test-node)
                         (expand-file-name
                          "node_modules/@google/gemini-cli/bundle/gemini.js"
@@ -166,9 +169,10 @@ Of its own environment it passes on what the companion sets alone."
     (set-file-modes file #o755)
     file))
 
-(defun gemini-companion-test-cli-make (emacs directory)
+(defun gemini-companion-test-cli-make (emacs directory &optional inside)
   "Make ready a CLI that runs in DIRECTORY and finds EMACS; return it.
-Its model listens; its script \"launch\" would start it."
+Its model listens; its script \"launch\" would start it, with INSIDE in a
+terminal of EMACS."
   (let* ((cli (gemini-companion-test-cli--make
                :directory (gemini-companion-test-temp-directory)))
          (record (gemini-companion-test-cli-file cli "requests.jsonl")))
@@ -181,7 +185,7 @@ Its model listens; its script \"launch\" would start it."
       'utf-8))
     (setf (gemini-companion-test-cli-model cli)
           (gemini-companion-test-model-start record))
-    (gemini-companion-test-cli--write-launcher cli emacs directory)
+    (gemini-companion-test-cli--write-launcher cli emacs directory inside)
     cli))
 
 (defun gemini-companion-test-cli-start (emacs &optional directory)
@@ -202,7 +206,7 @@ It runs in DIRECTORY, by default the project of EMACS."
 (defun gemini-companion-test-cli-start-in-term (emacs)
   "Start a CLI in a terminal inside of EMACS, in its project; return it."
   (gemini-companion-test-cli--start
-   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs))
+   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) 'inside)
    (lambda (cli)
      (setf (gemini-companion-test-cli-emacs cli) emacs)
      (gemini-companion-test-run
@@ -214,7 +218,7 @@ It runs in DIRECTORY, by default the project of EMACS."
   "Start a CLI in EMACS by `gemini-companion-run'; return it.
 TERMINAL is the emulator, by default Term."
   (gemini-companion-test-cli--start
-   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs))
+   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) 'inside)
    (lambda (cli)
      (setf (gemini-companion-test-cli-emacs cli) emacs)
      (gemini-companion-test-run

@@ -120,15 +120,14 @@ Return its value."
   program
   (next-id 0))
 
-(defun gemini-companion-test-real-client-start (emacs directory)
-  "Start the real client in DIRECTORY, to find EMACS, and return it."
+(defun gemini-companion-test-real-client-start (directory environment)
+  "Start the real client in DIRECTORY with ENVIRONMENT and return it."
   (let ((program (gemini-companion-test-program-start
                   (list (gemini-companion-test-node)
                         (expand-file-name
                          "ide-client.mjs"
                          gemini-companion-test-client-directory))
-                  directory
-                  (gemini-companion-test-client-environment emacs))))
+                  directory environment)))
     (gemini-companion-test-wait
      (lambda () (concat "the real client to start: "
                         (gemini-companion-test-read
@@ -151,6 +150,19 @@ Return its value."
 (defun gemini-companion-test-real-client-tools (client)
   "Let CLIENT ask for the names of the tools and return them."
   (gemini-companion-test-real-client--call client "listTools"))
+
+(defun gemini-companion-test-real-client-find (client directory environment)
+  "Let CLIENT search as if it were started in DIRECTORY with ENVIRONMENT.
+Return the process id it looks for and the name of the editor it finds."
+  (let ((found (gemini-companion-test-real-client--call
+                client "find" :directory directory
+                :environment (mapcar (lambda (variable)
+                                       (string-match "=" variable)
+                                       (cons (intern (substring variable 0 (match-beginning 0)))
+                                             (substring variable (match-end 0))))
+                                     environment))))
+    (list (alist-get 'process found)
+          (let ((ide (alist-get 'ide found))) (and (stringp ide) ide)))))
 
 (defun gemini-companion-test-real-client--send (client command &rest arguments)
   "Send COMMAND with ARGUMENTS, a plist, to CLIENT; return the id."
@@ -391,7 +403,8 @@ It runs in DIRECTORY, by default the project of EMACS."
   (let* ((directory (or directory (gemini-companion-test-project emacs)))
          (_ (gemini-companion-test-wait-announced emacs directory))
          (client (if (eq kind 'real)
-                     (gemini-companion-test-real-client-start emacs directory)
+                     (gemini-companion-test-real-client-start
+                      directory (gemini-companion-test-client-environment emacs))
                    (gemini-companion-test-fake-client--make
                     :emacs emacs :directory directory))))
     (gemini-companion-test-client-connect client)

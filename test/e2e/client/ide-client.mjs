@@ -79,6 +79,19 @@ const commands = {
     return status();
   },
 
+  // What a CLI takes that starts in this directory with this environment.
+  async find({ directory, environment }) {
+    for (const name of Object.keys(process.env)) delete process.env[name];
+    Object.assign(process.env, environment);
+    process.chdir(directory);
+    core.IdeClient.instancePromise = null;
+    const found = await core.IdeClient.getInstance();
+    return {
+      process: found.ideProcessInfo.pid,
+      ide: found.getDetectedIdeDisplayName() ?? null,
+    };
+  },
+
   async listTools() {
     await client.discoverTools();
     return client.availableTools;
