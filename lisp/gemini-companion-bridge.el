@@ -20,6 +20,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'subr-x)
 (require 'gemini-companion-log)
 
 (defmacro gemini-companion-bridge--declare (&rest functions)
@@ -34,7 +35,7 @@
 (gemini-companion-bridge--declare
  (start directories port roots max-message) (ping companion) (restart companion) (stop companion)
  (port companion) (token companion) (context-json files) (ignored-p ignore-file path)
- (sessions companion) (disconnect companion key)
+ (sessions companion) (disconnect companion key) (set-tracing companion on)
  (discovery-fault companion) (discovery-files companion) (set-roots companion roots) (attach-bell companion process)
  (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
@@ -78,6 +79,24 @@
 (defvar gemini-companion-bridge--awaited nil
   "Non-nil while a client waits for the user.")
 
+(defun gemini-companion-bridge--set-level (option level)
+  "Set OPTION to LEVEL, and log accordingly from now on."
+  (set-default-toplevel-value option level)
+  (when gemini-companion-bridge--companion
+    (gemini-companion-bridge--adjust-log)))
+
+(defcustom gemini-companion-log-level 'events
+  "What `gemini-companion-log' shows.
+If `events', what went wrong and what is worth knowing.  If `protocol',
+each message of a client and each one to it, too: a line with an arrow,
+the session and the message, of which long strings are cut.  Tokens are
+never logged, but the beginnings of files are then."
+  :type '(choice (const :tag "What is worth knowing" events)
+                 (const :tag "Each message, too" protocol))
+  :group 'gemini-companion
+  :set #'gemini-companion-bridge--set-level
+  :initialize #'custom-initialize-default)
+
 ;;;; The companion
 
 (defun gemini-companion-bridge-start (directories port roots max-message)
@@ -91,8 +110,14 @@ which a message is refused.  Signal an error if it cannot start."
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
     (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
                                        gemini-companion-bridge--pipe))
+  (gemini-companion-bridge--adjust-log)
   (gemini-companion-bridge--adjust-looks)
   (gemini-companion-bridge-drain))
+
+(defun gemini-companion-bridge--adjust-log ()
+  "Log what `gemini-companion-log-level' says."
+  (gemini-companion--mod-set-tracing gemini-companion-bridge--companion
+                                     (eq gemini-companion-log-level 'protocol)))
 
 (defun gemini-companion-bridge-restart ()
   "Start the server of the running companion anew.
@@ -255,6 +280,13 @@ See `gemini-companion--mod-next-event' for the events there are.")
   (gemini-companion-bridge--adjust-looks)
   (run-hook-with-args 'gemini-companion-clients-functions (car arguments))
   (force-mode-line-update t))
+
+(cl-defmethod gemini-companion-handle-event ((_ (eql 'trace)) &rest arguments)
+  "Log a message.
+ARGUMENTS are its direction, its session and its text."
+  (pcase-let ((`(,direction ,session ,text) arguments))
+    (gemini-companion-log-add "%s %s %s" (if (eq direction 'from-client) "<-" "->")
+                              (if (string-empty-p session) "(no session)" session) text)))
 
 (cl-defmethod gemini-companion-handle-event ((_ (eql 'warning)) &rest arguments)
   "Log and show the text that is the only one of ARGUMENTS."

@@ -12,14 +12,30 @@
 
 ;;; Code:
 
+(require 'gemini-companion-evil)
+
 (defconst gemini-companion-log--buffer-name "*gemini-companion-log*"
   "Name of the log buffer.")
 
 (defconst gemini-companion-log--max-size 200000
   "Size in characters beyond which the older half of the log is dropped.")
 
+(defvar gemini-companion-log-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "p") 'gemini-companion-toggle-protocol-log)
+    map)
+  "Keys in the log.")
+
 (define-derived-mode gemini-companion-log-mode special-mode "Gemini-Log"
-  "Major mode of the log of gemini-companion.")
+  "Major mode of the log of gemini-companion.
+\\{gemini-companion-log-mode-map}"
+  :interactive nil
+  (gemini-companion-evil-keep-keys 'gemini-companion-log-mode)
+  (setq header-line-format
+        (substitute-command-keys
+         "\\<gemini-companion-log-mode-map>\
+\\[gemini-companion-toggle-protocol-log] logs each message of clients, or ceases to"))
+  (setq-local revert-buffer-function #'ignore))
 
 (defun gemini-companion-log-add (format &rest arguments)
   "Add a line to the log: FORMAT with ARGUMENTS, as in `format'."

@@ -26,6 +26,7 @@
 (declare-function gemini-companion-restart "gemini-companion")
 (declare-function gemini-companion-review-history "gemini-companion-review-list")
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
+(declare-function gemini-companion-toggle-protocol-log "gemini-companion")
 (declare-function gemini-companion-show-context "gemini-companion-context-view")
 
 (defconst gemini-companion-status--name "*gemini status*"
@@ -213,7 +214,11 @@
 
 (defun gemini-companion-status--insert-log ()
   "Insert the last lines of the log."
-  (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log))
+  (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log)
+                                     (cons (if (eq gemini-companion-log-level 'protocol)
+                                               "without messages"
+                                             "with messages")
+                                           #'gemini-companion-toggle-protocol-log))
   (gemini-companion-status--lines
    (gemini-companion-log-last gemini-companion-status--log-lines)))
 

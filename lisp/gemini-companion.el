@@ -236,6 +236,16 @@ ARGUMENTS are its name, and the seconds it took."
   (pcase-let ((`(,client ,seconds) arguments))
     (message "%s answered after %.1f ms" client (* 1000 seconds))))
 
+;;;###autoload
+(defun gemini-companion-toggle-protocol-log ()
+  "Log each message between Emacs and its clients, or cease to."
+  (interactive)
+  (customize-set-variable 'gemini-companion-log-level
+                          (if (eq gemini-companion-log-level 'protocol) 'events 'protocol))
+  (message (if (eq gemini-companion-log-level 'protocol)
+               "Each message is logged from now on"
+             "Messages are not logged any more")))
+
 (defun gemini-companion--revive ()
   "Start the server anew; switch the mode off if that cannot be."
   (condition-case error

@@ -14,11 +14,14 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::oneshot;
 
 use crate::ide::ReviewId;
+use crate::trace::Direction;
 
 /// Proposals that may wait for a busy Emacs, in number and bytes of content. More are refused;
 /// every other event is bounded by these or held once.
 const MAX_WAITING_PROPOSALS: usize = 256;
 const MAX_WAITING_BYTES: usize = 256 << 20;
+/// Messages that may wait to be logged. More are left out.
+const MAX_WAITING_TRACES: usize = 1000;
 
 /// Our key for the answer to one tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +41,8 @@ pub enum Event {
     Clients,
     /// A client that was asked for a sign of life gave one.
     Pong { client: String, after: Duration },
+    /// A message of `session`, for the log.
+    Trace { direction: Direction, session: String, text: String },
     /// The server's thread has ended by itself.
     Died,
     /// Something went wrong that the user may want to know.
@@ -51,6 +56,10 @@ pub struct Bridge {
     waiting_bytes: AtomicUsize,
     /// An `Event::Clients` is queued: the next one would say the same.
     clients_queued: AtomicBool,
+    /// The user wants to see the messages.
+    tracing: AtomicBool,
+    waiting_traces: AtomicUsize,
+    lost_traces: AtomicUsize,
     /// The bell was rung since Lisp last drained.
     rung: AtomicBool,
     bell: Mutex<Option<Bell>>,
@@ -72,6 +81,9 @@ impl Bridge {
             waiting_proposals: AtomicUsize::new(0),
             waiting_bytes: AtomicUsize::new(0),
             clients_queued: AtomicBool::new(false),
+            tracing: AtomicBool::new(false),
+            waiting_traces: AtomicUsize::new(0),
+            lost_traces: AtomicUsize::new(0),
             rung: AtomicBool::new(false),
             bell: Mutex::new(None),
             calls: Mutex::default(),
@@ -99,6 +111,29 @@ impl Bridge {
         self.ring();
     }
 
+    /// Begins to queue the messages of clients for the log, or ceases.
+    pub fn set_tracing(&self, on: bool) {
+        self.tracing.store(on, Ordering::Relaxed);
+    }
+
+    /// Queues a message for the log, if the user wants to see it. `text` is made only then.
+    pub fn trace(&self, direction: Direction, session: &str, text: impl FnOnce() -> String) {
+        if !self.tracing.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.waiting_traces.load(Ordering::Relaxed) >= MAX_WAITING_TRACES {
+            self.lost_traces.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let lost = self.lost_traces.swap(0, Ordering::Relaxed);
+        let mut text = text();
+        if lost > 0 {
+            text = format!("({lost} messages before this one are left out) {text}");
+        }
+        self.waiting_traces.fetch_add(1, Ordering::Relaxed);
+        self.send(Event::Trace { direction, session: session.to_owned(), text });
+    }
+
     /// The next event for Lisp. Called on Emacs's main thread until it returns `None`.
     pub fn next_event(&self) -> Option<Event> {
         // Before looking, so that an event queued in between rings again.
@@ -110,6 +145,9 @@ impl Bridge {
                 self.waiting_bytes.fetch_sub(content.len(), Ordering::Relaxed);
             }
             Event::Clients => self.clients_queued.store(false, Ordering::Release),
+            Event::Trace { .. } => {
+                self.waiting_traces.fetch_sub(1, Ordering::Relaxed);
+            }
             _ => {}
         }
         Some(event)
@@ -230,6 +268,33 @@ mod tests {
         assert_eq!(bridge.next_event(), None);
         bridge.send(Event::Clients);
         assert_eq!(bridge.next_event(), Some(Event::Clients));
+    }
+
+    #[test]
+    fn messages_are_queued_for_the_log_on_demand_and_within_bounds() {
+        let bridge = Bridge::new();
+        let trace = |text: &str| {
+            bridge.trace(Direction::FromClient, "s", || text.to_owned());
+        };
+        let next = || match bridge.next_event() {
+            Some(Event::Trace { text, .. }) => Some(text),
+            _ => None,
+        };
+        trace("unseen");
+        assert_eq!(next(), None);
+        bridge.set_tracing(true);
+        for _ in 0..MAX_WAITING_TRACES + 2 {
+            trace("x");
+        }
+        for _ in 0..MAX_WAITING_TRACES {
+            assert_eq!(next().as_deref(), Some("x"));
+        }
+        assert_eq!(next(), None);
+        trace("y");
+        assert_eq!(next().as_deref(), Some("(2 messages before this one are left out) y"));
+        bridge.set_tracing(false);
+        trace("unseen");
+        assert_eq!(next(), None);
     }
 
     #[test]

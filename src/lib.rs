@@ -15,6 +15,7 @@ mod panics;
 mod process;
 mod server;
 mod token;
+mod trace;
 
 #[cfg(test)]
 #[path = "../test/rust/mod.rs"]
@@ -30,6 +31,7 @@ use bridge::{Bell, CallId, Event};
 use companion::Companion;
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use limits::Limits;
+use trace::Direction;
 
 emacs::plugin_is_GPL_compatible!();
 
@@ -133,6 +135,7 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
+/// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
 /// [died]: the server's thread has ended by itself, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
 #[defun]
@@ -150,6 +153,13 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         }
         Event::Pong { client, after } => {
             env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
+        }
+        Event::Trace { direction, session, text } => {
+            let direction = match direction {
+                Direction::FromClient => "from-client",
+                Direction::ToClient => "to-client",
+            };
+            env.vector((env.intern("trace")?, env.intern(direction)?, session, text))?
         }
         Event::Died => env.vector((env.intern("died")?,))?,
         Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
@@ -185,6 +195,13 @@ fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Va
         Ok(named) => named.into_lisp(env),
         Err(reason) => format!("{reason:#}").into_lisp(env),
     }
+}
+
+/// Queue the messages of the clients of COMPANION as `trace' events if ON is non-nil.
+#[defun]
+fn set_tracing(companion: &Companion, on: Value) -> Result<()> {
+    companion.bridge().set_tracing(on.is_not_nil());
+    Ok(())
 }
 
 /// Ask each client of COMPANION for a sign of life; `pong' events follow.

@@ -1,17 +1,19 @@
 //! Random secrets: the bearer token of a companion, and session ids.
 
+use std::sync::Arc;
+
 use rand::TryRng;
 use rand::rngs::SysRng;
 use subtle::ConstantTimeEq;
 
 /// The bearer token. Compared in constant time, and never printed by accident.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct Token(Arc<str>);
 
 impl Token {
     /// A fresh token of 256 random bits from the operating system.
     pub fn generate() -> anyhow::Result<Token> {
-        Ok(Token(random_hex::<32>()?))
+        Ok(Token(random_hex::<32>()?.into()))
     }
 
     pub fn matches(&self, candidate: &[u8]) -> bool {
@@ -40,6 +42,6 @@ pub fn random_hex<const BYTES: usize>() -> anyhow::Result<String> {
 #[cfg(test)]
 impl Token {
     pub fn fixed(text: &str) -> Token {
-        Token(text.to_owned())
+        Token(text.into())
     }
 }

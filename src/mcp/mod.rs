@@ -36,7 +36,7 @@ impl Protocol {
         Protocol { bridge, sessions }
     }
 
-    pub fn bridge(&self) -> &Bridge {
+    pub fn bridge(&self) -> &Arc<Bridge> {
         &self.bridge
     }
 

@@ -28,6 +28,7 @@ use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
 use crate::panics;
 use crate::process::Connection;
+use crate::trace::{Direction, Traced, Tracer};
 
 /// What is read and dropped of a body that is too large, so that the client sees our answer and no
 /// reset.
@@ -52,7 +53,8 @@ const FULL: Refusal = Refusal {
 
 const METHODS: &str = "GET, POST, DELETE";
 
-pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+/// To one HTTP request.
+type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 pub struct Endpoint {
     guard: Guard,
@@ -98,12 +100,30 @@ impl Endpoint {
     }
 
     /// Answers one HTTP request.
-    async fn respond(self: Arc<Self>, request: Request<Incoming>, from: Peer) -> Answer {
-        let outcome = self.survive(self.route(request, &from)).await.unwrap_or_else(|failure| {
+    async fn respond(self: Arc<Self>, request: Request<Incoming>, from: Peer) -> Response<Traced> {
+        let mut tracer = self.tracer(request.headers());
+        let outcome = self.survive(self.route(request, &from, &tracer)).await;
+        let outcome = outcome.unwrap_or_else(|failure| {
             Err(Problem { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
         });
         let answer = outcome.unwrap_or_else(Problem::into_answer);
-        if self.is_retired() { closing(answer) } else { answer }
+        let answer = if self.is_retired() { closing(answer) } else { answer };
+        if tracer.session.is_empty() {
+            tracer.session = session_key(answer.headers()); // initialize has just begun it
+        }
+        let status = answer.status().as_u16();
+        if answer.body().is_end_stream() {
+            tracer.show(Direction::ToClient, answer.status().as_str(), b"");
+        }
+        answer.map(|body| Traced { body, tracer, status })
+    }
+
+    fn tracer(&self, headers: &HeaderMap) -> Tracer {
+        Tracer {
+            bridge: self.protocol.bridge().clone(),
+            token: self.guard.token().clone(),
+            session: session_key(headers),
+        }
     }
 
     /// Runs `work`; a panic in it is reported to Emacs and answered as an internal error.
@@ -120,6 +140,7 @@ impl Endpoint {
         self: &Arc<Self>,
         request: Request<Incoming>,
         from: &Peer,
+        tracer: &Tracer,
     ) -> Result<Answer, Problem> {
         let guarded = self.guard.check(request.uri(), request.headers());
         if let Err(refusal) =
@@ -130,8 +151,11 @@ impl Endpoint {
         if request.uri().path() != "/mcp" {
             return Err(Problem::new(StatusCode::NOT_FOUND, "the only path here is /mcp"));
         }
+        if *request.method() == Method::POST {
+            return self.post(request, from.connection, tracer).await;
+        }
+        tracer.show(Direction::FromClient, request.method().as_str(), b"");
         match *request.method() {
-            Method::POST => self.post(request, from.connection).await,
             Method::GET => self.get(request.headers()),
             Method::DELETE => self.delete(request.headers()),
             _ => Ok(method_not_allowed()),
@@ -142,6 +166,7 @@ impl Endpoint {
         self: &Arc<Self>,
         request: Request<Incoming>,
         from: Connection,
+        tracer: &Tracer,
     ) -> Result<Answer, Problem> {
         let (head, body) = request.into_parts();
         if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
@@ -158,6 +183,7 @@ impl Endpoint {
         }
         check_version(&head.headers)?;
         let body = self.read(body).await?;
+        tracer.show(Direction::FromClient, "POST", &body);
         let incoming = message::parse(&body).map_err(Problem::bad_request)?;
         drop(body); // large ones are not held while the call waits
         match incoming {
@@ -345,9 +371,9 @@ impl Service {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Answer;
+    type Response = Response<Traced>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let answer = self.endpoint.clone().respond(request, self.peer.clone());
@@ -396,6 +422,12 @@ impl Drop for Share<'_> {
 
 fn busy() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many large messages at once: send it again")
+}
+
+/// Enough of a session's id to tell it from others, as in `session::Description`.
+fn session_key(headers: &HeaderMap) -> String {
+    let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+    id.chars().take(8).collect()
 }
 
 fn session_id(headers: &HeaderMap) -> Result<&str, Problem> {

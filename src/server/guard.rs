@@ -25,6 +25,10 @@ impl Guard {
         Guard { token, hosts }
     }
 
+    pub fn token(&self) -> &Token {
+        &self.token
+    }
+
     /// The order is contract 2's: Host (a page that rebound its name), Origin (any page), token.
     pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = only(headers, &HOST).map(HeaderValue::as_bytes);

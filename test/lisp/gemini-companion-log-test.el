@@ -6,10 +6,52 @@
 
 (require 'ert)
 (require 'gemini-companion-log)
+(require 'gemini-companion-test-companion)
 
 (ert-deftest gemini-companion-log/durations-in-words ()
   (pcase-dolist (`(,seconds ,words) '((-5 "0 s") (3.9 "3 s") (59 "59 s") (125 "2 min")
                                       (7300 "2 h") (200000 "2 d")))
     (should (equal (gemini-companion-log-duration seconds) words))))
+
+(defun gemini-companion-log-test--wait (pattern)
+  "Wait for a line that matches PATTERN in the log."
+  (gemini-companion-test-wait
+   (lambda () (format "%s in\n%s" pattern (string-join (gemini-companion-log-last 20) "\n")))
+   (lambda () (seq-some (lambda (line) (string-match-p pattern line))
+                        (gemini-companion-log-last 20)))))
+
+(ert-deftest gemini-companion-log/messages-are-logged-on-demand ()
+  (let ((inhibit-message t)
+        (command (lambda ()
+                   (with-current-buffer (gemini-companion-log--buffer)
+                     (call-interactively (key-binding "p"))))))
+    (gemini-companion-test-with-client client
+      (gemini-companion-log-add "begin")
+      (fake-cli-request client "ping")
+      (funcall command)
+      (unwind-protect
+          (progn
+            (fake-cli-request client "tools/list")
+            (gemini-companion-log-test--wait
+             "<- [0-9a-f]\\{8\\} POST {.*\"method\":\"tools/list\"")
+            (gemini-companion-log-test--wait "-> [0-9a-f]\\{8\\} 200 {.*openDiff")
+            (gemini-companion-test-propose client "a.txt" "secret\nä")
+            (gemini-companion-log-test--wait "<- .*\"newContent\":\"secret\\\\nä\"")
+            (gemini-companion-reject)
+            (gemini-companion-log-test--wait "-> .* event {.*ide/diffRejected"))
+        (funcall command))
+      (let ((last (gemini-companion-log-last 1)))
+        (fake-cli-request client "ping")
+        (gemini-companion-bridge-drain)
+        (should (equal (gemini-companion-log-last 1) last)))
+      (should-not (seq-some (lambda (line) (string-search "\"ping\"" line))
+                            (gemini-companion-log-last 30))))))
+
+(ert-deftest gemini-companion-log/it-is-bounded ()
+  (let ((gemini-companion-log--max-size 1000))
+    (dotimes (number 100)
+      (gemini-companion-log-add "line %d" number))
+    (should (< (buffer-size (gemini-companion-log--buffer)) 1100))
+    (should (string-suffix-p "line 99" (car (gemini-companion-log-last 1))))))
 
 ;;; gemini-companion-log-test.el ends here

@@ -11,4 +11,5 @@ mod soak;
 mod status;
 mod streams;
 mod support;
+mod trace;
 mod wire;

@@ -1,0 +1,190 @@
+//! What passes between clients and us, for the user's log, if the user wishes to see it.
+//!
+//! Only bodies are looked at: headers hold secrets. Long strings are cut, since whole files are
+//! among them.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+
+use crate::bridge::Bridge;
+use crate::token::Token;
+
+/// Characters beyond which a string in a message is cut, and those that are left of it.
+const LONG: usize = 200;
+const LEFT: usize = 100;
+/// Characters of one message.
+const MOST: usize = 4000;
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    FromClient,
+    ToClient,
+}
+
+/// Shows the user the messages of one HTTP exchange.
+#[derive(Clone)]
+pub struct Tracer {
+    pub bridge: Arc<Bridge>,
+    pub token: Token,
+    /// Tells the session from others; empty if there is none.
+    pub session: String,
+}
+
+impl Tracer {
+    /// Shows `body`, of which `head` says what it is.
+    pub fn show(&self, direction: Direction, head: &str, body: &[u8]) {
+        self.bridge.trace(direction, &self.session, || {
+            format!("{head} {}", self.shorten(body)).trim().to_owned()
+        });
+    }
+
+    fn shorten(&self, body: &[u8]) -> String {
+        let text = String::from_utf8_lossy(body);
+        let secret = self.token.reveal();
+        if text.contains(secret) {
+            return shorten(&text.replace(secret, "TOKEN"));
+        }
+        shorten(&text)
+    }
+}
+
+/// The body of an answer, shown to the user as it leaves.
+pub struct Traced {
+    pub body: UnsyncBoxBody<Bytes, Infallible>,
+    pub tracer: Tracer,
+    pub status: u16,
+}
+
+impl Traced {
+    fn show(&self, data: &[u8]) {
+        match data.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data: ")) {
+            Some(event) => self.tracer.show(Direction::ToClient, "event", event),
+            None if data.starts_with(b":") => {} // keeps a stream alive, and says nothing
+            None => self.tracer.show(Direction::ToClient, &self.status.to_string(), data),
+        }
+    }
+}
+
+impl Body for Traced {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.show(data);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// `json` with its long strings cut, and the whole too. Understands as much of JSON as it must, so
+/// that whatever a client sends can be shown.
+fn shorten(json: &str) -> String {
+    let mut short = String::new();
+    let mut rest = json;
+    while let Some(quote) = rest.find('"') {
+        let (before, string) = rest.split_at(quote + 1);
+        short.push_str(before);
+        let end = end_of_string(string);
+        push_cut(&mut short, &string[..end]);
+        rest = &string[end..];
+        // The quote that ends it must not begin the next one.
+        if rest.starts_with('"') {
+            short.push('"');
+            rest = &rest[1..];
+        }
+        if short.len() > 4 * MOST {
+            break;
+        }
+    }
+    short.push_str(rest);
+    match short.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}... ({} bytes in all)", &short[..end], json.len()),
+        None => short,
+    }
+}
+
+/// Where the string literal ends at whose first character `text` starts.
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return index,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn push_cut(short: &mut String, string: &str) {
+    let long = string.char_indices().nth(LONG).is_some();
+    match string.char_indices().nth(LEFT) {
+        Some((end, _)) if long => {
+            short.push_str(&string[..end]);
+            short.push_str(&format!("... ({} bytes)", string.len()));
+        }
+        _ => short.push_str(string),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_short_stays() {
+        for json in [
+            "",
+            "{}",
+            r#"{"a":"b","c":["\"","\\",""]}"#,
+            "no JSON",
+            r#"{"unfinished": "#,
+            r#""open"#,
+            "\"ä𝕏\"",
+        ] {
+            assert_eq!(shorten(json), json);
+        }
+        let limit = format!(r#"["{}"]"#, "x".repeat(LONG));
+        assert_eq!(shorten(&limit), limit);
+    }
+
+    #[test]
+    fn long_strings_are_cut_and_what_follows_them_is_not() {
+        let text = "ä\\\"".repeat(500);
+        let short = shorten(&format!(r#"{{"a":"{text}","b":"c"}}"#));
+        assert!(short.starts_with(r#"{"a":"ä\"ä\""#), "{short}");
+        assert!(short.ends_with(r#"... (2000 bytes)","b":"c"}"#), "{short}");
+    }
+
+    #[test]
+    fn a_message_of_many_strings_is_cut_as_a_whole() {
+        let json = format!("[{}0]", r#""string","#.repeat(10_000));
+        let short = shorten(&json);
+        assert!(short.chars().count() < MOST + 50);
+        assert!(short.ends_with(&format!("... ({} bytes in all)", json.len())), "{short}");
+        let short = shorten(&"x".repeat(MOST + 1));
+        assert!(short.starts_with("xxx") && short.ends_with("(4001 bytes in all)"));
+    }
+}

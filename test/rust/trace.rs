@@ -1,0 +1,92 @@
+//! What the user's log is told of messages.
+
+use serde_json::{Value, json};
+
+use super::support::{Session, TestCompanion, notification, wait_for};
+use crate::bridge::Event;
+use crate::trace::Direction::{self, FromClient, ToClient};
+
+/// The messages that were queued for the log, without other events.
+fn traces(server: &TestCompanion) -> Vec<(Direction, String, String)> {
+    let messages = server.events().into_iter().filter_map(|event| match event {
+        Event::Trace { direction, session, text } => Some((direction, session, text)),
+        _ => None,
+    });
+    messages.collect()
+}
+
+fn tracing() -> TestCompanion {
+    let server = TestCompanion::start();
+    server.companion.bridge().set_tracing(true);
+    server
+}
+
+fn accept(server: &TestCompanion, session: &Session, path: &str) {
+    session.open_diff(path, "text");
+    let review = server.events().into_iter().find_map(|event| match event {
+        Event::OpenReview { review, .. } => Some(review),
+        _ => None,
+    });
+    let outcome = crate::ide::Outcome::Accepted { content: "mine".to_owned() };
+    assert!(server.companion.sessions().decide(review.unwrap(), outcome));
+}
+
+#[test]
+fn both_directions_are_told_with_their_session() {
+    let server = tracing();
+    let session = server.open_session();
+    let key = session.id[..8].to_owned();
+    let told = traces(&server);
+    let (direction, of, text) = &told[0];
+    assert_eq!((*direction, of.as_str()), (FromClient, ""));
+    assert!(text.starts_with("POST {") && text.contains("\"initialize\""), "{text}");
+    let (direction, of, text) = &told[1];
+    assert_eq!((*direction, of), (ToClient, &key));
+    assert!(text.starts_with("200 {") && text.contains("protocolVersion"), "{text}");
+
+    session.post(&notification("notifications/initialized"));
+    let mut stream = session.open_stream();
+    assert_eq!(traces(&server).last().unwrap(), &(FromClient, key.clone(), "GET".to_owned()));
+    accept(&server, &session, "/a");
+    let (_, heard) = stream.next().unwrap();
+    let told = wait_for("the event to be told", || {
+        traces(&server).into_iter().find(|(_, _, text)| text.starts_with("event "))
+    });
+    assert_eq!((told.0, &told.1), (ToClient, &key));
+    let told: Value = serde_json::from_str(told.2.strip_prefix("event ").unwrap()).unwrap();
+    assert_eq!(told, heard);
+}
+
+#[test]
+fn an_answer_without_a_body_is_told_by_its_status() {
+    let server = tracing();
+    let session = server.open_session();
+    session.post(&notification("notifications/initialized"));
+    assert_eq!(traces(&server).last().unwrap().2, "202");
+}
+
+#[test]
+fn neither_secrets_nor_whole_files_are_told() {
+    let server = tracing();
+    let token = server.companion.token().to_owned();
+    let session = server.open_session();
+    let content = format!("{token}{}", "x".repeat(100_000));
+    session.call("openDiff", json!({ "filePath": "/a", "newContent": content }));
+    let wrong = format!("Bearer {token}x");
+    assert_eq!(server.post(&[("Authorization", &wrong)], &token).status, 401);
+    let told = traces(&server);
+    assert!(told.iter().any(|(_, _, text)| text.starts_with("401 ")), "{told:?}");
+    let (_, _, call) = told.iter().find(|(_, _, text)| text.contains("openDiff")).unwrap();
+    assert!(call.contains("TOKENxxx") && call.contains("... (100005 bytes)"), "{call}");
+    for (_, _, text) in &told {
+        assert!(!text.contains(&token) && text.len() < 5_000, "{text}");
+        assert!(!text.contains(&session.id), "{text}");
+    }
+}
+
+#[test]
+fn without_the_users_wish_nothing_is_told() {
+    let server = TestCompanion::start();
+    server.open_session().post(&notification("notifications/initialized"));
+    assert_eq!(traces(&server), []);
+}
