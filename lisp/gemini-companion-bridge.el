@@ -15,11 +15,10 @@
 ;; is no pipe).  That is quick while a client waits for the user, slow while clients are connected,
 ;; and off otherwise.
 ;;
-;; The bridge names no feature: other files add methods to `gemini-companion-handle-event'.
+;; The bridge names no feature: other files define handlers for their events.
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'subr-x)
 (require 'gemini-companion-log)
 
@@ -270,28 +269,37 @@ The module cannot take a multibyte string that holds a raw byte."
 
 ;;;; From the clients
 
-(cl-defgeneric gemini-companion-handle-event (type &rest arguments)
-  "Handle an event of TYPE, a symbol, with ARGUMENTS.
-See `gemini-companion--mod-next-event' for the events there are.")
+;; Not generic functions: to dispatch these on symbols, Emacs would load its byte compiler.
+(defmacro gemini-companion-define-handler (type arguments docstring &rest body)
+  "Define what is done about events of TYPE, a symbol: evaluate BODY.
+DOCSTRING says what that is.  For the ARGUMENTS of each type see
+`gemini-companion--mod-next-event'."
+  (declare (indent 2) (doc-string 3) (debug (symbolp sexp stringp body)))
+  (let ((function (intern (format "gemini-companion--handle-%s" type))))
+    `(progn
+       (defun ,function ,arguments ,docstring ,@body)
+       (put ',type 'gemini-companion-handler #',function))))
 
-(cl-defmethod gemini-companion-handle-event ((_ (eql 'clients)) &rest arguments)
-  "Note the number of sessions, the only one of ARGUMENTS, and pass it on."
-  (setq gemini-companion-bridge--clients (car arguments))
+(defun gemini-companion-handle-event (type &rest arguments)
+  "Handle an event of TYPE, a symbol, with ARGUMENTS."
+  (apply (get type 'gemini-companion-handler) arguments))
+
+(gemini-companion-define-handler clients (count)
+  "Note COUNT, the number of sessions, and pass it on."
+  (setq gemini-companion-bridge--clients count)
   (gemini-companion-bridge--adjust-looks)
-  (run-hook-with-args 'gemini-companion-clients-functions (car arguments))
+  (run-hook-with-args 'gemini-companion-clients-functions count)
   (force-mode-line-update t))
 
-(cl-defmethod gemini-companion-handle-event ((_ (eql 'trace)) &rest arguments)
-  "Log a message.
-ARGUMENTS are its direction, its session and its text."
-  (pcase-let ((`(,direction ,session ,text) arguments))
-    (gemini-companion-log-add "%s %s %s" (if (eq direction 'from-client) "<-" "->")
-                              (if (string-empty-p session) "(no session)" session) text)))
+(gemini-companion-define-handler trace (direction session text)
+  "Log TEXT, a message of SESSION, with its DIRECTION."
+  (gemini-companion-log-add "%s %s %s" (if (eq direction 'from-client) "<-" "->")
+                            (if (string-empty-p session) "(no session)" session) text))
 
-(cl-defmethod gemini-companion-handle-event ((_ (eql 'warning)) &rest arguments)
-  "Log and show the text that is the only one of ARGUMENTS."
-  (gemini-companion-log-add "%s" (car arguments))
-  (message "gemini-companion: %s" (car arguments)))
+(gemini-companion-define-handler warning (text)
+  "Log and show TEXT."
+  (gemini-companion-log-add "%s" text)
+  (message "gemini-companion: %s" text))
 
 (defun gemini-companion-bridge-drain ()
   "Handle the events that wait.  Never signals."

@@ -15,7 +15,7 @@
 
 ;;; Code:
 
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-position)
 (require 'gemini-companion-private)
@@ -156,7 +156,8 @@ While it is stopped they are told that no file is open."
   "Find out in which order files were focused before we looked."
   ;; The list of buffers has the one selected last first.
   (setq gemini-companion-context--recent
-        (seq-filter #'gemini-companion-context--file (buffer-list)))
+        (cl-loop for buffer in (buffer-list)
+                 if (gemini-companion-context--file buffer) collect buffer))
   (dolist (buffer gemini-companion-context--recent)
     (with-current-buffer buffer
       (when (and (zerop gemini-companion-context--focused) buffer-display-time)
@@ -280,13 +281,11 @@ The shape is that of `gemini-companion-bridge-publish-context'."
 
 (defun gemini-companion-context-withheld ()
   "Return the open files that clients are not told of, as (FILE . REASON) pairs."
-  (let ((buffers (seq-take gemini-companion-context--recent
-                           gemini-companion-context--max-looks)))
-    (delq nil (mapcar (lambda (buffer)
-                        (when-let ((file (buffer-file-name buffer))
-                                   (reason (gemini-companion-context--reason buffer)))
-                          (cons file reason)))
-                      (seq-filter #'buffer-live-p buffers)))))
+  (cl-loop for buffer in gemini-companion-context--recent
+           repeat gemini-companion-context--max-looks
+           for file = (and (buffer-live-p buffer) (buffer-file-name buffer))
+           for reason = (and file (gemini-companion-context--reason buffer))
+           if reason collect (cons file reason)))
 
 (defun gemini-companion-context--reason (buffer)
   "Return why clients are not told of BUFFER, or nil if they are."

@@ -12,8 +12,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
@@ -53,21 +52,25 @@ projects other than the one it was started in.  Takes effect when
 (defun gemini-companion-environment-directories ()
   "Return the directories in which clients look for discovery files, each once.
 The first is that of clients that Emacs starts."
-  (seq-uniq (mapcar (lambda (temporary) (concat temporary "/gemini/ide"))
-                    (cons (gemini-companion-environment-temporary-directory
-                           (default-toplevel-value 'process-environment))
-                          (mapcar (lambda (directory)
-                                    (directory-file-name (expand-file-name directory)))
-                                  gemini-companion-temporary-directories)))
-            (lambda (one other) (equal (file-truename one) (file-truename other)))))
+  (let (known)
+    (cl-loop for temporary
+             in (cons (gemini-companion-environment-temporary-directory
+                       (default-toplevel-value 'process-environment))
+                      (mapcar (lambda (directory)
+                                (directory-file-name (expand-file-name directory)))
+                              gemini-companion-temporary-directories))
+             for directory = (concat temporary "/gemini/ide")
+             for real = (file-truename directory)
+             unless (member real known)
+             do (push real known) and collect directory)))
 
 (defun gemini-companion-environment-temporary-directory (environment)
   "Return what `os.tmpdir()' is for a process with ENVIRONMENT, without slash.
 That has the shape of `process-environment'."
   (let* ((windows (eq system-type 'windows-nt))
-         (set (seq-find (lambda (value) (not (member value '(nil ""))))
-                        (mapcar (lambda (name) (getenv-internal name environment))
-                                (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP")))))
+         (set (cl-loop for name in (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP"))
+                       for value = (getenv-internal name environment)
+                       unless (member value '(nil "")) return value))
          (directory (or set
                         (if windows
                             (concat (or (getenv "SystemRoot") (getenv "windir") "") "/temp")
@@ -88,12 +91,13 @@ Without one it looks for the editor on the machine around the container.")
 
 (defun gemini-companion-environment-container-p ()
   "Return non-nil if this Emacs runs in a container, as clients judge."
-  (seq-some #'file-exists-p gemini-companion-environment--container-files))
+  (cl-loop for file in gemini-companion-environment--container-files
+           thereis (file-exists-p file)))
 
 (defun gemini-companion-environment-same-host-p (environment)
   "Return non-nil if ENVIRONMENT says that the editor is in the same container."
-  (seq-some (lambda (name) (not (member (getenv-internal name environment) '(nil ""))))
-            gemini-companion-environment--same-host))
+  (cl-loop for name in gemini-companion-environment--same-host
+           thereis (not (member (getenv-internal name environment) '(nil "")))))
 
 ;;;; Variables
 

@@ -14,8 +14,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 
 (defconst gemini-companion-history--max-entries 100
   "Decided changes beyond which the oldest are forgotten.")
@@ -59,22 +58,20 @@ BEFORE are the bytes of the file before, AFTER is the text of the change."
   "Forget the oldest entries beyond the limits; the newest always stays."
   (let ((size 0) (count 0))
     (setq gemini-companion-history--entries
-          (seq-take-while
-           (lambda (entry)
-             (setq count (1+ count)
-                   size (+ size (gemini-companion-history--size entry)))
-             (or (= count 1)
-                 (and (<= count gemini-companion-history--max-entries)
-                      (<= size gemini-companion-history--max-size))))
-           gemini-companion-history--entries))))
+          (cl-loop for entry in gemini-companion-history--entries
+                   do (setq count (1+ count)
+                            size (+ size (gemini-companion-history--size entry)))
+                   while (or (= count 1)
+                             (and (<= count gemini-companion-history--max-entries)
+                                  (<= size gemini-companion-history--max-size)))
+                   collect entry))))
 
 (defun gemini-companion-history--size (entry)
   "Return the length of all texts of ENTRY."
-  (apply #'+ (mapcar #'length
-                     (seq-filter #'stringp
-                                 (list (gemini-companion-history-before entry)
-                                       (gemini-companion-history-after entry)
-                                       (cdr (gemini-companion-history-undone entry)))))))
+  (cl-loop for text in (list (gemini-companion-history-before entry)
+                             (gemini-companion-history-after entry)
+                             (cdr (gemini-companion-history-undone entry)))
+           if (stringp text) sum (length text)))
 
 (defun gemini-companion-history-note-undone (entry replaced)
   "Note that the change of ENTRY was undone.

@@ -15,7 +15,7 @@
 
 ;;; Code:
 
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 
 (defvar compilation-finish-functions)
 
@@ -119,10 +119,9 @@ checkout builds it, too"
 (defun gemini-companion-native--manifest ()
   "Return the name of the module's Cargo.toml, or nil.
 It is beside this file in a package, one directory up in a checkout."
-  (seq-find #'file-exists-p
-            (mapcar (lambda (name)
-                      (expand-file-name name gemini-companion-native--directory))
-                    '("../Cargo.toml" "Cargo.toml"))))
+  (cl-loop for name in '("../Cargo.toml" "Cargo.toml")
+           for file = (expand-file-name name gemini-companion-native--directory)
+           if (file-exists-p file) return file))
 
 (defun gemini-companion-native--built (manifest status continue)
   "Load the module and call CONTINUE.

@@ -11,7 +11,8 @@
 
 ;;; Code:
 
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
 
@@ -75,7 +76,7 @@ Return nil if they may.  The buffer visits a local file."
           ((memq 'eight-bit (find-charset-string buffer-file-name))
            "its name cannot be told: it is no text")
           ((gemini-companion-private--encrypted-p) "encrypted")
-          ((seq-some #'gemini-companion-private--named-p names)
+          ((cl-loop for name in names thereis (gemini-companion-private--named-p name))
            "named by `gemini-companion-private-files'")
           (t (gemini-companion-private--place-reason names)))))
 
@@ -97,17 +98,17 @@ Return nil if they may.  The buffer visits a local file."
 
 (defun gemini-companion-private--compile ()
   "Return regular expressions for names and paths that are private."
-  (let* ((slash-p (lambda (glob) (string-search "/" glob)))
-         (any (lambda (globs start)
-                (if (null globs) regexp-unmatchable
-                  (concat start "\\(?:"
-                          (mapconcat (lambda (glob)
-                                       ;; Without the anchors.
-                                       (substring (wildcard-to-regexp glob) 2 -2))
-                                     globs "\\|")
-                          "\\)\\'")))))
-    (list (funcall any (seq-remove slash-p gemini-companion-private-files) "\\`")
-          (funcall any (seq-filter slash-p gemini-companion-private-files) "/"))))
+  (cl-loop for glob in gemini-companion-private-files
+           for regexp = (substring (wildcard-to-regexp glob) 2 -2) ; without the anchors
+           if (string-search "/" glob) collect regexp into paths
+           else collect regexp into names
+           finally return (list (gemini-companion-private--any "\\`" names)
+                                (gemini-companion-private--any "/" paths))))
+
+(defun gemini-companion-private--any (start regexps)
+  "Return a regular expression for START, one of REGEXPS and the end."
+  (if (null regexps) regexp-unmatchable
+    (concat start "\\(?:" (string-join regexps "\\|") "\\)\\'")))
 
 (defun gemini-companion-private--place-reason (names)
   "Return why the place of the file with the NAMES is private, or nil."
@@ -116,9 +117,8 @@ Return nil if they may.  The buffer visits a local file."
                                  (gemini-companion-workspace-roots-of name)))
                        names)))
     (if (or roots gemini-companion-share-outside-workspace)
-        (seq-some (pcase-lambda (`(,name . ,root))
-                    (gemini-companion-private--ignore-reason name root))
-                  roots)
+        (cl-loop for (name . root) in roots
+                 thereis (gemini-companion-private--ignore-reason name root))
       "outside all workspace roots")))
 
 (defun gemini-companion-private--ignore-reason (file root)

@@ -15,8 +15,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-follow)
@@ -116,7 +115,8 @@ Or what is known of one that is on it.")
 
 (defun gemini-companion-review-shown ()
   "Return the review on screen, or nil."
-  (seq-find #'gemini-companion-review-hide gemini-companion-review--open))
+  (cl-loop for review in gemini-companion-review--open
+           if (gemini-companion-review-hide review) return review))
 
 (defun gemini-companion-review-current ()
   "Return the review that a command is about.
@@ -149,14 +149,13 @@ oldest.  Signal a `user-error' if there is none."
 
 ;;;; Events
 
-(cl-defmethod gemini-companion-handle-event ((_ (eql 'open-review)) &rest arguments)
-  "Queue a review; ARGUMENTS are its id, client, path and proposed text."
-  (pcase-let* ((`(,id ,client ,path ,text) arguments)
-               (review (gemini-companion-review--make
-                        :id id :client client :path path :proposed text :text text
-                        :created (current-time)
-                        :stamp (gemini-companion-follow-stamp path)
-                        :base (gemini-companion-history-read path))))
+(gemini-companion-define-handler open-review (id client path text)
+  "Queue the review ID: CLIENT proposes TEXT for the file PATH."
+  (let ((review (gemini-companion-review--make
+                 :id id :client client :path path :proposed text :text text
+                 :created (current-time)
+                 :stamp (gemini-companion-follow-stamp path)
+                 :base (gemini-companion-history-read path))))
     (setq gemini-companion-review--open
           (append gemini-companion-review--open (list review)))
     (gemini-companion-log-add "review %d opened: %s (%s)" id path client)
@@ -164,13 +163,11 @@ oldest.  Signal a `user-error' if there is none."
     (unless (gemini-companion-review--pops-up-p)
       (gemini-companion-review--announce review))))
 
-(cl-defmethod gemini-companion-handle-event ((_ (eql 'close-review)) &rest arguments)
-  "Close a review without asking; ARGUMENTS are its id and who waits for its text."
-  (pcase-let* ((`(,id ,call) arguments)
-               (review (seq-find (lambda (review)
-                                   (eql (gemini-companion-review-id review) id))
-                                 gemini-companion-review--open))
-               (before (and review (gemini-companion-review--bytes review))))
+(gemini-companion-define-handler close-review (id call)
+  "Close the review ID without asking; CALL, unless nil, waits for its text."
+  (let* ((review (cl-loop for review in gemini-companion-review--open
+                          if (eql (gemini-companion-review-id review) id) return review))
+         (before (and review (gemini-companion-review--bytes review))))
     (cond ((and call review)
            (gemini-companion-bridge-answer
             call (gemini-companion-review-current-text review)))
@@ -257,7 +254,8 @@ It calls FUNCTION in FIRST seconds and then each SECONDS."
   "Return the reviews to be shown by themselves, if none is shown now."
   (unless (or (not (gemini-companion-review--pops-up-p))
               (gemini-companion-review-shown))
-    (seq-remove #'gemini-companion-review-postponed gemini-companion-review--open)))
+    (cl-loop for review in gemini-companion-review--open
+             unless (gemini-companion-review-postponed review) collect review)))
 
 (defun gemini-companion-review--try ()
   "Show the next review if this is a good moment."
@@ -517,8 +515,9 @@ its own proposal.  Accept? ")
 (defun gemini-companion-review--deletion (review text)
   "Return a question if TEXT, that of REVIEW, lacks most lines of the file."
   (let* ((base (or (gemini-companion-review-base review) ""))
-         (before (cl-count ?\n base))
-         (after (cl-count ?\n text)))
+         (count (lambda (text) (cl-loop for character across text count (= character ?\n))))
+         (before (funcall count base))
+         (after (funcall count text)))
     (and (> before 9)
          (< (* 4 after) before)
          (format "The client would write a text of %d lines in place of %d lines.  Accept? "

@@ -13,7 +13,7 @@
 
 ;;; Code:
 
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 
@@ -103,8 +103,8 @@ Remember them as announced."
 (defun gemini-companion-workspace-roots-of (file)
   "Return those of the announced roots in which FILE is, judging by names.
 They come with and without their symbolic links."
-  (seq-filter (lambda (root) (string-prefix-p (file-name-as-directory root) file))
-              gemini-companion-workspace--known))
+  (cl-loop for root in gemini-companion-workspace--known
+           if (string-prefix-p (file-name-as-directory root) file) collect root))
 
 (defun gemini-companion-workspace-follow ()
   "Announce the roots whenever they change."
@@ -205,9 +205,9 @@ If it is in no project, that is DIRECTORY itself, or nil if ONLY-PROJECT."
 (defun gemini-companion-workspace--narrow (directory)
   "Return DIRECTORY as a root, or nil if it must not be guessed to be one."
   (when-let ((root (gemini-companion-workspace--given-root directory)))
-    (unless (seq-some (lambda (wide) (file-equal-p root wide))
-                      (delq nil (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                      (getenv "TMPDIR"))))
+    (unless (cl-loop for wide in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
+                                       (getenv "TMPDIR"))
+                     thereis (and wide (file-equal-p root wide)))
       root)))
 
 (provide 'gemini-companion-workspace)

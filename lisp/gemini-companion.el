@@ -37,7 +37,7 @@
 
 ;;; Code:
 
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-native)
 (require 'gemini-companion-bridge)
@@ -184,7 +184,7 @@ the mode is switched on when that is done."
 
 (defun gemini-companion--describe-error (error)
   "Return one line for ERROR, as caught by `condition-case'."
-  (let ((text (string-join (seq-filter #'stringp (cdr error)) ": ")))
+  (let ((text (string-join (cl-loop for part in (cdr error) if (stringp part) collect part) ": ")))
     (format "Gemini companion is off: %s"
             (if (string-empty-p text) (error-message-string error) text))))
 
@@ -230,11 +230,9 @@ Clients notice nothing: they keep their sessions and open reviews."
         (message "No client is connected")
       (message "Asked %d client%s for a sign of life" asked (if (= asked 1) "" "s")))))
 
-(cl-defmethod gemini-companion-handle-event ((_ (eql 'pong)) &rest arguments)
-  "Show that a client answered.
-ARGUMENTS are its name, and the seconds it took."
-  (pcase-let ((`(,client ,seconds) arguments))
-    (message "%s answered after %.1f ms" client (* 1000 seconds))))
+(gemini-companion-define-handler pong (client seconds)
+  "Show that CLIENT answered, and after how many SECONDS."
+  (message "%s answered after %.1f ms" client (* 1000 seconds)))
 
 ;;;###autoload
 (defun gemini-companion-toggle-protocol-log ()
@@ -256,7 +254,7 @@ ARGUMENTS are its name, and the seconds it took."
      (gemini-companion--stop)
      (signal (car error) (cdr error)))))
 
-(cl-defmethod gemini-companion-handle-event ((_ (eql 'died)) &rest _)
+(gemini-companion-define-handler died ()
   "Start the server anew, and tell the user once."
   (gemini-companion-log-add "the server died")
   (if (time-less-p (time-since gemini-companion--died) gemini-companion--died-again)
