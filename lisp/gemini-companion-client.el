@@ -114,7 +114,7 @@ If clients do not read it return a string that says why."
                    (cond ((listp content) content)
                          ((vectorp content) nil) ; in JavaScript, an object without members
                          (t "holds no JSON object")))
-               (error "holds no JSON"))))))
+               ((error) "holds no JSON"))))))
 
 (defun gemini-companion-client--user ()
   "Return the user id that a client has."
@@ -294,7 +294,7 @@ files that there are: SCOPE is `system', `workspace', `user' or
                       (gemini-companion-client--without-comments
                        (gemini-companion-client--text file)))))
         (if (listp content) content "holds no JSON object"))
-    (json-error "holds no JSON")
+    ((json-error) "holds no JSON")
     (error (error-message-string error))))
 
 (defun gemini-companion-client--without-comments (text)

@@ -106,25 +106,26 @@ so far and the number of things that are still being looked into."
   (let ((environment (gemini-companion-diagnosis-case-environment case))
         (directory (gemini-companion-diagnosis-case-directory case))
         (results (make-vector 3 nil))   ; a list of findings for each step
-        (left 3))
+        (left 3)
+        found)
     (setf (gemini-companion-diagnosis-case-search case)
           (gemini-companion-client-find directory environment
                                         (gemini-companion-diagnosis-case-process case))
           (gemini-companion-diagnosis-case-settings case)
           (gemini-companion-client-settings directory environment))
-    (cl-flet ((found (step findings)
-                (aset results step findings)
-                (setq left (1- left))
-                (funcall callback case (seq-mapcat #'identity results) left)))
-      (found 0 (seq-mapcat (lambda (check) (funcall check case))
-                           '(gemini-companion-diagnosis--check-emacs
-                             gemini-companion-diagnosis--check-companion
-                             gemini-companion-diagnosis--check-environment
-                             gemini-companion-diagnosis--check-settings
-                             gemini-companion-diagnosis--check-search
-                             gemini-companion-diagnosis--check-tokens)))
-      (gemini-companion-diagnosis--probe-server case (apply-partially #'found 1))
-      (gemini-companion-diagnosis--probe-program case (apply-partially #'found 2)))))
+    (setq found (lambda (step findings)
+                  (aset results step findings)
+                  (setq left (1- left))
+                  (funcall callback case (seq-mapcat #'identity results) left)))
+    (funcall found 0 (seq-mapcat (lambda (check) (funcall check case))
+                                 '(gemini-companion-diagnosis--check-emacs
+                                   gemini-companion-diagnosis--check-companion
+                                   gemini-companion-diagnosis--check-environment
+                                   gemini-companion-diagnosis--check-settings
+                                   gemini-companion-diagnosis--check-search
+                                   gemini-companion-diagnosis--check-tokens)))
+    (gemini-companion-diagnosis--probe-server case (apply-partially found 1))
+    (gemini-companion-diagnosis--probe-program case (apply-partially found 2))))
 
 (defun gemini-companion-diagnosis-variable (case name)
   "Return the value of the environment variable NAME in CASE, nil if it is empty."
@@ -162,7 +163,8 @@ so far and the number of things that are still being looked into."
                (cons "switch on" (lambda () (gemini-companion-mode 1)))))))))
 
 (defun gemini-companion-diagnosis--check-companion (case)
-  "Find out whether the companion of this Emacs runs and can be found."
+  "Find out whether the companion of this Emacs runs and can be found.
+So also whether the CLI in CASE is connected to it."
   (cond
    (noninteractive nil)
    ((not (gemini-companion-diagnosis--running-p))

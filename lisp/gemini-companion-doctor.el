@@ -87,9 +87,9 @@ asks for another DIRECTORY."
 ;;;###autoload
 (defun gemini-companion-doctor-batch ()
   "Print what a CLI that is started in the current directory would find.
-For Emacs's batch mode, in the terminal in which the CLI is started:
+Call Emacs in the terminal in which the CLI is started, with the options
 
-  emacs --batch -L PACKAGE-DIRECTORY -l gemini-companion-doctor \\
+  --batch -L PACKAGE-DIRECTORY -l gemini-companion-doctor \\
     -f gemini-companion-doctor-batch
 
 Exit with 1 if there is a problem.  The text holds no secrets."

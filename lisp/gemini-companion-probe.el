@@ -11,7 +11,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'json)
 (require 'subr-x)
 
@@ -67,39 +66,49 @@ For PORT and TOKEN see `gemini-companion-probe'."
 (defun gemini-companion-probe--request (port token session method body callback)
   "Send METHOD with the JSON value BODY to PORT, with TOKEN, in SESSION or nil.
 Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
-  (let ((answer "")
-        (timer nil)
-        (process nil))
-    (cl-labels
-        ((finish (outcome)
-           (when callback
-             (let ((call callback))
-               (setq callback nil)
-               (when timer (cancel-timer timer))
-               (when process (delete-process process))
-               (funcall call outcome))))
-         (hear (_process bytes)
-           (setq answer (concat answer bytes))
-           (when (> (length answer) gemini-companion-probe--max-answer)
-             (finish "its answer is far too long")))
-         (see (process event)
-           (cond ((string-prefix-p "open" event)
-                  (process-send-string
-                   process (gemini-companion-probe--text port token session method body)))
-                 ((string-empty-p answer) (finish (string-trim event)))
-                 (t (finish (gemini-companion-probe--answer answer))))))
-      (setq timer (run-at-time gemini-companion-probe--patience nil
-                               (lambda () (finish "it does not answer"))))
-      (condition-case error
-          (setq process (make-network-process
-                         :name "gemini-companion-probe" :host "127.0.0.1" :service port
-                         :family 'ipv4 :nowait t :noquery t :coding 'binary
-                         :filter #'hear :sentinel #'see))
-        (error (finish (error-message-string error)))))))
+  (condition-case error
+      (let ((process (make-network-process
+                      :name "gemini-companion-probe" :host "127.0.0.1" :service port
+                      :family 'ipv4 :nowait t :noquery t :coding 'binary
+                      :filter #'gemini-companion-probe--hear
+                      :sentinel #'gemini-companion-probe--see)))
+        (process-put process 'request
+                     (gemini-companion-probe--text port token session method body))
+        (process-put process 'callback callback)
+        (process-put process 'timer
+                     (run-at-time gemini-companion-probe--patience nil
+                                  #'gemini-companion-probe--finish
+                                  process "it does not answer")))
+    (error (funcall callback (error-message-string error)))))
+
+(defun gemini-companion-probe--hear (process bytes)
+  "Add BYTES to what PROCESS, a connection, has answered."
+  (let ((answer (concat (process-get process 'answer) bytes)))
+    (process-put process 'answer answer)
+    (when (> (length answer) gemini-companion-probe--max-answer)
+      (gemini-companion-probe--finish process "its answer is far too long"))))
+
+(defun gemini-companion-probe--see (process event)
+  "Send the request of PROCESS, a connection, or end it, as EVENT says."
+  (let ((answer (process-get process 'answer)))
+    (cond ((string-prefix-p "open" event)
+           (process-send-string process (process-get process 'request)))
+          (answer
+           (gemini-companion-probe--finish process
+                                           (gemini-companion-probe--answer answer)))
+          (t (gemini-companion-probe--finish process (string-trim event))))))
+
+(defun gemini-companion-probe--finish (process outcome)
+  "Call the callback of PROCESS, a connection, with OUTCOME, once."
+  (when-let ((callback (process-get process 'callback)))
+    (process-put process 'callback nil)
+    (cancel-timer (process-get process 'timer))
+    (delete-process process)
+    (funcall callback outcome)))
 
 (defun gemini-companion-probe--text (port token session method body)
-  "Return a request of METHOD with the JSON value BODY.
-For the others see `gemini-companion-probe--request'."
+  "Return a request of METHOD with the JSON value BODY for PORT.
+It shows TOKEN, and names SESSION unless that is nil."
   (let ((body (if body (encode-coding-string (json-encode body) 'utf-8-unix) ""))
         (end "\r\n"))
     (concat method " /mcp HTTP/1.1" end

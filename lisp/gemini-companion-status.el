@@ -215,10 +215,10 @@
 (defun gemini-companion-status--insert-log ()
   "Insert the last lines of the log."
   (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log)
-                                     (cons (if (eq gemini-companion-log-level 'protocol)
-                                               "without messages"
-                                             "with messages")
-                                           #'gemini-companion-toggle-protocol-log))
+                                    (cons (if (eq gemini-companion-log-level 'protocol)
+                                              "without messages"
+                                            "with messages")
+                                          #'gemini-companion-toggle-protocol-log))
   (gemini-companion-status--lines
    (gemini-companion-log-last gemini-companion-status--log-lines)))
 

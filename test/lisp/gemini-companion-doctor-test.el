@@ -103,8 +103,9 @@ Its only root is the project proper; CONTENT, an alist, comes first."
   (gemini-companion-test-file
    (format "tmp/gemini/ide/gemini-ide-server-%d-1.json" process)
    (json-encode
-    `(,@content (port . 1) (workspacePath . ,(gemini-companion-test-file "work"))
-      (authToken . "x") (ideInfo . ((name . "vscode") (displayName . "VS Code")))))))
+    (append content
+            `((port . 1) (workspacePath . ,(gemini-companion-test-file "work"))
+              (authToken . "x") (ideInfo . ((name . "vscode") (displayName . "VS Code"))))))))
 
 (defmacro gemini-companion-doctor-test--in-terminal (variables &rest body)
   "Evaluate BODY in a terminal that was started with VARIABLES, a list of strings.
