@@ -115,4 +115,44 @@ Of what the CLI itself adds, nothing counts."
                 (seq-some (lambda (text) (string-search "one\ntwo ä𝕏\nthree" text))
                           texts))))))))
 
+(ert-deftest gemini-companion-talk/a-cli-that-the-user-started-is-found ()
+  "It runs in a terminal that `gemini-companion-run' did not make."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :files '(("sub/a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "sub/a.txt")
+    (gemini-companion-test-with-cli
+        (cli (gemini-companion-test-cli-start-in-term emacs))
+      (gemini-companion-test-run emacs '(progn (switch-to-buffer "a.txt") nil))
+      (gemini-companion-test-run emacs '(gemini-companion-send-prompt "hello"))
+      (gemini-companion-talk-test--wait-asked cli '("hello"))
+      (should (equal (gemini-companion-test-eval
+                      emacs '(progn (require 'gemini-companion-talk)
+                                    (gemini-companion-talk--mention buffer-file-name)))
+                     "@sub/a.txt"))
+      ;; It is shown, and no other is started.
+      (gemini-companion-test-run emacs '(progn (delete-other-windows) (gemini-companion-run)))
+      (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*terminal*")))))
+
+(ert-deftest gemini-companion-talk/a-diagnostic-is-sent ()
+  "What Flymake says at point arrives with its place."
+  :tags '(e2e real)
+  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\ntwo\n")))
+    (gemini-companion-test-run
+     emacs '(progn
+              (require 'flymake)
+              (setq-local flymake-diagnostic-functions
+                          (list (lambda (report &rest _)
+                                  (funcall report (list (flymake-make-diagnostic
+                                                         (current-buffer) 5 8 :error
+                                                         "two is not three"))))))
+              (flymake-mode 1)
+              (flymake-start)
+              (goto-char 6)))
+    (gemini-companion-test-wait-eval emacs '(flymake-diagnostics))
+    (gemini-companion-test-run
+     emacs '(let ((current-prefix-arg t))
+              (call-interactively #'gemini-companion-send-diagnostic)))
+    (gemini-companion-talk-test--wait-asked cli '("a.txt, line 2: two is not three"))))
+
 ;;; talk-test.el ends here
