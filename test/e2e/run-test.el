@@ -125,15 +125,21 @@ echo ready\nread line && echo \"line: $line\"\n"
      emacs "Cannot find .no-such-gemini.: install it with  npm install -g @google/gemini-cli")
     (should (equal (gemini-companion-run-test--windows emacs) '("a.txt")))))
 
-(ert-deftest gemini-companion-run/the-cli-is-connected-at-once ()
+(gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-connected-at-once
+    terminal
   "The real CLI, started from a buffer of a project that nothing had announced."
-  :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-with-cli
-        (cli (gemini-companion-test-cli-start-by-command emacs))
+        (cli (gemini-companion-test-cli-start-by-command emacs terminal))
       (gemini-companion-test-cli-submit cli "/ide status")
-      (gemini-companion-test-cli-wait-screen cli "Connected to Emacs"))))
+      (gemini-companion-test-cli-wait-screen cli "Connected to Emacs")
+      (let ((windows (gemini-companion-run-test--windows emacs)))
+        (should (= (length windows) 2))
+        (gemini-companion-test-run emacs '(gemini-companion-run))
+        (should (equal (gemini-companion-run-test--windows emacs) (cdr windows)))
+        (gemini-companion-test-run emacs '(gemini-companion-run))
+        (should (equal (gemini-companion-run-test--windows emacs) windows))))))
 
 ;;; run-test.el ends here

@@ -20,16 +20,16 @@
 
 (defmacro gemini-companion-talk-test--with (spec &rest body)
   "Run BODY with an Emacs and a CLI in a terminal there.
-SPEC is (EMACS CLI FILES), as for other tests; the first file is visited,
-and its window selected."
-  (declare (indent 1) (debug ((symbolp symbolp form) body)))
-  (pcase-let ((`(,emacs ,cli ,files) spec))
+SPEC is (EMACS CLI FILES TERMINAL), as for other tests; the first file is
+visited, and its window selected."
+  (declare (indent 1) (debug ((symbolp symbolp form form) body)))
+  (pcase-let ((`(,emacs ,cli ,files ,terminal) spec))
     `(progn
        (gemini-companion-test-require-real-client)
        (gemini-companion-test-with-emacs (,emacs :files ,files)
          (gemini-companion-test-visit ,emacs (caar ,files))
          (gemini-companion-test-with-cli
-             (,cli (gemini-companion-test-cli-start-by-command ,emacs))
+             (,cli (gemini-companion-test-cli-start-by-command ,emacs ,terminal))
            (gemini-companion-test-run
             ,emacs '(progn (gemini-companion-run) nil))
            (gemini-companion-test-wait-eval ,emacs 'buffer-file-name)
@@ -47,10 +47,9 @@ Of what the CLI itself adds, nothing counts."
      (lambda () (format "%S; the model was asked %S" texts (funcall asked)))
      (lambda () (equal (funcall asked) texts)))))
 
-(ert-deftest gemini-companion-talk/answers-are-given ()
+(gemini-companion-test-with-terminals gemini-companion-talk/answers-are-given terminal
   "A yes and a no to the CLI's question, without leaving the file."
-  :tags '(e2e real)
-  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           (propose (lambda (text)
@@ -75,11 +74,10 @@ Of what the CLI itself adds, nothing counts."
       (should (gemini-companion-test-eval
                emacs '(equal (buffer-name (window-buffer)) "a.txt"))))))
 
-(ert-deftest gemini-companion-talk/what-is-sent-arrives ()
+(gemini-companion-test-with-terminals gemini-companion-talk/what-is-sent-arrives terminal
   "Prompts of one line and of many, a region, a file."
-  :tags '(e2e real)
   (gemini-companion-talk-test--with
-      (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")))
+      (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")) terminal)
     (let ((asked nil)
           (asks (lambda (asked) (gemini-companion-talk-test--wait-asked
                                  cli (reverse asked)))))
@@ -137,7 +135,7 @@ Of what the CLI itself adds, nothing counts."
 (ert-deftest gemini-companion-talk/a-diagnostic-is-sent ()
   "What Flymake says at point arrives with its place."
   :tags '(e2e real)
-  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\ntwo\n")))
+  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
     (gemini-companion-test-run
      emacs '(progn
               (require 'flymake)

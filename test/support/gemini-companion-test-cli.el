@@ -214,9 +214,11 @@ It runs in DIRECTORY, by default the project of EMACS."
                     (term ,(gemini-companion-test-cli-file cli "launch"))
                     (process-id (get-buffer-process (current-buffer))))))))
 
-(defun gemini-companion-test-cli-start-by-command (emacs &optional terminal)
-  "Start a CLI in EMACS by `gemini-companion-run'; return it.
-TERMINAL is the emulator, by default Term."
+(defun gemini-companion-test-cli-start-by-command (emacs terminal)
+  "Start a CLI in the emulator TERMINAL in EMACS by `gemini-companion-run'."
+  (gemini-companion-test-eval
+   emacs `(setq load-path (append ',(gemini-companion-test-terminal-directories terminal)
+                                  load-path)))
   (gemini-companion-test-cli--start
    (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) 'inside)
    (lambda (cli)
@@ -224,9 +226,36 @@ TERMINAL is the emulator, by default Term."
      (gemini-companion-test-run
       emacs `(progn (setq gemini-companion-program
                           ,(gemini-companion-test-cli-file cli "launch")
-                          gemini-companion-terminal ',(or terminal 'term))
+                          gemini-companion-terminal ',terminal)
                     (gemini-companion-run)
                     (process-id (get-buffer-process (window-buffer))))))))
+
+(defun gemini-companion-test-terminal-directories (terminal)
+  "Return the directories of the emulator TERMINAL; skip the test without it.
+Term is a part of Emacs; vterm is taken from Debian's package."
+  (pcase terminal
+    ('term nil)
+    ('vterm
+     (let ((directories
+            (append (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/vterm-*")
+                    (file-expand-wildcards "/usr/lib/*/emacs-libvterm"))))
+       (unless (cdr directories)
+         (message "SKIPPED %s: elpa-vterm is not installed" (ert-test-name (ert-running-test)))
+         (ert-skip "elpa-vterm is not installed"))
+       directories))))
+
+(defmacro gemini-companion-test-with-terminals (name terminal docstring &rest body)
+  "Define tests NAME/term and NAME/vterm that run BODY.
+In BODY the variable TERMINAL is the emulator.  DOCSTRING is that of the
+tests, which need the real CLI."
+  (declare (indent 2) (doc-string 3) (debug (symbolp symbolp stringp body)))
+  `(progn
+     ,@(mapcar (lambda (emulator)
+                 `(ert-deftest ,(intern (format "%s/%s" name emulator)) ()
+                    ,docstring
+                    :tags '(e2e real)
+                    (let ((,terminal ',emulator)) ,@body)))
+               '(term vterm))))
 
 (defun gemini-companion-test-cli--start (cli function)
   "Start CLI by FUNCTION, which returns its process id; return CLI.

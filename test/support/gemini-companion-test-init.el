@@ -75,6 +75,11 @@ With AS-COMMAND non-nil leave that to the key f9."
 
 (global-set-key [f9] #'gemini-companion-test-inner-run-task)
 
+;; It passes function keys to its program.
+(defvar vterm-mode-map)
+(with-eval-after-load 'vterm
+  (define-key vterm-mode-map [f9] #'gemini-companion-test-inner-run-task))
+
 ;;;; Looking at the review
 
 (defvar gemini-companion-review--of-buffer)
