@@ -42,9 +42,10 @@ It is shown whether or not a client is connected."
   (gemini-companion-bridge-check)
   (let ((buffer (get-buffer-create gemini-companion-context-view--name)))
     (with-current-buffer buffer
-      (gemini-companion-context-view-mode))
-    (add-hook 'gemini-companion-context-functions #'gemini-companion-context-view--print)
-    (gemini-companion-context-update)
+      (gemini-companion-context-view-mode)
+      (add-hook 'gemini-companion-context-functions #'gemini-companion-context-view--print)
+      (gemini-companion-context-update)
+      (goto-char (point-min)))
     (display-buffer buffer)))
 
 (defun gemini-companion-context-view--stop ()

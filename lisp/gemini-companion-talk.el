@@ -259,6 +259,9 @@ returns."
     (define-key map (kbd "C-c C-k") #'gemini-companion-compose-quit)
     (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
     (define-key map (kbd "M-n") #'gemini-companion-compose-next)
+    ;; In Emacs before 30, Text mode has a command for the spelling of words on the second.
+    (define-key map (kbd "TAB") #'completion-at-point)
+    (define-key map (kbd "M-TAB") #'completion-at-point)
     map)
   "Keys where a prompt is composed.")
 

@@ -291,6 +291,7 @@
     (fake-cli-wait-notification client "ide/contextUpdate")
     (find-file-noselect (gemini-companion-test-file "key.pem" "x"))
     (gemini-companion-show-context)
+    (should (= 1 (window-point (get-buffer-window "*gemini context*"))))
     (let ((shown (lambda ()
                    (with-current-buffer "*gemini context*" (buffer-string)))))
       (should (string-search "One client is told this" (funcall shown)))

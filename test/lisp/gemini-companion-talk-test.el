@@ -123,6 +123,10 @@ SENT becomes a function that returns what that has read."
     (pcase-let ((`(,start ,end ,table . ,_) (gemini-companion-compose--complete)))
       (should (equal (buffer-substring start end) "two"))
       (should (equal (all-completions "two" table) '("two\\ words.txt"))))
+    (dolist (key '("TAB" "M-TAB"))
+      (insert " @two")
+      (call-interactively (key-binding (kbd key)))
+      (should (looking-back " @two\\\\ words\\.txt" (line-beginning-position))))
     (insert " mail@two")
     (should-not (gemini-companion-compose--complete))))
 
