@@ -33,7 +33,8 @@
   :interactive nil
   (gemini-companion-evil-keep-keys 'gemini-companion-doctor-mode)
   (buffer-disable-undo)
-  (setq-local word-wrap t)
+  (setq-local word-wrap t
+              wrap-prefix "       ")
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-doctor--start))))
 
 (set-keymap-parent gemini-companion-doctor-mode-map

@@ -199,10 +199,17 @@ the mode is switched on when that is done."
     (gemini-companion-workspace-follow)
     (gemini-companion-context-follow)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
+    (add-hook 'desktop-save-hook #'gemini-companion--leave-to-user)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
     (gemini-companion--report-fault))
   (setq gemini-companion-mode t)
   (force-mode-line-update t))
+
+(defvar desktop-minor-mode-table)
+
+(defun gemini-companion--leave-to-user ()
+  "Keep Desktop from switching the mode on in a later session."
+  (add-to-list 'desktop-minor-mode-table '(gemini-companion-mode nil)))
 
 (defun gemini-companion--report-fault ()
   "Say what keeps clients from finding us, if anything does."
@@ -272,6 +279,7 @@ Clients notice nothing: they keep their sessions and open reviews."
   "Stop the companion, and undo all that `gemini-companion--start' did.
 Clients that wait for a decision are told that it is a rejection."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
+  (remove-hook 'desktop-save-hook #'gemini-companion--leave-to-user)
   (gemini-companion-context-unfollow)
   (gemini-companion-workspace-unfollow)
   (gemini-companion-environment-restore)

@@ -177,6 +177,19 @@
     (gemini-companion-test-propose client "a.txt" "x")
     (should (equal (gemini-companion--lighter) " Gem:1!1"))))
 
+(ert-deftest gemini-companion/a-saved-desktop-does-not-switch-it-on ()
+  (require 'desktop)
+  (gemini-companion-test-with-project
+    (find-file (gemini-companion-test-file "a.txt" "one\n"))
+    (gemini-companion-mode 1)
+    (let ((inhibit-message t)
+          (desktop-minor-mode-table desktop-minor-mode-table)
+          (desktop-base-file-name "desktop"))
+      (desktop-save gemini-companion-test-project t)
+      (let ((saved (gemini-companion-test-read (gemini-companion-test-file "desktop"))))
+        (should (string-search "a.txt" saved))
+        (should-not (string-search "gemini-companion-mode" saved))))))
+
 (ert-deftest gemini-companion/loading-has-no-side-effects ()
   (with-temp-buffer
     (let ((directory (gemini-companion-test-path "lisp")))
