@@ -515,13 +515,19 @@ its own proposal.  Accept? ")
 (defun gemini-companion-review--deletion (review text)
   "Return a question if TEXT, that of REVIEW, lacks most lines of the file."
   (let* ((base (or (gemini-companion-review-base review) ""))
-         (count (lambda (text) (cl-loop for character across text count (= character ?\n))))
-         (before (funcall count base))
-         (after (funcall count text)))
+         (before (gemini-companion-review--count-lines base))
+         (after (gemini-companion-review--count-lines text)))
     (and (> before 9)
          (< (* 4 after) before)
          (format "The client would write a text of %d lines in place of %d lines.  Accept? "
                  after before))))
+
+(defun gemini-companion-review--count-lines (text)
+  "Return the number of newlines in TEXT, which may be of megabytes."
+  (with-temp-buffer
+    (set-buffer-multibyte (multibyte-string-p text))
+    (insert text)
+    (1- (line-number-at-pos (point-max)))))
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

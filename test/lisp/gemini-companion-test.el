@@ -7,6 +7,9 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
+(defvar desktop-base-file-name)
+(defvar desktop-minor-mode-table)
+
 (defun gemini-companion-test--traces ()
   "Return what a running companion changes in Emacs."
   (list (default-toplevel-value 'process-environment)
