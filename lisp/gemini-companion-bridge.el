@@ -32,8 +32,8 @@
                functions)))
 
 (gemini-companion-bridge--declare
- (start directories port roots max-message) (ping companion) (restart companion) (stop companion)
- (port companion) (token companion) (context-json files) (ignored-p ignore-file path)
+ (start agents port roots max-message) (ping companion) (restart companion) (stop companion)
+ (port companion) (port-fault companion) (token companion agent) (context-json files) (ignored-p ignore-file path)
  (sessions companion) (disconnect companion key) (set-tracing companion on)
  (discovery-fault companion) (discovery-files companion)
  (set-roots companion roots) (attach-bell companion process)
@@ -99,13 +99,14 @@ never logged, but the beginnings of files are then."
 
 ;;;; The companion
 
-(defun gemini-companion-bridge-start (directories port roots max-message)
-  "Start a companion on PORT (0: a free one), announcing it in DIRECTORIES.
-ROOTS is a list of workspace roots, MAX-MESSAGE the size in bytes over
-which a message is refused.  Signal an error if it cannot start."
+(defun gemini-companion-bridge-start (agents port roots max-message)
+  "Start a companion for AGENTS on PORT (0: a free one).
+AGENTS is a list of vectors [NAME TITLE DIRECTORIES FILE TELLS-PROCESS],
+see `gemini-companion-agent-profiles'; the third is a vector.  ROOTS is a
+list of workspace roots, MAX-MESSAGE the size in bytes over which a
+message is refused.  Signal an error if it cannot start."
   (setq gemini-companion-bridge--companion
-        (gemini-companion--mod-start (vconcat directories) port (vconcat roots)
-                                     max-message))
+        (gemini-companion--mod-start (vconcat agents) port (vconcat roots) max-message))
   (unless (eq system-type 'windows-nt)
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
     (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
@@ -154,9 +155,15 @@ Its port may change.  Clients keep their sessions and open reviews."
   "Return the port of the running companion."
   (gemini-companion--mod-port gemini-companion-bridge--companion))
 
-(defun gemini-companion-bridge-token ()
-  "Return the token of the running companion.  Never print or log it."
-  (gemini-companion--mod-token gemini-companion-bridge--companion))
+(defun gemini-companion-bridge-token (&optional agent)
+  "Return the token for AGENT, by default `gemini', or nil if that is not served.
+Never print or log it."
+  (gemini-companion--mod-token gemini-companion-bridge--companion
+                               (symbol-name (or agent 'gemini))))
+
+(defun gemini-companion-bridge-port-fault ()
+  "Return why the port is not the one that was wanted, or nil if it is."
+  (gemini-companion--mod-port-fault gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-discovery-fault ()
   "Return why clients cannot find the discovery file, or nil."

@@ -15,6 +15,7 @@
 (require 'cl-lib)
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-client)
 (require 'gemini-companion-context)
@@ -79,7 +80,7 @@
 
 (defun gemini-companion-diagnosis--cli-below (process)
   "Return the id of the CLI that runs as or below PROCESS, or nil."
-  (let* ((name (file-name-nondirectory gemini-companion-program))
+  (let* ((name (file-name-nondirectory (gemini-companion-run-program 'gemini)))
          (clis (seq-filter
                 (lambda (id)
                   (and (string-search name (or (alist-get 'args (process-attributes id)) ""))
@@ -399,7 +400,7 @@ settings, tools and environment of the project."
   (let* ((place (gemini-companion-client-search-directory
                  (gemini-companion-diagnosis-case-search case)))
          (own (and (gemini-companion-diagnosis--running-p)
-                   (gemini-companion-environment-directories)))
+                   (gemini-companion-environment-directories 'gemini)))
          (elsewhere (and own
                          (not (member (file-truename place) (mapcar #'file-truename own))))))
     (list
@@ -604,7 +605,8 @@ That is ours, else the one that the CLI takes if that is an Emacs."
          (default-directory temporary-file-directory)
          (path (gemini-companion-diagnosis-variable case "PATH"))
          (exec-path (if path (parse-colon-path path) exec-path))
-         (program (executable-find gemini-companion-program))
+         (name (gemini-companion-run-program 'gemini))
+         (program (executable-find name))
          (answer ""))
     (if (not program)
         (funcall callback
@@ -612,10 +614,9 @@ That is ours, else the one that the CLI takes if that is an Emacs."
                  (unless (gemini-companion-diagnosis-case-runs case)
                    (list (gemini-companion-diagnosis--finding
                           'problem
-                          (format "There is no program `%s' on PATH."
-                                  gemini-companion-program)
+                          (format "There is no program `%s' on PATH." name)
                           (format "Install it (%s), or set `gemini-companion-program'."
-                                  gemini-companion-run-install)))))
+                                  (gemini-companion-agent-get 'gemini :install))))))
       (make-process
        :name "gemini-companion-version" :noquery t :connection-type 'pipe
        :command (list program "--version")

@@ -8,12 +8,13 @@
 
 ;; Two things lead a client to this Emacs: the discovery file, whose directory is computed here
 ;; the way the client does it, and environment variables for the processes that Emacs starts,
-;; which break the tie between several Emacsen.
+;; which break the tie between several Emacsen.  Both differ from program to program.
 
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
 
@@ -35,9 +36,6 @@ projects other than the one it was started in.  Takes effect when
   :group 'gemini-companion
   :risky t)
 
-(defconst gemini-companion-environment--workspace "GEMINI_CLI_IDE_WORKSPACE_PATH"
-  "The variable that tells a client the workspace roots.")
-
 (defconst gemini-companion-environment--secret-time 60
   "Seconds after which a copied token leaves the kill ring.")
 
@@ -49,9 +47,30 @@ projects other than the one it was started in.  Takes effect when
 
 ;;;; Directories
 
-(defun gemini-companion-environment-directories ()
-  "Return the directories in which clients look for discovery files, each once.
+(defun gemini-companion-environment-agents ()
+  "Return the programs that are served, for `gemini-companion-bridge-start'."
+  (cl-loop for agent in (gemini-companion-agent-served)
+           for directories = (gemini-companion-environment-directories agent)
+           if directories
+           collect (vector (symbol-name agent)
+                           (gemini-companion-agent-get agent :title)
+                           (vconcat directories)
+                           (gemini-companion-agent-get agent :file)
+                           (gemini-companion-agent-get agent :tells-process))))
+
+(defun gemini-companion-environment-directories (agent)
+  "Return the directories in which AGENT looks for discovery files, each once.
 The first is that of clients that Emacs starts."
+  (pcase (gemini-companion-agent-get agent :place)
+    (`(temporary ,directory) (gemini-companion-environment--temporary directory))
+    (`(home ,variable ,default ,directory)
+     (let ((home (expand-file-name
+                  (or (gemini-companion-environment--get variable) default))))
+       (and (file-directory-p home)
+            (list (concat (directory-file-name home) "/" directory)))))))
+
+(defun gemini-companion-environment--temporary (directory)
+  "Return DIRECTORY in all temporary directories in which clients may look."
   (let (known)
     (cl-loop for temporary
              in (cons (gemini-companion-environment-temporary-directory
@@ -59,10 +78,10 @@ The first is that of clients that Emacs starts."
                       (mapcar (lambda (directory)
                                 (directory-file-name (expand-file-name directory)))
                               gemini-companion-temporary-directories))
-             for directory = (concat temporary "/gemini/ide")
-             for real = (file-truename directory)
+             for place = (concat temporary "/" directory)
+             for real = (file-truename place)
              unless (member real known)
-             do (push real known) and collect directory)))
+             do (push real known) and collect place)))
 
 (defun gemini-companion-environment-temporary-directory (environment)
   "Return what `os.tmpdir()' is for a process with ENVIRONMENT, without slash.
@@ -103,12 +122,21 @@ Without one it looks for the editor on the machine around the container.")
 
 (defun gemini-companion-environment--variables ()
   "Return the variables that lead to the running companion, with their values."
-  `(("GEMINI_CLI_IDE_SERVER_PORT" . ,(number-to-string (gemini-companion-bridge-port)))
-    ("GEMINI_CLI_IDE_PID" . ,(number-to-string (emacs-pid)))
-    ("GEMINI_CLI_IDE_AUTH_TOKEN" . ,(gemini-companion-bridge-token))
-    ;; Even if something else says so: that may be gone when the client starts.
-    ,@(and (gemini-companion-environment-container-p)
-           '(("REMOTE_CONTAINERS" . "true")))))
+  (append
+   (cl-loop for agent in (gemini-companion-agent-served)
+            append (cl-loop for (name . what) in (gemini-companion-agent-get agent :variables)
+                            for value = (gemini-companion-environment--value agent what)
+                            if value collect (cons name value)))
+   ;; Even if something else says so: that may be gone when the client starts.
+   (and (gemini-companion-environment-container-p)
+        '(("REMOTE_CONTAINERS" . "true")))))
+
+(defun gemini-companion-environment--value (agent what)
+  "Return what clients of AGENT are told as WHAT: `port', `process' or `token'."
+  (pcase what
+    ('port (number-to-string (gemini-companion-bridge-port)))
+    ('process (number-to-string (emacs-pid)))
+    ('token (gemini-companion-bridge-token agent))))
 
 (defun gemini-companion-environment-set ()
   "Lead the processes that Emacs will start to the running companion."
@@ -121,9 +149,10 @@ Without one it looks for the editor on the machine around the container.")
 
 (defun gemini-companion-environment--export-workspace ()
   "Tell the processes that Emacs will start the workspace roots."
-  (gemini-companion-environment--put-all
-   `((,gemini-companion-environment--workspace
-      . ,(string-join (gemini-companion-workspace-announced) path-separator)))))
+  (let ((roots (string-join (gemini-companion-workspace-announced) path-separator)))
+    (gemini-companion-environment--put-all
+     (cl-loop for agent in (gemini-companion-agent-served)
+              collect (cons (gemini-companion-agent-get agent :workspace) roots)))))
 
 (defun gemini-companion-environment-restore ()
   "Put the variables back to what they were."

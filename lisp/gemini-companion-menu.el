@@ -26,6 +26,7 @@
   "Menu of all commands of gemini-companion."
   [["The CLI"
     ("r" "run, show or hide" gemini-companion-run)
+    ("R" "run another agent" gemini-companion-run-other)
     ("y" "answer yes" gemini-companion-answer-yes)
     ("n" "answer no" gemini-companion-answer-no)]
    ["Say"

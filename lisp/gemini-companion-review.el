@@ -17,6 +17,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-follow)
 (require 'gemini-companion-history)
@@ -60,6 +61,7 @@ keeps waiting, too.  If `reject', the change is rejected."
                (:copier nil))
   "One proposed change of one file."
   (id nil :documentation "The number by which the native module knows it.")
+  (agent nil :documentation "The name of its program, as in `gemini-companion-agent-profiles'.")
   (client nil :documentation "Name and version of the client, as it says itself.")
   (path nil :documentation "The absolute name of the file, exactly as the client wrote it.")
   (proposed nil :documentation "The text as the client proposed it.")
@@ -149,10 +151,10 @@ oldest.  Signal a `user-error' if there is none."
 
 ;;;; Events
 
-(gemini-companion-define-handler open-review (id client path text)
-  "Queue the review ID: CLIENT proposes TEXT for the file PATH."
+(gemini-companion-define-handler open-review (id agent client path text)
+  "Queue the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH."
   (let ((review (gemini-companion-review--make
-                 :id id :client client :path path :proposed text :text text
+                 :id id :agent agent :client client :path path :proposed text :text text
                  :created (current-time)
                  :stamp (gemini-companion-follow-stamp path)
                  :base (gemini-companion-history-read path))))
@@ -165,8 +167,7 @@ oldest.  Signal a `user-error' if there is none."
 
 (gemini-companion-define-handler close-review (id call)
   "Close the review ID without asking; CALL, unless nil, waits for its text."
-  (let* ((review (cl-loop for review in gemini-companion-review--open
-                          if (eql (gemini-companion-review-id review) id) return review))
+  (let* ((review (gemini-companion-review-with-id id))
          (before (and review (gemini-companion-review--bytes review))))
     (cond ((and call review)
            (gemini-companion-bridge-answer
@@ -175,8 +176,26 @@ oldest.  Signal a `user-error' if there is none."
            (gemini-companion-bridge-fail call "this diff is not open in Emacs any more")))
     (when review
       (gemini-companion-log-add "review %d closed by the client" id)
+      (when call (gemini-companion-review--warn-of-lost-edits review))
       (when call (gemini-companion-follow (gemini-companion-review-path review)))
       (gemini-companion-review--end review (if call 'closed 'withdrawn) before))))
+
+(defun gemini-companion-review--warn-of-lost-edits (review)
+  "Say where the user's edits are if the client of REVIEW leaves them behind.
+It closes the review, for the user answered there."
+  (unless (or (gemini-companion-agent-get (gemini-companion-review-agent review) :takes-edits)
+              (equal (gemini-companion-review-current-text review)
+                     (gemini-companion-review-proposed review)))
+    (gemini-companion-log-add "the edits of review %d are in the history only"
+                              (gemini-companion-review-id review))
+    (message "%s takes no edits along when you say yes there: yours of %s are kept in \
+M-x gemini-companion-review-history"
+             (gemini-companion-review-client review) (gemini-companion-review-file review))))
+
+(defun gemini-companion-review-with-id (id)
+  "Return the open review that has ID, or nil."
+  (cl-loop for review in gemini-companion-review--open
+           if (eql (gemini-companion-review-id review) id) return review))
 
 (defun gemini-companion-review--bytes (review)
   "Return the bytes of the file of REVIEW as it is now, or nil if there is none.
@@ -395,7 +414,7 @@ something, ask first."
   "Accept REVIEW as its text now reads; if that would lose something, ask first."
   (gemini-companion-review--check review)
   (gemini-companion-follow (gemini-companion-review-path review))
-  (gemini-companion-review--decide review 'accepted #'gemini-companion-bridge-accept
+  (gemini-companion-review-decide review 'accepted #'gemini-companion-bridge-accept
                                    (gemini-companion-review-current-text review)))
 
 ;;;###autoload
@@ -408,7 +427,7 @@ the oldest."
 
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is."
-  (gemini-companion-review--decide review 'rejected #'gemini-companion-bridge-reject))
+  (gemini-companion-review-decide review 'rejected #'gemini-companion-bridge-reject))
 
 ;;;###autoload
 (defun gemini-companion-review-next ()
@@ -467,7 +486,7 @@ are not saved."
   (gemini-companion-review--hide review)
   (gemini-companion-review-show review 'select))
 
-(defun gemini-companion-review--decide (review outcome report &rest arguments)
+(defun gemini-companion-review-decide (review outcome report &rest arguments)
   "End REVIEW with OUTCOME, a symbol.
 REPORT is called with its id and ARGUMENTS to tell the client."
   (let (;; Once it knows, the client writes the file.

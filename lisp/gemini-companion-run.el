@@ -16,6 +16,7 @@
 (require 'project)
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
 
@@ -31,9 +32,19 @@
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-shell)
 
-(defcustom gemini-companion-program "gemini"
-  "The program that `gemini-companion-run' runs: a name, or a file with its path."
-  :type 'string
+(defcustom gemini-companion-agent 'gemini
+  "What `gemini-companion-run' runs: a name in `gemini-companion-agent-profiles'."
+  :type '(choice (const :tag "Gemini CLI" gemini)
+                 (const :tag "Qwen Code" qwen)
+                 symbol)
+  :group 'gemini-companion
+  :risky t)
+
+(defcustom gemini-companion-program nil
+  "The program of `gemini-companion-agent': a name, or a file with its path.
+If nil, the usual one."
+  :type '(choice (const :tag "The usual one" nil)
+                 string)
   :group 'gemini-companion
   :risky t)
 
@@ -63,9 +74,6 @@ Term, which comes with Emacs."
   :group 'gemini-companion
   :risky t)
 
-(defconst gemini-companion-run-install "npm install -g @google/gemini-cli"
-  "The command that installs the usual program.")
-
 (defconst gemini-companion-run--local "localhost,127.0.0.1"
   "Hosts to which a client must not go through a proxy.")
 
@@ -73,21 +81,43 @@ Term, which comes with Emacs."
   "The directory of the project whose CLI runs in this buffer.")
 (put 'gemini-companion-run-root 'permanent-local t)
 
+(defvar-local gemini-companion-run-agent nil
+  "Which agent runs in this buffer, if `gemini-companion-run' made it.")
+(put 'gemini-companion-run-agent 'permanent-local t)
+
 ;;;; The command
 
 ;;;###autoload
 (defun gemini-companion-run (&optional another)
   "Run Gemini CLI in a terminal, in the current project.
 If it runs already show its terminal; in that terminal, hide it.  With
-ANOTHER, interactively the prefix argument, run one more beside it."
+ANOTHER, interactively the prefix argument, run one more beside it.
+`gemini-companion-agent' may say that it is another program."
   (interactive "P")
-  (let* ((root (gemini-companion-run-project))
-         (buffer (and (not another) (gemini-companion-run-buffer root))))
-    (cond ((null buffer)
-           (gemini-companion-run--start root))
-          ((eq (window-buffer) buffer)
-           (gemini-companion-run--hide))
-          (t (gemini-companion-run-show buffer)))))
+  (let ((root (gemini-companion-run-project)))
+    (gemini-companion-run--toggle gemini-companion-agent root
+                                  (and (not another) (gemini-companion-run-buffer root)))))
+
+;;;###autoload
+(defun gemini-companion-run-other (agent)
+  "Run AGENT, one of `gemini-companion-agents', in the current project.
+If it runs already show its terminal; in that terminal, hide it."
+  (interactive (list (intern (completing-read
+                              "Run: " (mapcar #'symbol-name (gemini-companion-agent-served))
+                              nil t))))
+  (let ((root (gemini-companion-run-project)))
+    (gemini-companion-run--toggle
+     agent root
+     (seq-find (lambda (buffer)
+                 (and (eq (buffer-local-value 'gemini-companion-run-agent buffer) agent)
+                      (equal (buffer-local-value 'gemini-companion-run-root buffer) root)))
+               (mapcar #'car (gemini-companion-run-terminals))))))
+
+(defun gemini-companion-run--toggle (agent root buffer)
+  "Show BUFFER, hide it if it is selected, or without one run AGENT in ROOT."
+  (cond ((null buffer) (gemini-companion-run--start agent root))
+        ((eq (window-buffer) buffer) (gemini-companion-run--hide))
+        (t (gemini-companion-run-show buffer))))
 
 (defun gemini-companion-run-buffer (root)
   "Return the terminal in which a CLI of the project in ROOT runs, or nil.
@@ -163,20 +193,21 @@ Each is a list with the ids of those that began it behind its own."
 
 ;;;; Starting
 
-(defun gemini-companion-run--start (root)
-  "Run the CLI of the project in ROOT in a new terminal, and show that."
-  (let ((program (gemini-companion-run--find-program)))
+(defun gemini-companion-run--start (agent root)
+  "Run AGENT in the project in ROOT in a new terminal, and show that."
+  (let ((program (gemini-companion-run--find-program agent)))
     (gemini-companion-run--announce root)
     (gemini-companion-run--bury-dead root)
     (let* ((terminal (gemini-companion-run--terminal))
-           (buffer (generate-new-buffer (gemini-companion-run--name root)))
+           (buffer (generate-new-buffer (gemini-companion-run--name agent root)))
            (window (selected-window))
-           (process-environment (gemini-companion-run--environment root)))
+           (process-environment (gemini-companion-run--environment agent root)))
       (condition-case error
           (progn
             (with-current-buffer buffer
               (setq default-directory root
-                    gemini-companion-run-root root))
+                    gemini-companion-run-root root
+                    gemini-companion-run-agent agent))
             ;; First, for the size of the terminal is that of its window.
             (gemini-companion-run-show buffer)
             (gemini-companion-run--exec terminal buffer program gemini-companion-arguments)
@@ -187,11 +218,18 @@ Each is a list with the ids of those that began it behind its own."
          (when (window-live-p window) (select-window window))
          (signal (car error) (cdr error)))))))
 
-(defun gemini-companion-run--find-program ()
-  "Return the file of `gemini-companion-program'."
-  (or (executable-find gemini-companion-program)
-      (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
-                  gemini-companion-program gemini-companion-run-install)))
+(defun gemini-companion-run-program (agent)
+  "Return the program of AGENT: a name, or a file with its path."
+  (or (and (eq agent gemini-companion-agent) gemini-companion-program)
+      (gemini-companion-agent-get agent :program)
+      (user-error "No agent is called %s: see `gemini-companion-agent-profiles'" agent)))
+
+(defun gemini-companion-run--find-program (agent)
+  "Return the file of the program of AGENT."
+  (let ((program (gemini-companion-run-program agent)))
+    (or (executable-find program)
+        (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
+                    program (gemini-companion-agent-get agent :install)))))
 
 (defun gemini-companion-run--announce (root)
   "See to it that a CLI in ROOT will find us.
@@ -209,14 +247,14 @@ It looks only when it starts."
                (not (process-live-p (get-buffer-process buffer))))
       (kill-buffer buffer))))
 
-(defun gemini-companion-run--name (root)
-  "Return the name of a terminal for the project in ROOT."
-  (format "*gemini: %s*" (file-name-nondirectory (directory-file-name root))))
+(defun gemini-companion-run--name (agent root)
+  "Return the name of a terminal of AGENT for the project in ROOT."
+  (format "*%s: %s*" agent (file-name-nondirectory (directory-file-name root))))
 
-(defun gemini-companion-run--environment (root)
-  "Return the environment of a CLI in ROOT."
+(defun gemini-companion-run--environment (agent root)
+  "Return the environment of AGENT in ROOT."
   (let ((process-environment (copy-sequence process-environment)))
-    (setenv "GEMINI_CLI_IDE_WORKSPACE_PATH" (directory-file-name root))
+    (setenv (gemini-companion-agent-get agent :workspace) (directory-file-name root))
     ;; Each is looked at by some programs only.
     (dolist (name '("NO_PROXY" "no_proxy"))
       (setenv name (gemini-companion-run--without-proxy (getenv name))))

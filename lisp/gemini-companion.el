@@ -50,6 +50,8 @@
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
 (autoload 'gemini-companion-run "gemini-companion-run"
   "Run Gemini CLI in a terminal, in the current project." t)
+(autoload 'gemini-companion-run-other "gemini-companion-run"
+  "Run another agent in a terminal, in the current project." t)
 (autoload 'gemini-companion-menu "gemini-companion-menu"
   "Menu of all commands of gemini-companion." t)
 (autoload 'gemini-companion-status "gemini-companion-status"
@@ -82,6 +84,7 @@
 (defvar gemini-companion-command-map
   (let ((map (make-sparse-keymap)))
     (define-key map "r" #'gemini-companion-run)
+    (define-key map "R" #'gemini-companion-run-other)
     (define-key map "y" #'gemini-companion-answer-yes)
     (define-key map "n" #'gemini-companion-answer-no)
     (define-key map "p" #'gemini-companion-send-prompt)
@@ -117,7 +120,9 @@ For instance (global-set-key (kbd \"C-c g\") gemini-companion-command-map).")
 
 (defcustom gemini-companion-port 0
   "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.
-Takes effect when `gemini-companion-mode' is next switched on."
+Clients of an older kind look at 58767, 3000 and 8080 untold; all others
+find any.  If the port is taken a free one is used.  Takes effect when
+`gemini-companion-mode' is next switched on."
   :type '(choice (const :tag "A free port" 0)
                  (integer :tag "Port"))
   :risky t)
@@ -191,7 +196,7 @@ the mode is switched on when that is done."
 (defun gemini-companion--start ()
   "Start the companion and follow the user.  The native module is loaded."
   (unless (gemini-companion-bridge-running-p)
-    (gemini-companion-bridge-start (gemini-companion-environment-directories)
+    (gemini-companion-bridge-start (gemini-companion-environment-agents)
                                    gemini-companion-port
                                    (gemini-companion-workspace-roots)
                                    (* 1024 1024 gemini-companion-max-message-size))
@@ -201,7 +206,7 @@ the mode is switched on when that is done."
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
     (add-hook 'desktop-save-hook #'gemini-companion--leave-to-user)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
-    (gemini-companion--report-fault))
+    (gemini-companion--report-faults))
   (setq gemini-companion-mode t)
   (force-mode-line-update t))
 
@@ -211,8 +216,15 @@ the mode is switched on when that is done."
   "Keep Desktop from switching the mode on in a later session."
   (add-to-list 'desktop-minor-mode-table '(gemini-companion-mode nil)))
 
-(defun gemini-companion--report-fault ()
+(defun gemini-companion--report-faults ()
   "Say what keeps clients from finding us, if anything does."
+  (when-let ((fault (gemini-companion-bridge-port-fault)))
+    (gemini-companion-log-add "%s" fault)
+    (display-warning
+     'gemini-companion
+     (format "%s.  Clients that look only there do not find this Emacs, which listens on \
+port %d: free the port, or change `gemini-companion-port'"
+             fault (gemini-companion-bridge-port))))
   (when-let ((fault (gemini-companion-bridge-discovery-fault)))
     (gemini-companion-log-add "%s" fault)
     (display-warning 'gemini-companion
@@ -260,6 +272,14 @@ Clients notice nothing: they keep their sessions and open reviews."
     (error
      (gemini-companion--stop)
      (signal (car error) (cdr error)))))
+
+(gemini-companion-define-handler said (client text)
+  "Show TEXT, which CLIENT says to the user."
+  (gemini-companion-log-add "%s says: %s" client text)
+  (message "%s says: %s" client (gemini-companion-log-one-line text)))
+
+(autoload 'gemini-companion-apply-decision "gemini-companion-apply")
+(put 'decide-review 'gemini-companion-handler #'gemini-companion-apply-decision)
 
 (gemini-companion-define-handler died ()
   "Start the server anew, and tell the user once."

@@ -20,6 +20,8 @@ use crate::trace::Direction;
 /// every other event is bounded by these or held once.
 const MAX_WAITING_PROPOSALS: usize = 256;
 const MAX_WAITING_BYTES: usize = 256 << 20;
+/// What clients say to the user that may wait. More is left out.
+const MAX_WAITING_WORDS: usize = 64;
 /// Messages that may wait to be logged. More are left out.
 const MAX_WAITING_TRACES: usize = 1000;
 
@@ -33,14 +35,18 @@ pub type Answer = Result<String, String>;
 /// One message to Lisp.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A client proposes `content` for the file `path`.
-    OpenReview { review: ReviewId, client: String, path: String, content: String },
+    /// A client of `agent` proposes `content` for the file `path`.
+    OpenReview { review: ReviewId, agent: String, client: String, path: String, content: String },
     /// The review is over without the user; `call` waits for its text.
     CloseReview { review: ReviewId, call: Option<CallId> },
     /// The number of sessions changed.
     Clients,
     /// A client that was asked for a sign of life gave one.
     Pong { client: String, after: Duration },
+    /// A client has something to say to the user.
+    Said { client: String, text: String },
+    /// The user shall have accepted or rejected the review; `call` waits for that.
+    DecideReview { review: ReviewId, accept: bool, call: CallId },
     /// A message of `session`, for the log.
     Trace { direction: Direction, session: String, text: String },
     /// The server's thread has ended by itself.
@@ -60,6 +66,7 @@ pub struct Bridge {
     tracing: AtomicBool,
     waiting_traces: AtomicUsize,
     lost_traces: AtomicUsize,
+    waiting_words: AtomicUsize,
     /// The bell was rung since Lisp last drained.
     rung: AtomicBool,
     bell: Mutex<Option<Bell>>,
@@ -84,6 +91,7 @@ impl Bridge {
             tracing: AtomicBool::new(false),
             waiting_traces: AtomicUsize::new(0),
             lost_traces: AtomicUsize::new(0),
+            waiting_words: AtomicUsize::new(0),
             rung: AtomicBool::new(false),
             bell: Mutex::new(None),
             calls: Mutex::default(),
@@ -109,6 +117,14 @@ impl Bridge {
         // Cannot fail: this bridge owns a receiver.
         let _ = self.sender.send(event);
         self.ring();
+    }
+
+    /// Queues what a client says to the user, unless so much waits that nobody would read it.
+    pub fn say(&self, client: String, text: String) {
+        if self.waiting_words.load(Ordering::Relaxed) < MAX_WAITING_WORDS {
+            self.waiting_words.fetch_add(1, Ordering::Relaxed);
+            self.send(Event::Said { client, text });
+        }
     }
 
     /// Begins to queue the messages of clients for the log, or ceases.
@@ -147,6 +163,9 @@ impl Bridge {
             Event::Clients => self.clients_queued.store(false, Ordering::Release),
             Event::Trace { .. } => {
                 self.waiting_traces.fetch_sub(1, Ordering::Relaxed);
+            }
+            Event::Said { .. } => {
+                self.waiting_words.fetch_sub(1, Ordering::Relaxed);
             }
             _ => {}
         }
@@ -239,6 +258,7 @@ mod tests {
     fn proposal(bytes: usize) -> Event {
         Event::OpenReview {
             review: ReviewId(1),
+            agent: String::new(),
             client: String::new(),
             path: "/a".to_owned(),
             content: "x".repeat(bytes),

@@ -6,20 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
 
+use crate::agent::Agent;
 use crate::bridge::{Bridge, Event, lock};
 use crate::discovery::{DiscoveryFile, split_roots};
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::session::Sessions;
 use crate::server::Server;
-use crate::token::Token;
 
 pub struct Companion {
-    token: Token,
+    agents: Vec<Arc<Agent>>,
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
-    /// Where the discovery files are: clients may have different temporary directories.
-    directories: Vec<PathBuf>,
     limits: Limits,
     running: Mutex<Option<Running>>,
 }
@@ -27,42 +25,48 @@ pub struct Companion {
 /// What `stop` takes down.
 struct Running {
     port: u16,
+    /// Why that is not the port that was wanted.
+    port_fault: Option<String>,
     /// Open as long as we run: whoever comes while no server listens has to wait, and that is all.
     listener: TcpListener,
     server: Server,
     /// Those that were replaced, which may still have connections.
     retired: Vec<Server>,
-    /// For each directory the file, or why there is none.
-    discovery: Vec<Result<DiscoveryFile, String>>,
+    discovery: Vec<Announcement>,
+}
+
+/// What leads one agent to us by one directory.
+struct Announcement {
+    agent: Arc<Agent>,
+    directory: PathBuf,
+    /// The file, or why there is none.
+    file: Result<DiscoveryFile, String>,
 }
 
 impl Companion {
-    /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery file
-    /// into each of `directories`: a client that reads it can connect.
+    /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery files
+    /// of all `agents`: a client that reads one can connect.
     pub fn start(
-        directories: Vec<PathBuf>,
+        agents: Vec<Agent>,
         port: u16,
         roots: &[String],
         limits: Limits,
     ) -> Result<Companion> {
         let bridge = Arc::new(Bridge::new());
         let companion = Companion {
-            token: Token::generate()?,
+            agents: agents.into_iter().map(Arc::new).collect(),
             sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
             bridge,
-            directories,
             limits,
             running: Mutex::new(None),
         };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
+        let (listener, port_fault) = listen(port)?;
         let port = listener.local_addr()?.port();
         let server = companion.serve(&listener)?;
         let roots = companion.usable(roots);
-        let announce = |directory: &PathBuf| companion.announce(directory, port, &roots);
-        let discovery = companion.directories.iter().map(announce).collect();
+        let discovery = companion.announce(port, &roots);
         let retired = Vec::new();
-        let running = Running { port, listener, server, retired, discovery };
+        let running = Running { port, port_fault, listener, server, retired, discovery };
         *lock(&companion.running) = Some(running);
         Ok(companion)
     }
@@ -84,17 +88,18 @@ impl Companion {
     fn serve(&self, listener: &TcpListener) -> Result<Server> {
         let listener = listener.try_clone().context("cannot listen any more")?;
         let protocol = Protocol::new(self.bridge.clone(), self.sessions.clone());
-        Server::start(listener, self.token.clone(), protocol, &self.limits)
+        Server::start(listener, self.agents.clone(), protocol, &self.limits)
     }
 
-    fn announce(
-        &self,
-        directory: &Path,
-        port: u16,
-        roots: &[String],
-    ) -> Result<DiscoveryFile, String> {
-        DiscoveryFile::create(directory, port, &self.token, roots)
-            .map_err(|error| format!("{error:#}"))
+    fn announce(&self, port: u16, roots: &[String]) -> Vec<Announcement> {
+        let places = self.agents.iter().flat_map(|agent| {
+            agent.directories.iter().map(|directory| (agent.clone(), directory.clone()))
+        });
+        let announced = places.map(|(agent, directory)| {
+            let file = create(&agent, &directory, port, roots);
+            Announcement { agent, directory, file }
+        });
+        announced.collect()
     }
 
     /// The port, 0 if the companion does not run.
@@ -102,8 +107,9 @@ impl Companion {
         lock(&self.running).as_ref().map_or(0, |running| running.port)
     }
 
-    pub fn token(&self) -> &str {
-        self.token.reveal()
+    /// The token of the agent with this name, if that is served.
+    pub fn token(&self, agent: &str) -> Option<&str> {
+        self.agents.iter().find(|known| known.name == agent).map(|agent| agent.token.reveal())
     }
 
     pub fn bridge(&self) -> &Bridge {
@@ -117,8 +123,14 @@ impl Companion {
     /// The names of the discovery files that were written.
     pub fn discovery_files(&self) -> Vec<String> {
         let running = lock(&self.running);
-        let files = running.iter().flat_map(|running| running.discovery.iter().flatten());
+        let announcements = running.iter().flat_map(|running| &running.discovery);
+        let files = announcements.filter_map(|announcement| announcement.file.as_ref().ok());
         files.map(|file| file.path().display().to_string()).collect()
+    }
+
+    /// Why the port is not the one that was wanted, if it is not.
+    pub fn port_fault(&self) -> Option<String> {
+        lock(&self.running).as_ref()?.port_fault.clone()
     }
 
     /// Why clients cannot find the discovery files, as far as they cannot: a line for each.
@@ -127,7 +139,7 @@ impl Companion {
         let faults: Vec<&str> = running
             .iter()
             .flat_map(|running| &running.discovery)
-            .filter_map(|discovery| discovery.as_ref().err().map(String::as_str))
+            .filter_map(|announcement| announcement.file.as_ref().err().map(String::as_str))
             .collect();
         (!faults.is_empty()).then(|| faults.join("\n"))
     }
@@ -139,14 +151,14 @@ impl Companion {
         let mut running = lock(&self.running);
         let Some(running) = &mut *running else { return };
         let port = running.port;
-        for (directory, discovery) in self.directories.iter().zip(&mut running.discovery) {
-            match discovery {
-                Ok(file) => {
-                    if let Err(error) = file.write(port, &self.token, &roots) {
+        for Announcement { agent, directory, file } in &mut running.discovery {
+            match file {
+                Ok(written) => {
+                    if let Err(error) = written.write(agent, port, &roots) {
                         self.bridge.send(Event::Warning(format!("{error:#}")));
                     }
                 }
-                Err(_) => *discovery = self.announce(directory, port, &roots),
+                Err(_) => *file = create(agent, directory, port, &roots),
             }
         }
     }
@@ -172,6 +184,30 @@ impl Companion {
         retired.into_iter().chain([server]).for_each(Server::stop);
         self.bridge.attach(None);
     }
+}
+
+fn create(
+    agent: &Agent,
+    directory: &Path,
+    port: u16,
+    roots: &[String],
+) -> Result<DiscoveryFile, String> {
+    DiscoveryFile::create(agent, directory, port, roots).map_err(|error| format!("{error:#}"))
+}
+
+/// Listens on `port`, or on a free one, with the reason: a port that is taken must not keep those
+/// away who find us by the discovery file.
+fn listen(port: u16) -> Result<(TcpListener, Option<String>)> {
+    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let fault = match bind(port) {
+        Ok(listener) => return Ok((listener, None)),
+        Err(error) => format!("cannot listen on 127.0.0.1:{port}: {error}"),
+    };
+    if port == 0 {
+        bail!(fault);
+    }
+    let listener = bind(0).with_context(|| fault.clone())?;
+    Ok((listener, Some(fault)))
 }
 
 impl Drop for Companion {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Agent;
 use crate::process::is_alive;
-use crate::token::{Token, random_hex};
+use crate::token::random_hex;
 
 const IDE_NAME: &str = "emacs";
 const ROOT_SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
@@ -28,6 +29,8 @@ pub struct DiscoveryFile {
 #[serde(rename_all = "camelCase")]
 struct Content<'a> {
     port: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ppid: Option<u32>,
     workspace_path: String,
     auth_token: &'a str,
     ide_info: IdeInfo<'a>,
@@ -41,21 +44,20 @@ struct IdeInfo<'a> {
 }
 
 impl DiscoveryFile {
-    /// Creates the directory and the file for the companion of this process on `port`.
+    /// Creates the directory and the file for `agent` and the companion of this process on `port`.
     ///
     /// Also deletes what Emacsen that were killed left there. Errors name the directory and what
     /// to do.
     pub fn create(
+        agent: &Agent,
         directory: &Path,
         port: u16,
-        token: &Token,
         roots: &[String],
     ) -> Result<DiscoveryFile> {
         prepare_directory(directory)?;
-        remove_stale_files(directory, std::process::id());
-        let name = format!("gemini-ide-server-{}-{port}.json", std::process::id());
-        let file = DiscoveryFile { path: directory.join(name) };
-        file.write(port, token, roots)?;
+        remove_stale_files(agent, directory, std::process::id());
+        let file = DiscoveryFile { path: directory.join(agent.file_name(port)) };
+        file.write(agent, port, roots)?;
         Ok(file)
     }
 
@@ -64,11 +66,12 @@ impl DiscoveryFile {
     }
 
     /// Replaces the content. A reader sees the old or the new file, never half of one.
-    pub fn write(&self, port: u16, token: &Token, roots: &[String]) -> Result<()> {
+    pub fn write(&self, agent: &Agent, port: u16, roots: &[String]) -> Result<()> {
         let content = Content {
             port,
+            ppid: agent.tells_process.then(std::process::id),
             workspace_path: roots.join(&ROOT_SEPARATOR.to_string()),
-            auth_token: token.reveal(),
+            auth_token: agent.token.reveal(),
             ide_info: IdeInfo { name: IDE_NAME, display_name: "Emacs" },
         };
         // Whoever cleans up temporary directories may have removed it.
@@ -93,7 +96,9 @@ pub fn split_roots(roots: &[String]) -> (Vec<String>, Vec<String>) {
 /// Writes a new private file beside `path` and renames it over it, so that whatever stands at
 /// `path`, a symbolic link too, is replaced and never followed.
 fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = path.with_extension(format!("json.{}.tmp", random_hex::<8>()?));
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", random_hex::<8>()?));
+    let temporary = PathBuf::from(temporary);
     let result = create_private_file(&temporary)
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, path));
@@ -196,53 +201,58 @@ fn check_owner(directory: &Path) -> Result<()> {
 
 /// Deletes files of Emacsen that no longer live, and older ones of this very Emacs: the client
 /// tries only one of several files. Touches no other companion's file.
-fn remove_stale_files(directory: &Path, own_process: u32) {
+fn remove_stale_files(agent: &Agent, directory: &Path, own_process: u32) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
-        let process = path.file_name().and_then(|name| name.to_str()).and_then(process_in_name);
-        let stale = process.is_some_and(|process| process == own_process || !is_alive(process));
-        if stale && is_our_file(&path) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let (finished, name) = unfinished(name).map_or((true, name), |name| (false, name));
+        let Some(named) = agent.process_in_name(name) else { continue };
+        let Some(text) = read_untrusted(&path) else { continue };
+        let process = if finished {
+            // One that does not say that it is an Emacs companion's is none of ours.
+            marked_process(&text).and_then(|told| named.or(told))
+        } else {
+            named.filter(|_| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
+        };
+        if process.is_some_and(|process| process == own_process || !is_alive(process)) {
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// The process id in the name of a discovery file, or of one that was never finished.
-fn process_in_name(name: &str) -> Option<u32> {
-    let rest = name.strip_prefix("gemini-ide-server-")?;
-    let (process, rest) = rest.split_once('-')?;
-    let (port, extension) = rest.split_once('.')?;
-    let known =
-        extension == "json" || (extension.starts_with("json.") && extension.ends_with(".tmp"));
-    (known && port.parse::<u16>().is_ok()).then(|| process.parse().ok())?
+/// The name that a file would have got that was never finished, if `name` is that of one.
+fn unfinished(name: &str) -> Option<&str> {
+    Some(name.strip_suffix(".tmp")?.rsplit_once('.')?.0)
 }
 
-/// Whether a regular file of this user says that it is an Emacs companion's, or says nothing yet.
-fn is_our_file(path: &Path) -> bool {
-    let Ok(file) = open_untrusted(path) else { return false };
+/// The content of a regular file of this user.
+fn read_untrusted(path: &Path) -> Option<String> {
+    let file = open_untrusted(path).ok()?;
     let is_plain = |entry: fs::Metadata| {
         entry.is_file() && entry.len() <= MAX_FILE_SIZE && belongs_to_us(&entry)
     };
     if !file.metadata().is_ok_and(is_plain) {
-        return false;
+        return None;
     }
     let mut text = String::new();
-    if file.take(MAX_FILE_SIZE).read_to_string(&mut text).is_err() {
-        return false;
-    }
-    if path.extension().is_some_and(|extension| extension == "tmp") {
-        return text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#);
-    }
+    file.take(MAX_FILE_SIZE).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The process that the content of an Emacs companion's file tells, if it is one's.
+fn marked_process(text: &str) -> Option<Option<u32>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Marked {
         ide_info: Name,
+        ppid: Option<u32>,
     }
     #[derive(Deserialize)]
     struct Name {
         name: String,
     }
-    serde_json::from_str::<Marked>(&text).is_ok_and(|file| file.ide_info.name == IDE_NAME)
+    let file: Marked = serde_json::from_str(text).ok()?;
+    (file.ide_info.name == IDE_NAME).then_some(file.ppid)
 }
 
 /// Opens what may be anything: never through a symbolic link, never waiting for a FIFO's writer.

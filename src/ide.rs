@@ -29,6 +29,16 @@ pub struct IdeContext {
     workspace_state: WorkspaceState,
 }
 
+/// The active file as clients of document 003 know it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActiveFile {
+    pub file_path: String,
+    /// Both counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WorkspaceState {
@@ -66,6 +76,16 @@ pub enum Notification<'a> {
     DiffAccepted { file_path: &'a str, content: &'a str },
     #[serde(rename = "ide/diffRejected")]
     DiffRejected { file_path: &'a str },
+    /// Document 003; empty if no file is active.
+    #[serde(rename = "activeFileNotification")]
+    ActiveFile(&'a serde_json::Value),
+    /// Document 004, whose names these are.
+    #[serde(rename = "notifications/context-update")]
+    ContextEvent(&'a serde_json::Value),
+    #[serde(rename = "notifications/ide/diffAccepted")]
+    AcceptedEvent { file_path: &'a str, content: &'a str },
+    #[serde(rename = "notifications/ide/diffRejected")]
+    RejectedEvent { file_path: &'a str },
 }
 
 impl IdeContext {
@@ -85,6 +105,41 @@ impl IdeContext {
         }
         IdeContext { workspace_state: WorkspaceState { open_files: files } }
     }
+
+    /// The active file, with its cursor counted from 0: document 003.
+    pub fn active_file(&self) -> Option<ActiveFile> {
+        let from_zero =
+            |cursor: &Cursor| Cursor { line: cursor.line - 1, character: cursor.character - 1 };
+        self.active().map(|file| ActiveFile {
+            file_path: file.path.clone(),
+            cursor: file.cursor.as_ref().map(from_zero),
+        })
+    }
+
+    /// What document 004 tells of it.
+    pub fn event(&self) -> serde_json::Value {
+        let files = &self.workspace_state.open_files;
+        let open: Vec<_> = files
+            .iter()
+            .map(|file| serde_json::json!({ "path": file.path, "timestamp": file.timestamp }))
+            .collect();
+        let mut event = serde_json::json!({ "openFiles": open });
+        if let Some(file) = self.active() {
+            let mut active = serde_json::json!({ "path": file.path });
+            if let Some(cursor) = &file.cursor {
+                active["cursorPosition"] = serde_json::json!(cursor);
+            }
+            if let Some(text) = &file.selected_text {
+                active["selection"] = serde_json::json!(text);
+            }
+            event["activeFile"] = active;
+        }
+        event
+    }
+
+    fn active(&self) -> Option<&File> {
+        self.workspace_state.open_files.iter().find(|file| file.is_active == Some(true))
+    }
 }
 
 impl<'a> Notification<'a> {
@@ -94,6 +149,16 @@ impl<'a> Notification<'a> {
                 Notification::DiffAccepted { file_path: path, content }
             }
             Outcome::Rejected => Notification::DiffRejected { file_path: path },
+        }
+    }
+
+    /// The same in the words of document 004.
+    pub fn event_of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
+        match outcome {
+            Outcome::Accepted { content } => {
+                Notification::AcceptedEvent { file_path: path, content }
+            }
+            Outcome::Rejected => Notification::RejectedEvent { file_path: path },
         }
     }
 }

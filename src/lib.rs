@@ -5,6 +5,7 @@
 
 mod companion;
 
+mod agent;
 mod bridge;
 mod discovery;
 mod ide;
@@ -27,10 +28,12 @@ use std::path::PathBuf;
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
+use agent::Agent;
 use bridge::{Bell, CallId, Event};
 use companion::Companion;
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use limits::Limits;
+use token::Token;
 use trace::Direction;
 
 emacs::plugin_is_GPL_compatible!();
@@ -62,19 +65,21 @@ fn version() -> Result<String> {
     Ok(env!("CARGO_PKG_VERSION").to_owned())
 }
 
-/// Start a companion: server thread, a discovery file in each of DIRECTORIES.
+/// Start a companion: server thread, and discovery files for AGENTS.
 ///
-/// DIRECTORIES is a vector of strings, clients' `os.tmpdir()` + "/gemini/ide".  PORT is the TCP
-/// port on 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without
+/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE TELLS-PROCESS]: what we and the user call it,
+/// a vector of the directories in which it looks, the name of its file with PID and PORT for
+/// numbers, and whether the file has a member that names our process.  PORT is the TCP port on 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without
 /// trailing slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
-/// Signals an error if the port cannot be had.  A discovery file that cannot be written
+/// Signals an error if no port can be had; for one that is not PORT, and not free, see
+/// `gemini-companion--mod-port-fault`.  A discovery file that cannot be written
 /// is no error: see `gemini-companion--mod-discovery-fault`.
 #[defun(user_ptr)]
-fn start(directories: Vector, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
-    let directories = strings(directories)?.into_iter().map(PathBuf::from).collect();
+fn start(agents: Vector, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
+    let agents = agents.into_iter().map(agent_from_lisp).collect::<Result<Vec<_>>>()?;
     let roots = strings(roots)?;
     let limits = Limits { body: max_message, ..Limits::default() };
-    Companion::start(directories, port, &roots, limits)
+    Companion::start(agents, port, &roots, limits)
 }
 
 /// Stop COMPANION: reject open reviews, end the streams, delete the discovery file.
@@ -101,10 +106,16 @@ fn port(companion: &Companion) -> Result<u16> {
     Ok(companion.port())
 }
 
-/// Return the bearer token that clients of COMPANION must send.
+/// Return the bearer token that clients of COMPANION must send that are of AGENT, a name.
 #[defun]
-fn token(companion: &Companion) -> Result<String> {
-    Ok(companion.token().to_owned())
+fn token(companion: &Companion, agent: String) -> Result<Option<String>> {
+    Ok(companion.token(&agent).map(str::to_owned))
+}
+
+/// Return why COMPANION does not listen on the port that was wanted, or nil if it does.
+#[defun]
+fn port_fault(companion: &Companion) -> Result<Option<String>> {
+    Ok(companion.port_fault())
 }
 
 /// Return why clients cannot find COMPANION by a discovery file, or nil if they can.
@@ -131,10 +142,13 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 
 /// Return the next event of COMPANION as a vector, or nil if there is none.
 ///
-/// [open-review REVIEW CLIENT PATH CONTENT]: a client proposes CONTENT for the file PATH.
+/// [open-review REVIEW AGENT CLIENT PATH CONTENT]: a client proposes CONTENT for the file PATH;
+/// AGENT is the symbol of its program.
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
+/// [said CLIENT TEXT]: CLIENT has something to say to the user.
+/// [decide-review REVIEW ACCEPT CALL]: accept the review, else reject it; CALL waits for an answer.
 /// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
 /// [died]: the server's thread has ended by itself, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
@@ -142,9 +156,14 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
     let Some(event) = companion.bridge().next_event() else { return Ok(None) };
     let vector = match event {
-        Event::OpenReview { review, client, path, content } => {
-            env.vector((env.intern("open-review")?, review.0, client, path, content))?
-        }
+        Event::OpenReview { review, agent, client, path, content } => env.vector((
+            env.intern("open-review")?,
+            review.0,
+            env.intern(&agent)?,
+            client,
+            path,
+            content,
+        ))?,
         Event::CloseReview { review, call } => {
             env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
         }
@@ -153,6 +172,10 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         }
         Event::Pong { client, after } => {
             env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
+        }
+        Event::Said { client, text } => env.vector((env.intern("said")?, client, text))?,
+        Event::DecideReview { review, accept, call } => {
+            env.vector((env.intern("decide-review")?, review.0, accept, call.0))?
         }
         Event::Trace { direction, session, text } => {
             let direction = match direction {
@@ -311,6 +334,19 @@ fn open_channel(env: &CallEnv, argument: usize) -> Result<Bell> {
 #[cfg(not(unix))]
 fn open_channel(_env: &CallEnv, _argument: usize) -> Result<Bell> {
     anyhow::bail!("no bell on this system: Emacs and the module may use different C runtimes")
+}
+
+fn agent_from_lisp(value: Value) -> Result<Agent> {
+    let slots = Vector::from_lisp(value)?;
+    let directories = strings(slots.get(2)?)?;
+    Ok(Agent {
+        name: slots.get(0)?,
+        title: slots.get(1)?,
+        directories: directories.into_iter().map(PathBuf::from).collect(),
+        file: slots.get(3)?,
+        tells_process: slots.get::<Value>(4)?.is_not_nil(),
+        token: Token::generate()?,
+    })
 }
 
 fn context(files: Vector) -> Result<IdeContext> {

@@ -31,7 +31,8 @@ pub enum Direction {
 #[derive(Clone)]
 pub struct Tracer {
     pub bridge: Arc<Bridge>,
-    pub token: Token,
+    /// What is never shown.
+    pub secrets: Arc<[Token]>,
     /// Tells the session from others; empty if there is none.
     pub session: String,
 }
@@ -45,10 +46,11 @@ impl Tracer {
     }
 
     fn shorten(&self, body: &[u8]) -> String {
-        let text = String::from_utf8_lossy(body);
-        let secret = self.token.reveal();
-        if text.contains(secret) {
-            return shorten(&text.replace(secret, "TOKEN"));
+        let mut text = String::from_utf8_lossy(body);
+        for secret in self.secrets.iter().map(Token::reveal) {
+            if text.contains(secret) {
+                text = text.replace(secret, "TOKEN").into();
+            }
         }
         shorten(&text)
     }

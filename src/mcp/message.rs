@@ -11,6 +11,8 @@ const MAX_BATCH: usize = 100;
 const MAX_DEPTH: usize = 64;
 /// Length of an id, which we have to repeat.
 const MAX_ID: usize = 1024;
+/// Characters of what a client says to the user.
+const MAX_SAID: usize = 1000;
 /// Length in characters of what else we repeat of a client's words.
 const MAX_ECHO: usize = 100;
 
@@ -20,6 +22,8 @@ pub enum Message {
     Request(Request),
     /// The client does not want the answer to this request any more.
     Cancelled(Id),
+    /// The client has something to say to the user.
+    Said(String),
     /// Any other notification. None asks anything of us, so what it says is not kept.
     Notification,
     /// An answer to a request of ours. We ask only `ping`, so any answer is as good as another.
@@ -274,11 +278,29 @@ fn notification(method: &str, params: &Params) -> Message {
         request_id: Box<RawValue>,
     }
     if method != "notifications/cancelled" {
-        return Message::Notification;
+        return said(method, params).map_or(Message::Notification, Message::Said);
     }
     // One that names no request is none of ours, and no error: notifications have no answer.
     let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(request_id).ok());
     id.map_or(Message::Notification, Message::Cancelled)
+}
+
+/// What a client has to say to the user: document 003's `sendNotification`, and MCP's log messages.
+fn said(method: &str, params: &Params) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Said {
+        message: Option<String>,
+        data: Option<String>,
+    }
+    if method == "notifications/progress" {
+        return None; // its message is about a request of ours, and there is none
+    }
+    let Said { message, data } = params.read().ok()?;
+    let data = data.filter(|_| method == "notifications/message");
+    message
+        .or(data)
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| text.chars().take(MAX_SAID).collect())
 }
 
 /// An id is a string or a number; null is none of them, and not the same as no id.

@@ -3,6 +3,7 @@
 //! Revisions up to 2025-11-25; later ones removed what companions are made of (sessions, and
 //! notifications of our own).
 
+mod listeners;
 pub mod message;
 mod outbox;
 pub mod session;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::agent::Agent;
 use crate::bridge::Bridge;
 use crate::process::{Connection, Process};
 use message::{Failure, Message, Params, Request, Response};
@@ -53,9 +55,10 @@ impl Protocol {
     pub async fn initialize(
         &self,
         request: Request,
+        agent: Arc<Agent>,
         connection: Connection,
     ) -> (Response, Option<SessionId>) {
-        match self.open_session(&request.params) {
+        match self.open_session(&request.params, agent) {
             Ok((result, session)) => {
                 self.recognise(&session, connection).await;
                 (Response::new(request.id, Ok(result)), Some(session))
@@ -79,11 +82,17 @@ impl Protocol {
         let _ = tokio::time::timeout(RECOGNITION, recognition).await;
     }
 
-    fn open_session(&self, params: &Params) -> Result<(Value, SessionId), Failure> {
+    fn open_session(
+        &self,
+        params: &Params,
+        agent: Arc<Agent>,
+    ) -> Result<(Value, SessionId), Failure> {
         let hello: Hello = params.read()?;
         let version = hello.version();
         let batches = version <= LAST_WITH_BATCHES; // revisions are dates, so they sort
-        let session = self.sessions.open(hello.client_info, batches).map_err(|error| Failure {
+        let (name, version_of_client) = hello.client_info;
+        let client = Client { agent, name, version: version_of_client };
+        let session = self.sessions.open(client, batches).map_err(|error| Failure {
             code: Failure::internal_error().code,
             message: error.to_string(),
         })?;
@@ -116,6 +125,7 @@ impl Protocol {
         match message {
             Message::Cancelled(id) => session.cancel(id),
             Message::Response(id) => session.pong(id),
+            Message::Said(text) => session.say(text),
             Message::Request(_) | Message::Notification => {}
         }
     }
@@ -141,8 +151,9 @@ impl Protocol {
 #[serde(rename_all = "camelCase", default)]
 struct Hello {
     protocol_version: Option<String>,
+    /// Name and version.
     #[serde(deserialize_with = "client_info")]
-    client_info: Client,
+    client_info: (String, String),
 }
 
 impl Hello {
@@ -154,7 +165,7 @@ impl Hello {
 }
 
 /// Names are shown to the user only: one line of modest length is enough of them.
-fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Client, D::Error> {
+fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<(String, String), D::Error> {
     #[derive(Deserialize)]
     struct Info {
         #[serde(default)]
@@ -165,7 +176,7 @@ fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Client, D::E
     let info = Params::deserialize(from)?.read();
     let Info { name, version } =
         info.map_err(|failure| serde::de::Error::custom(failure.message))?;
-    Ok(Client { name: tidy(&name), version: tidy(&version) })
+    Ok((tidy(&name), tidy(&version)))
 }
 
 /// Without what would start a line or turn the direction of those that follow.

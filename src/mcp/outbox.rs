@@ -1,8 +1,8 @@
 //! What one session has still to hear, and what it may have to hear again.
 //!
 //! Messages are numbered from 1. `sent` is the last one handed to a stream; a client whose stream
-//! broke says what it really received, and the rest is handed out again. A context or ping supersedes
-//! the one before; an outcome is never superseded.
+//! broke says what it really received, and the rest is handed out again. A context, active file or ping
+//! supersedes the one before; an outcome is never superseded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ const MAX_KEPT_BYTES: usize = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outgoing {
     Context(Arc<str>),
+    /// The active file, for clients of document 003.
+    ActiveFile(Arc<str>),
     /// Asks for a sign of life.
     Ping(Arc<str>),
     /// The outcome of the review of the file `path`.
@@ -118,7 +120,10 @@ impl Outbox {
 impl Outgoing {
     fn text(&self) -> &Arc<str> {
         match self {
-            Outgoing::Context(text) | Outgoing::Ping(text) | Outgoing::Outcome { text, .. } => text,
+            Outgoing::Context(text)
+            | Outgoing::ActiveFile(text)
+            | Outgoing::Ping(text)
+            | Outgoing::Outcome { text, .. } => text,
         }
     }
 

@@ -9,13 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+use super::listeners::Listeners;
 use super::message::{Id, notification_json, ping_json};
 use super::outbox::{Outbox, Outgoing};
+use crate::agent::Agent;
 use crate::bridge::{Bridge, CallId, Event, lock};
-use crate::ide::{IdeContext, Notification, Outcome, ReviewId};
+use crate::ide::{ActiveFile, IdeContext, Notification, Outcome, ReviewId};
 use crate::limits::Limits;
 use crate::process::Process;
 use crate::token::random_hex;
@@ -29,6 +32,8 @@ const STREAM_GRACE: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// How often to look whether the process of a client without stream still lives.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a client waits for the first context. Document 003 gives a tool call 5 s.
+const FIRST_CONTEXT: Duration = Duration::from_millis(1500);
 /// The id of each ping of ours: one that is not answered is superseded by the next.
 const PING: &str = "ping";
 /// What a client hears that comes too late.
@@ -39,8 +44,10 @@ pub const STOPPING: &str = "the companion is stopping";
 pub struct SessionId(Arc<str>);
 
 /// Who connected, as it says itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Client {
+    /// Whose token it has shown.
+    pub agent: Arc<Agent>,
     pub name: String,
     pub version: String,
 }
@@ -51,6 +58,8 @@ pub struct Sessions {
     state: Mutex<State>,
     /// Wakes `expire_forever` when the next deadline may have come closer.
     changed: Notify,
+    /// Wakes who waits for the first context.
+    published: Notify,
 }
 
 #[derive(Default)]
@@ -58,8 +67,9 @@ struct State {
     sessions: HashMap<SessionId, Session>,
     reviews: BTreeMap<ReviewId, Review>,
     last_review: i64,
-    /// The latest context as a message, for sessions that open their stream later.
-    context: Option<Arc<str>>,
+    /// The latest context, for those that come later.
+    context: Option<Context>,
+    listeners: Listeners,
     /// The number of connected sessions that Lisp was told last.
     announced: usize,
     /// The companion stops: streams end when they have sent what they hold.
@@ -67,6 +77,16 @@ struct State {
     /// A test wants the server's thread to die.
     #[cfg(test)]
     broken: bool,
+}
+
+/// What the user looks at, in the words of each kind of client.
+#[derive(Clone, PartialEq)]
+struct Context {
+    message: Arc<str>,
+    /// For document 004.
+    event: Arc<str>,
+    /// For document 003.
+    active: Option<ActiveFile>,
 }
 
 struct Session {
@@ -78,6 +98,8 @@ struct Session {
     /// When it was asked for a sign of life that has not come.
     pinged: Option<Instant>,
     outbox: Outbox,
+    /// The client has asked for the active file: it is of document 003, and hears when that changes.
+    wants_active_file: bool,
     stream: Stream,
     /// HTTP requests being answered.
     busy: usize,
@@ -145,6 +167,12 @@ pub struct StreamReader {
     number: u64,
 }
 
+/// The right to read the events of document 004.
+pub struct EventReader {
+    sessions: Arc<Sessions>,
+    number: u64,
+}
+
 impl SessionId {
     pub fn as_str(&self) -> &str {
         &self.0
@@ -158,7 +186,13 @@ impl SessionId {
 
 impl Sessions {
     pub fn new(bridge: Arc<Bridge>, limits: Limits) -> Sessions {
-        Sessions { bridge, limits, state: Mutex::default(), changed: Notify::new() }
+        Sessions {
+            bridge,
+            limits,
+            state: Mutex::default(),
+            changed: Notify::new(),
+            published: Notify::new(),
+        }
     }
 
     pub fn limits(&self) -> &Limits {
@@ -179,6 +213,7 @@ impl Sessions {
             begun: Instant::now(),
             pinged: None,
             outbox: Outbox::default(),
+            wants_active_file: false,
             stream: Stream::Never,
             busy: 0,
             calls: HashMap::new(),
@@ -258,20 +293,18 @@ impl Sessions {
         true
     }
 
-    /// Finds the session of a request, and keeps it alive until the request is answered.
-    pub fn enter(self: &Arc<Self>, id: &str) -> Option<Busy> {
+    /// Finds the session of a request of `agent`, and keeps it alive until the request is answered.
+    pub fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<Busy> {
         let mut state = self.state();
-        let (id, session) = state.find(id)?;
+        let (id, session) = state.find(id, agent)?;
         session.busy += 1;
         Some(Busy { sessions: self.clone(), session: id })
     }
 
     /// Ends a session at its client's wish. Its reviews are closed.
-    pub fn close(&self, id: &str) -> bool {
+    pub fn close(&self, session: &SessionId) {
         let mut state = self.state();
-        let Some((id, _)) = state.find(id) else { return false };
-        self.remove(&mut state, &id);
-        true
+        self.remove(&mut state, session);
     }
 
     /// The number of sessions whose client is there, as far as we know.
@@ -294,7 +327,7 @@ impl Sessions {
         let number = entry.stream.replace();
         entry.outbox.resume(last_event);
         if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
-            entry.outbox.push(Outgoing::Context(context));
+            entry.outbox.push(Outgoing::Context(context.message));
         }
         self.announce(&mut state, Instant::now());
         Some(StreamReader { sessions: self.clone(), session: session.clone(), number })
@@ -302,15 +335,54 @@ impl Sessions {
 
     /// Tells every session what the user looks at, unless it is what they know already.
     pub fn publish_context(&self, context: &IdeContext) {
-        let message: Arc<str> = notification_json(&Notification::ContextUpdate(context)).into();
+        let context = Context {
+            message: notification_json(&Notification::ContextUpdate(context)).into(),
+            event: notification_json(&Notification::ContextEvent(&context.event())).into(),
+            active: context.active_file(),
+        };
         let mut state = self.state();
-        if state.sessions.is_empty() || state.context.as_ref() == Some(&message) {
+        let nobody = state.sessions.is_empty() && state.listeners.count() == 0;
+        if nobody || state.context.as_ref() == Some(&context) {
             return;
         }
-        state.context = Some(message.clone());
+        let before = state.context.replace(context.clone());
+        state.listeners.tell_context(&context.event);
+        let moved = before.is_none_or(|before| before.active != context.active);
+        let active = active_file_json(context.active.as_ref());
         for session in state.sessions.values_mut() {
-            session.push(Outgoing::Context(message.clone()));
+            session.push(Outgoing::Context(context.message.clone()));
+            if moved && session.wants_active_file {
+                session.push(Outgoing::ActiveFile(active.clone()));
+            }
         }
+        drop(state);
+        self.published.notify_waiters();
+    }
+
+    /// The active file, for a client of document 003, who hears from now on when it changes. One
+    /// that has just come waits a moment until Emacs has said what it is.
+    pub async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
+        let published = self.published.notified();
+        {
+            let mut state = self.state();
+            if let Some(session) = state.sessions.get_mut(session) {
+                session.wants_active_file = true;
+            }
+            if let Some(context) = &state.context {
+                return context.active.clone();
+            }
+        }
+        let _ = tokio::time::timeout(FIRST_CONTEXT, published).await;
+        self.state().context.as_ref()?.active.clone()
+    }
+
+    /// Opens a stream of document 004.
+    pub fn listen(self: &Arc<Self>, agent: Arc<Agent>) -> EventReader {
+        let mut state = self.state();
+        let context = state.context.as_ref().map(|context| context.event.clone());
+        let number = state.listeners.add(agent, context);
+        self.announce(&mut state, Instant::now());
+        EventReader { sessions: self.clone(), number }
     }
 
     /// Asks every client that has a stream for a sign of life. Returns how many there are.
@@ -336,7 +408,7 @@ impl Sessions {
         let Some(entry) = state.sessions.get_mut(session) else {
             return Err("the session has ended");
         };
-        let client = entry.client.describe();
+        let (client, agent) = (entry.client.describe(), entry.client.agent.name.clone());
         entry.outbox.forget_outcomes_of(&path);
         if entry.outbox.is_full() {
             return Err("too many outcomes wait for you: open your event stream and read them");
@@ -353,7 +425,7 @@ impl Sessions {
         state
             .reviews
             .insert(review, Review { session: session.clone(), path: path.clone(), bytes });
-        self.bridge.send(Event::OpenReview { review, client, path, content });
+        self.bridge.send(Event::OpenReview { review, agent, client, path, content });
         Ok(review)
     }
 
@@ -377,6 +449,28 @@ impl Sessions {
         Some(review)
     }
 
+    /// Asks Lisp to decide a review as the user would, at a client's wish: its own of the file
+    /// `path`, else the newest of that file of the same agent.
+    pub fn ask_to_decide(
+        &self,
+        session: &SessionId,
+        path: &str,
+        accept: bool,
+        call: CallId,
+    ) -> Option<ReviewId> {
+        let state = self.state();
+        let agent = state.agent_of(session)?;
+        let newest = || {
+            state.reviews.iter().rev().find(|(_, review)| {
+                review.path == path
+                    && state.agent_of(&review.session).is_some_and(|of| of.name == agent.name)
+            })
+        };
+        let review = state.review_of(session, path).or_else(|| newest().map(|(id, _)| *id))?;
+        self.bridge.send(Event::DecideReview { review, accept, call });
+        Some(review)
+    }
+
     /// Reports the user's decision to the session that asked. False if it was no longer open.
     pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
         self.state().settle(review, &outcome)
@@ -392,13 +486,16 @@ impl Sessions {
         // There is no time left to come back in.
         state.hand_on(Instant::now() + STREAM_GRACE);
         state.ending = true;
+        state.listeners.wake();
         state.sessions.values_mut().for_each(Session::wake);
     }
 
     /// Before the server restarts: ends the streams properly. Their clients open them again.
     pub fn interrupt_streams(&self) {
         let since = Instant::now();
-        for session in self.state().sessions.values_mut() {
+        let mut state = self.state();
+        state.listeners.end();
+        for session in state.sessions.values_mut() {
             session.wake();
             if let Stream::Open { .. } = session.stream {
                 session.stream = Stream::Lost { since };
@@ -457,15 +554,14 @@ impl Sessions {
         for review in open {
             self.forget(state, review);
         }
-        if state.sessions.is_empty() {
-            state.context = None;
-        }
+        state.forget_context();
         self.announce(state, Instant::now());
     }
 
     /// Tells Lisp how many clients there are if that has changed.
     fn announce(&self, state: &mut State, now: Instant) {
-        let connected = state.sessions.values().filter(|session| session.is_connected(now)).count();
+        let sessions = state.sessions.values().filter(|session| session.is_connected(now)).count();
+        let connected = sessions + state.listeners.count();
         if connected != state.announced {
             state.announced = connected;
             self.bridge.send(Event::Clients);
@@ -489,11 +585,26 @@ impl Sessions {
 }
 
 impl State {
-    fn find(&mut self, id: &str) -> Option<(SessionId, &mut Session)> {
+    /// While nobody is there Emacs does not say what the user looks at.
+    fn forget_context(&mut self) {
+        if self.sessions.is_empty() && self.listeners.count() == 0 {
+            self.context = None;
+        }
+    }
+
+    fn find(&mut self, id: &str, agent: &Agent) -> Option<(SessionId, &mut Session)> {
         let id = SessionId(id.into());
         let session = self.sessions.get_mut(&id)?;
+        // One agent must not speak for another.
+        if session.client.agent.name != agent.name {
+            return None;
+        }
         session.last_used = Instant::now();
         Some((id, session))
+    }
+
+    fn agent_of(&self, session: &SessionId) -> Option<&Arc<Agent>> {
+        self.sessions.get(session).map(|session| &session.client.agent)
     }
 
     fn least_used(&self) -> Option<SessionId> {
@@ -512,6 +623,12 @@ impl State {
     /// Takes a review off the list and queues its outcome for the session that asked.
     fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
         let Some(Review { session, path, .. }) = self.reviews.remove(&review) else { return false };
+        if let Some(agent) = self.agent_of(&session).cloned()
+            && self.listeners.count() > 0
+        {
+            let event = notification_json(&Notification::event_of_outcome(&path, outcome));
+            self.listeners.tell_outcome(&agent, &event.into());
+        }
         if let Some(session) = self.sessions.get_mut(&session) {
             let message = notification_json(&Notification::of_outcome(&path, outcome));
             session.push(Outgoing::Outcome { path: path.into(), text: message.into() });
@@ -648,15 +765,21 @@ impl Stream {
 }
 
 impl Client {
-    /// The client in words for the user. Gemini CLI gives the name of its transport.
+    /// The client in words for the user. Gemini CLI, and its forks, give the name of their
+    /// transport.
     fn describe(&self) -> String {
         let name = match self.name.as_str() {
-            "streamable-http-client" => "Gemini CLI",
+            "streamable-http-client" => &self.agent.title,
             "" => "A client",
             name => name,
         };
         format!("{name} {}", self.version).trim_end().to_owned()
     }
+}
+
+fn active_file_json(active: Option<&ActiveFile>) -> Arc<str> {
+    let params = active.map_or_else(|| json!({}), |active| json!(active));
+    notification_json(&Notification::ActiveFile(&params)).into()
 }
 
 impl Busy {
@@ -690,6 +813,13 @@ impl Busy {
             let client = session.client.describe();
             self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
         }
+    }
+
+    /// Passes on what the client has to say to the user.
+    pub fn say(&self, text: &str) {
+        let state = self.sessions.state();
+        let Some(session) = state.sessions.get(&self.session) else { return };
+        self.sessions.bridge.say(session.client.describe(), text.to_owned());
     }
 
     /// Whether the session's revision of MCP has JSON-RPC batches.
@@ -754,6 +884,26 @@ impl StreamReader {
     }
 }
 
+impl EventReader {
+    /// The next event; `None` when the stream is over.
+    pub fn poll_next(&self, current: &Waker) -> Poll<Option<Arc<str>>> {
+        let mut state = self.sessions.state();
+        match state.listeners.poll(self.number, current) {
+            Poll::Pending if state.ending => Poll::Ready(None),
+            polled => polled,
+        }
+    }
+}
+
+impl Drop for EventReader {
+    fn drop(&mut self) {
+        let mut state = self.sessions.state();
+        state.listeners.remove(self.number);
+        state.forget_context();
+        self.sessions.announce(&mut state, Instant::now());
+    }
+}
+
 impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut state = self.sessions.state();
@@ -780,9 +930,18 @@ mod tests {
         std::iter::from_fn(|| bridge.next_event()).collect()
     }
 
+    fn gemini() -> Agent {
+        Agent::gemini(Vec::new())
+    }
+
+    fn client(name: &str) -> Client {
+        let version = if name.is_empty() { "" } else { "1" };
+        Client { agent: gemini().into(), name: name.to_owned(), version: version.to_owned() }
+    }
+
     /// Opens a session of this very process, and its stream.
     fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(client(""), false).unwrap();
         sessions.recognise(&session, Process::with_id(std::process::id()).unwrap());
         let stream = sessions.open_stream(&session, None).unwrap();
         (session, stream)
@@ -795,7 +954,7 @@ mod tests {
     #[test]
     fn a_client_whose_stream_does_not_return_is_gone() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(client(""), false).unwrap();
         let stream = sessions.open_stream(&session, None);
         let review = open_review(&sessions, &session);
         events(&bridge);
@@ -817,7 +976,7 @@ mod tests {
     #[test]
     fn a_stream_that_returns_in_time_keeps_its_reviews() {
         let (_, sessions) = sessions();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(client(""), false).unwrap();
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
         let _stream = sessions.open_stream(&session, None);
@@ -828,24 +987,24 @@ mod tests {
     #[test]
     fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(client(""), false).unwrap();
         let review = open_review(&sessions, &session);
         assert_eq!(sessions.count(), 1);
         events(&bridge);
-        let busy = sessions.enter(session.as_str());
+        let busy = sessions.enter(session.as_str(), &gemini());
         assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
         drop(busy);
         assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
         let closed = Event::CloseReview { review, call: None };
         assert_eq!(events(&bridge), [closed, Event::Clients]);
         assert_eq!(sessions.count(), 0);
-        assert!(sessions.enter(session.as_str()).is_none());
+        assert!(sessions.enter(session.as_str(), &gemini()).is_none());
     }
 
     #[test]
     fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
         let (bridge, sessions) = sessions();
-        let open = || sessions.open(Client::default(), false).unwrap();
+        let open = || sessions.open(client(""), false).unwrap();
         let process = Process::with_id(std::process::id()).unwrap();
         let old = open();
         sessions.recognise(&old, process.clone());
@@ -910,20 +1069,20 @@ mod tests {
     fn a_process_that_only_began_the_session_is_not_its_client() {
         let (_, sessions) = sessions();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(client(""), false).unwrap();
         sessions.recognise(&session, Process::with_id(child.id()).unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
         drop(sessions.open_stream(&session, None));
         sessions.expire(Instant::now());
-        assert!(sessions.enter(session.as_str()).is_some());
+        assert!(sessions.enter(session.as_str(), &gemini()).is_some());
     }
 
     #[test]
     fn a_process_that_ended_is_not_waited_for() {
         let (bridge, sessions) = sessions();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let session = sessions.open(Client::default(), false).unwrap();
+        let session = sessions.open(client(""), false).unwrap();
         sessions.recognise(&session, Process::with_id(child.id()).unwrap());
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
@@ -940,9 +1099,8 @@ mod tests {
     #[test]
     fn sessions_are_described_and_can_be_ended() {
         let (bridge, sessions) = sessions();
-        let client = Client { name: "cli".to_owned(), version: "1".to_owned() };
-        let first = sessions.open(client, false).unwrap();
-        let second = sessions.open(Client::default(), false).unwrap();
+        let first = sessions.open(client("cli"), false).unwrap();
+        let second = sessions.open(client(""), false).unwrap();
         sessions.recognise(&first, Process::with_id(std::process::id()).unwrap());
         let stream = sessions.open_stream(&first, None);
         let (decided, open) = (
@@ -961,22 +1119,22 @@ mod tests {
         let closed = Event::CloseReview { review: open, call: None };
         assert_eq!(events(&bridge), [closed, Event::Clients]);
         assert!(!sessions.disconnect(&one.key));
-        assert!(sessions.enter(first.as_str()).is_none());
-        assert!(sessions.enter(second.as_str()).is_some());
+        assert!(sessions.enter(first.as_str(), &gemini()).is_none());
+        assert!(sessions.enter(second.as_str(), &gemini()).is_some());
     }
 
     #[test]
     fn the_session_unused_longest_makes_room() {
         let limits = Limits { sessions: 4, ..Limits::default() };
         let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
-        let first = sessions.open(Client::default(), false).unwrap();
+        let first = sessions.open(client(""), false).unwrap();
         let _stream = sessions.open_stream(&first, None);
-        let second = sessions.open(Client::default(), false).unwrap();
+        let second = sessions.open(client(""), false).unwrap();
         for _ in 0..3 {
-            sessions.open(Client::default(), false).unwrap();
+            sessions.open(client(""), false).unwrap();
         }
         assert_eq!(sessions.count(), 4);
-        assert!(sessions.enter(first.as_str()).is_some());
-        assert!(sessions.enter(second.as_str()).is_none());
+        assert!(sessions.enter(first.as_str(), &gemini()).is_some());
+        assert!(sessions.enter(second.as_str(), &gemini()).is_none());
     }
 }

@@ -1,13 +1,20 @@
-//! The tools of a companion, `openDiff` and `closeDiff`: document 000, "III".
+//! The tools of a companion: `openDiff` and `closeDiff` of document 000, "III"; `getActiveFile` of
+//! 003; `acceptDiff` and `rejectDiff` of 004. All clients are offered all of them: each calls those
+//! that it knows.
+//!
+//! Where 004 differs, in the text of the answer to `closeDiff`, newer clients have it their way.
 
 use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::Protocol;
 use super::message::{Failure, Params, clip};
 use super::session::{STOPPING, SessionId};
+use crate::bridge::Answer;
+use crate::ide::{ActiveFile, Cursor};
 
 /// A tool call that was understood and failed: its reason goes to the client as text.
 struct ToolError(String);
@@ -32,6 +39,12 @@ struct CloseDiff {
     file_path: String,
     #[serde(default)]
     suppress_notification: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DecideDiff {
+    file_path: String,
 }
 
 /// The result of `tools/list`, all on one page.
@@ -76,8 +89,34 @@ pub fn list() -> Value {
                 },
                 "required": ["filePath"]
             }
-        }
+        },
+        {
+            "name": "getActiveFile",
+            "description": "Get the currently active file and cursor position",
+            "inputSchema": { "type": "object", "properties": {} }
+        },
+        decide_tool("acceptDiff", "Accept the open diff of a file, with the user's changes, and \
+            apply it to the file. Whoever opened it hears ide/diffAccepted."),
+        decide_tool("rejectDiff", "Reject the open diff of a file, which stays as it is. Whoever \
+            opened it hears ide/diffRejected."),
     ]})
+}
+
+fn decide_tool(name: &str, description: &str) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "filePath": {
+                    "type": "string",
+                    "description": "The path that was given to openDiff."
+                }
+            },
+            "required": ["filePath"]
+        }
+    })
 }
 
 /// Runs `tools/call`.
@@ -90,6 +129,9 @@ pub async fn call(
     let outcome = match name.as_str() {
         "openDiff" => open_diff(protocol, session, arguments.read()?).await,
         "closeDiff" => close_diff(protocol, session, arguments.read()?).await,
+        "getActiveFile" => Ok(vec![text(&active_file(protocol, session).await)]),
+        "acceptDiff" => decide_diff(protocol, session, arguments.read()?, true).await,
+        "rejectDiff" => decide_diff(protocol, session, arguments.read()?, false).await,
         _ => return Err(Failure::invalid_params(format!("unknown tool {name}"))),
     };
     Ok(match outcome {
@@ -130,14 +172,50 @@ async fn close_diff(
     let silent = diff.suppress_notification.unwrap_or(false);
     let (call, answer) = protocol.bridge().call();
     if protocol.sessions().close_review(session, &diff.file_path, silent, call).is_none() {
-        return Err(ToolError(format!("no diff of {} is open", clip(&diff.file_path))));
+        return Err(not_open(&diff.file_path));
     }
+    let content = answer_of_emacs(protocol, answer).await?;
+    Ok(vec![text(&json!({ "content": content }).to_string())])
+}
+
+/// Has Emacs decide the review as the user would.
+async fn decide_diff(
+    protocol: &Protocol,
+    session: &SessionId,
+    diff: DecideDiff,
+    accept: bool,
+) -> Result<Vec<Value>, ToolError> {
+    let (call, answer) = protocol.bridge().call();
+    if protocol.sessions().ask_to_decide(session, &diff.file_path, accept, call).is_none() {
+        return Err(not_open(&diff.file_path));
+    }
+    Ok(vec![text(&answer_of_emacs(protocol, answer).await?)])
+}
+
+fn not_open(path: &str) -> ToolError {
+    ToolError(format!("no diff of {} is open", clip(path)))
+}
+
+async fn answer_of_emacs(
+    protocol: &Protocol,
+    answer: oneshot::Receiver<Answer>,
+) -> Result<String, ToolError> {
     let patience = protocol.sessions().limits().emacs_time;
     match tokio::time::timeout(patience, answer).await {
-        Ok(Ok(Ok(content))) => Ok(vec![text(&json!({ "content": content }).to_string())]),
-        Ok(Ok(Err(reason))) => Err(ToolError(reason)),
+        Ok(Ok(answer)) => answer.map_err(ToolError),
         Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
         Err(_) => Err(ToolError(format!("Emacs did not answer for {patience:?}"))),
+    }
+}
+
+/// One of the three texts of document 003.
+async fn active_file(protocol: &Protocol, session: &SessionId) -> String {
+    match protocol.sessions().active_file(session).await {
+        None => "No file is currently active".to_owned(),
+        Some(ActiveFile { file_path, cursor: None }) => format!("Active file: {file_path}"),
+        Some(ActiveFile { file_path, cursor: Some(Cursor { line, character }) }) => {
+            format!("Active file: {file_path} (line: {line}, char: {character})")
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::door::Visitor;
 use super::guard::{Guard, Refusal};
 use super::sse::{EventStream, LateReply};
+use crate::agent::Agent;
 use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
@@ -28,6 +29,7 @@ use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
 use crate::panics;
 use crate::process::Connection;
+use crate::token::Token;
 use crate::trace::{Direction, Traced, Tracer};
 
 /// What is read and dropped of a body that is too large, so that the client sees our answer and no
@@ -58,6 +60,7 @@ type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 pub struct Endpoint {
     guard: Guard,
+    secrets: Arc<[Token]>,
     protocol: Protocol,
     limits: Limits,
     /// Bytes of the bodies that are being received.
@@ -74,6 +77,7 @@ struct Problem {
 impl Endpoint {
     pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
         Endpoint {
+            secrets: guard.tokens().cloned().collect(),
             guard,
             protocol,
             limits,
@@ -121,7 +125,7 @@ impl Endpoint {
     fn tracer(&self, headers: &HeaderMap) -> Tracer {
         Tracer {
             bridge: self.protocol.bridge().clone(),
-            token: self.guard.token().clone(),
+            secrets: self.secrets.clone(),
             session: session_key(headers),
         }
     }
@@ -143,28 +147,54 @@ impl Endpoint {
         tracer: &Tracer,
     ) -> Result<Answer, Problem> {
         let guarded = self.guard.check(request.uri(), request.headers());
-        if let Err(refusal) =
-            guarded.and_then(|()| if from.visitor.admit() { Ok(()) } else { Err(FULL) })
-        {
-            return Ok(refuse(&refusal));
-        }
-        if request.uri().path() != "/mcp" {
-            return Err(Problem::new(StatusCode::NOT_FOUND, "the only path here is /mcp"));
+        let admit = |agent| if from.visitor.admit() { Ok(agent) } else { Err(FULL) };
+        let agent = match guarded.and_then(admit) {
+            Ok(agent) => agent,
+            Err(refusal) => return Ok(refuse(&refusal)),
+        };
+        match request.uri().path() {
+            "/mcp" => {}
+            "/events" => return self.events(request.method(), agent, tracer),
+            _ => {
+                return Err(Problem::new(
+                    StatusCode::NOT_FOUND,
+                    "the paths here are /mcp and /events",
+                ));
+            }
         }
         if *request.method() == Method::POST {
-            return self.post(request, from.connection, tracer).await;
+            return self.post(request, agent, from.connection, tracer).await;
         }
         tracer.show(Direction::FromClient, request.method().as_str(), b"");
         match *request.method() {
-            Method::GET => self.get(request.headers()),
-            Method::DELETE => self.delete(request.headers()),
-            _ => Ok(method_not_allowed()),
+            Method::GET => self.get(request.headers(), &agent),
+            Method::DELETE => self.delete(request.headers(), &agent),
+            _ => Ok(method_not_allowed(METHODS)),
         }
+    }
+
+    /// The stream of document 004.
+    fn events(
+        &self,
+        method: &Method,
+        agent: Arc<Agent>,
+        tracer: &Tracer,
+    ) -> Result<Answer, Problem> {
+        tracer.show(Direction::FromClient, &format!("{method} /events"), b"");
+        if *method != Method::GET {
+            return Ok(method_not_allowed("GET"));
+        }
+        if self.is_retired() {
+            return Ok(event_stream(Full::default())); // it comes back, to another server
+        }
+        let reader = self.protocol.sessions().listen(agent);
+        Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
     async fn post(
         self: &Arc<Self>,
         request: Request<Incoming>,
+        agent: Arc<Agent>,
         from: Connection,
         tracer: &Tracer,
     ) -> Result<Answer, Problem> {
@@ -188,19 +218,19 @@ impl Endpoint {
         drop(body); // large ones are not held while the call waits
         match incoming {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
-                self.initialize(&head.headers, request, from).await
+                self.initialize(&head.headers, request, agent, from).await
             }
             message::Incoming::One(Message::Request(request)) => {
-                let session = self.session(&head.headers)?;
+                let session = self.session(&head.headers, &agent)?;
                 Ok(self.clone().serve(session, request, prefers_stream(&head.headers)).await)
             }
             message::Incoming::One(message) => {
-                let session = self.session(&head.headers)?;
+                let session = self.session(&head.headers, &agent)?;
                 self.protocol.take(&session, &message);
                 Ok(accepted())
             }
             message::Incoming::Batch(items) => {
-                let session = self.session(&head.headers)?;
+                let session = self.session(&head.headers, &agent)?;
                 self.batch(&session, items).await
             }
         }
@@ -210,6 +240,7 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         request: message::Request,
+        agent: Arc<Agent>,
         from: Connection,
     ) -> Result<Answer, Problem> {
         if headers.contains_key(SESSION_ID) {
@@ -217,7 +248,7 @@ impl Endpoint {
                 "initialize must not name a session",
             )));
         }
-        let (response, session) = self.protocol.initialize(request, from).await;
+        let (response, session) = self.protocol.initialize(request, agent, from).await;
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
@@ -314,7 +345,7 @@ impl Endpoint {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, &reason)
     }
 
-    fn get(&self, headers: &HeaderMap) -> Result<Answer, Problem> {
+    fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
         if !accepts(headers, EVENT_STREAM) {
             return Err(Problem::new(
                 StatusCode::NOT_ACCEPTABLE,
@@ -322,7 +353,7 @@ impl Endpoint {
             ));
         }
         check_version(headers)?;
-        let session = self.session(headers)?;
+        let session = self.session(headers, agent)?;
         let last_event = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
         let reader = self
             .protocol
@@ -335,18 +366,16 @@ impl Endpoint {
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
-    fn delete(&self, headers: &HeaderMap) -> Result<Answer, Problem> {
+    fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
         check_version(headers)?;
-        let id = session_id(headers)?;
-        if !self.protocol.sessions().close(id) {
-            return Err(Problem::unknown_session());
-        }
+        let session = self.session(headers, agent)?;
+        self.protocol.sessions().close(session.session());
         Ok(empty(StatusCode::OK))
     }
 
-    fn session(&self, headers: &HeaderMap) -> Result<Busy, Problem> {
+    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<Busy, Problem> {
         let id = session_id(headers)?;
-        self.protocol.sessions().enter(id).ok_or_else(Problem::unknown_session)
+        self.protocol.sessions().enter(id, agent).ok_or_else(Problem::unknown_session)
     }
 }
 
@@ -502,10 +531,10 @@ fn closing(mut answer: Answer) -> Answer {
     answer
 }
 
-fn method_not_allowed() -> Answer {
-    let mut answer =
-        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE").into_answer();
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(METHODS));
+fn method_not_allowed(methods: &'static str) -> Answer {
+    let reason = format!("the methods here are {methods}");
+    let mut answer = Problem::new(StatusCode::METHOD_NOT_ALLOWED, &reason).into_answer();
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer
 }
 

@@ -1,12 +1,15 @@
 //! Who may talk to us: checked on every request of every path, before anything of it is parsed.
 
+use std::sync::Arc;
+
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Uri};
 
+use crate::agent::Agent;
 use crate::token::Token;
 
 pub struct Guard {
-    token: Token,
+    agents: Vec<Arc<Agent>>,
     /// `Host` values of our clients; one in a container uses the last.
     hosts: [String; 3],
 }
@@ -19,18 +22,20 @@ pub struct Refusal {
 }
 
 impl Guard {
-    pub fn new(token: Token, port: u16) -> Guard {
+    pub fn new(agents: Vec<Arc<Agent>>, port: u16) -> Guard {
         let hosts =
             ["127.0.0.1", "localhost", "host.docker.internal"].map(|name| format!("{name}:{port}"));
-        Guard { token, hosts }
+        Guard { agents, hosts }
     }
 
-    pub fn token(&self) -> &Token {
-        &self.token
+    /// The secrets of all agents.
+    pub fn tokens(&self) -> impl Iterator<Item = &Token> {
+        self.agents.iter().map(|agent| &agent.token)
     }
 
-    /// The order is contract 2's: Host (a page that rebound its name), Origin (any page), token.
-    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// Returns whose token the request shows. The order is contract 2's: Host (a page that rebound
+    /// its name), Origin (any page), token.
+    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<Arc<Agent>, Refusal> {
         let host = only(headers, &HOST).map(HeaderValue::as_bytes);
         let named = target.authority().map(|name| name.as_str().as_bytes());
         if !host.is_some_and(|host| self.is_our_name(host))
@@ -42,13 +47,23 @@ impl Guard {
             return refuse(StatusCode::FORBIDDEN, "requests from web pages are not served");
         }
         let token = only(headers, &AUTHORIZATION).and_then(bearer_token);
-        if !token.is_some_and(|token| self.token.matches(token)) {
-            return refuse(
-                StatusCode::UNAUTHORIZED,
-                "the bearer token is missing or wrong: it is the authToken of the discovery file",
-            );
-        }
-        Ok(())
+        token.and_then(|token| self.agent_of(token)).map_or_else(
+            || {
+                refuse(
+                    StatusCode::UNAUTHORIZED,
+                    "the bearer token is missing or wrong: it is the authToken of the discovery \
+                     file",
+                )
+            },
+            Ok,
+        )
+    }
+
+    /// All are looked at, so that the time it takes tells nothing.
+    fn agent_of(&self, token: &[u8]) -> Option<Arc<Agent>> {
+        self.agents.iter().fold(None, |found, agent| {
+            if agent.token.matches(token) { Some(agent.clone()) } else { found }
+        })
     }
 
     fn is_our_name(&self, host: &[u8]) -> bool {
@@ -56,7 +71,7 @@ impl Guard {
     }
 }
 
-fn refuse(status: StatusCode, reason: &'static str) -> Result<(), Refusal> {
+fn refuse<T>(status: StatusCode, reason: &'static str) -> Result<T, Refusal> {
     Err(Refusal { status, reason })
 }
 
@@ -84,7 +99,9 @@ mod tests {
     }
 
     fn guard() -> Guard {
-        Guard::new(Token::fixed("secret"), 4711)
+        let gemini = Agent { token: Token::fixed("secret"), ..Agent::gemini(Vec::new()) };
+        let qwen = Agent { token: Token::fixed("other"), ..Agent::qwen(Vec::new()) };
+        Guard::new(vec![Arc::new(gemini), Arc::new(qwen)], 4711)
     }
 
     fn headers(lines: &[(&'static str, String)]) -> HeaderMap {

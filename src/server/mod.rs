@@ -23,12 +23,12 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc as guests, watch};
 
+use crate::agent::Agent;
 use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
 use crate::process::Connection;
-use crate::token::Token;
 use door::{Door, Visitor};
 use endpoint::Endpoint;
 use guard::Guard;
@@ -69,11 +69,11 @@ impl Server {
     /// Serves `listener` on a thread of its own until `stop`.
     pub fn start(
         listener: TcpListener,
-        token: Token,
+        agents: Vec<Arc<Agent>>,
         protocol: Protocol,
         limits: &Limits,
     ) -> Result<Server> {
-        let guard = Guard::new(token, listener.local_addr()?.port());
+        let guard = Guard::new(agents, listener.local_addr()?.port());
         let door = Door::new(limits.connections, limits.strangers);
         let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
         let runtime = Builder::new_current_thread()

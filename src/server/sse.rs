@@ -2,20 +2,41 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::mcp::message::Response;
-use crate::mcp::session::StreamReader;
+use crate::mcp::session::{EventReader, StreamReader};
 
 /// The body of a GET response.
-pub struct EventStream {
-    reader: StreamReader,
+pub struct EventStream<S> {
+    source: S,
     keep_alive: Interval,
     greeted: bool,
+}
+
+/// Whose messages a stream carries.
+pub trait Source: Unpin {
+    /// The next event as it goes over the wire; `None` when the stream is over.
+    fn poll_event(&self, waker: &Waker) -> Poll<Option<String>>;
+}
+
+// JSON holds no raw newline, so one `data:` line is enough.
+
+impl Source for StreamReader {
+    fn poll_event(&self, waker: &Waker) -> Poll<Option<String>> {
+        self.poll_next(waker)
+            .map(|next| next.map(|(number, json)| format!("id: {number}\ndata: {json}\n\n")))
+    }
+}
+
+impl Source for EventReader {
+    fn poll_event(&self, waker: &Waker) -> Poll<Option<String>> {
+        self.poll_next(waker).map(|next| next.map(|json| format!("data: {json}\n\n")))
+    }
 }
 
 /// The body of a POST response whose answer was not there in time. Its one event has no id: with
@@ -28,9 +49,9 @@ pub struct LateReply {
 /// `None` when the client has cancelled the request.
 type PendingReply = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
 
-impl EventStream {
-    pub fn new(reader: StreamReader, pause: Duration) -> EventStream {
-        EventStream { reader, keep_alive: keep_alive(pause), greeted: false }
+impl<S: Source> EventStream<S> {
+    pub fn new(source: S, pause: Duration) -> EventStream<S> {
+        EventStream { source, keep_alive: keep_alive(pause), greeted: false }
     }
 }
 
@@ -62,7 +83,7 @@ fn frame(text: String) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
     Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))))
 }
 
-impl Body for EventStream {
+impl<S: Source> Body for EventStream<S> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -74,9 +95,8 @@ impl Body for EventStream {
             self.greeted = true; // a first byte, so that the headers leave at once
             return frame(": connected\n\n".to_owned());
         }
-        match self.reader.poll_next(context.waker()) {
-            // JSON holds no raw newline, so one `data:` line is enough.
-            Poll::Ready(Some((number, json))) => frame(format!("id: {number}\ndata: {json}\n\n")),
+        match self.source.poll_event(context.waker()) {
+            Poll::Ready(Some(event)) => frame(event),
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => idle(&mut self.keep_alive, context),
         }

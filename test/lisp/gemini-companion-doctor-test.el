@@ -174,7 +174,7 @@ It has no others of those that lead to this Emacs."
 (ert-deftest gemini-companion-doctor/companion-off ()
   (gemini-companion-doctor-test--with
     (gemini-companion-mode -1)
-    (cl-letf* (((symbol-function 'gemini-companion-bridge-token) (lambda () "no token"))
+    (cl-letf* (((symbol-function 'gemini-companion-bridge-token) (lambda (&rest _) "no token"))
                (noninteractive nil))
       (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                           "The companion is off" "gemini-companion-mode"))

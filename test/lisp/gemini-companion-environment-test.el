@@ -26,14 +26,14 @@
                    ("/a//gemini/ide" "TMPDIR=/a//")
                    ("//gemini/ide" "TMPDIR=/")))
     (gemini-companion-environment-test--with variables
-      (should (equal (car (gemini-companion-environment-directories)) directory)))))
+      (should (equal (car (gemini-companion-environment-directories 'gemini)) directory)))))
 
 (ert-deftest gemini-companion-environment/variables-are-put-back-as-they-were ()
   (gemini-companion-environment-test--with '("GEMINI_CLI_IDE_PID=7" "OTHER=x")
     (cl-letf* ((get (lambda (name) (gemini-companion-environment--get name)))
                (port 4711)
                ((symbol-function 'gemini-companion-bridge-port) (lambda () port))
-               ((symbol-function 'gemini-companion-bridge-token) (lambda () "token")))
+               ((symbol-function 'gemini-companion-bridge-token) (lambda (&rest _) "token")))
       (gemini-companion-environment-set)
       (setq port 4712)
       (gemini-companion-environment-set)
@@ -47,7 +47,7 @@
 (ert-deftest gemini-companion-environment/other-directories-are-announced-once ()
   (gemini-companion-environment-test--with '("TMPDIR=/a")
     (let ((gemini-companion-temporary-directories '("/b/" "/a" "~")))
-      (should (equal (gemini-companion-environment-directories)
+      (should (equal (gemini-companion-environment-directories 'gemini)
                      (list "/a/gemini/ide" "/b/gemini/ide"
                            (concat (expand-file-name "~") "/gemini/ide")))))))
 

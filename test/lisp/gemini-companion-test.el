@@ -21,7 +21,7 @@
                   after-save-hook after-set-visited-file-name-hook
                   window-selection-change-functions window-buffer-change-functions
                   gemini-companion-clients-functions))
-        (directory-files (car (gemini-companion-environment-directories)) nil "json")))
+        (directory-files (car (gemini-companion-environment-directories 'gemini)) nil "json")))
 
 (ert-deftest gemini-companion/off-is-the-mirror-of-on ()
   (gemini-companion-test-with-project
@@ -82,18 +82,24 @@
         (dolist (signal '(1 2 10 13 14 15 17 27 29))
           (should (= 1 (logand 1 (ash mask (- 1 signal))))))))))
 
-(ert-deftest gemini-companion/a-port-that-is-taken-leaves-it-off ()
+(ert-deftest gemini-companion/in-place-of-a-port-that-is-taken-there-is-another ()
   (let* ((taken (make-network-process :name "taken" :server t :host "127.0.0.1"
                                       :service t :noquery t))
          (gemini-companion-port (process-contact taken :service)))
     (unwind-protect
         (gemini-companion-test-with-project
-          (let ((problem (should-error (gemini-companion-mode 1))))
-            (should (string-match-p (format "cannot listen on 127.0.0.1:%d"
-                                            gemini-companion-port)
-                                    (error-message-string problem))))
-          (should-not gemini-companion-mode)
-          (should-not (gemini-companion-bridge-running-p)))
+          (let ((warnings nil)
+                (port gemini-companion-port))
+            (cl-letf (((symbol-function 'display-warning)
+                       (lambda (_type text &rest _) (push text warnings))))
+              (gemini-companion-mode 1))
+            (should gemini-companion-mode)
+            (should-not (= (gemini-companion-bridge-port) port))
+            (should (= 1 (length warnings)))
+            (should (string-match-p
+                     (format "cannot listen on 127.0.0.1:%d: .*listens on port %d: free the port"
+                             port (gemini-companion-bridge-port))
+                     (car warnings)))))
       (delete-process taken))))
 
 (ert-deftest gemini-companion/a-fixed-port-is-used ()

@@ -50,7 +50,7 @@
     (find-file-noselect (gemini-companion-test-file "one/a" ""))
     (gemini-companion-mode 1)
     (let ((roots (lambda ()
-                   (let ((file (car (directory-files (car (gemini-companion-environment-directories))
+                   (let ((file (car (directory-files (car (gemini-companion-environment-directories 'gemini))
                                                      t "json\\'"))))
                      (split-string
                       (alist-get 'workspacePath

@@ -8,12 +8,17 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::support::TestCompanion;
+use crate::agent::Agent;
 use crate::discovery::{DiscoveryFile, split_roots};
 use crate::limits::Limits;
 use crate::token::Token;
 
+fn agent() -> Agent {
+    Agent { token: Token::fixed("secret"), ..Agent::gemini(Vec::new()) }
+}
+
 fn create(directory: &Path) -> anyhow::Result<DiscoveryFile> {
-    DiscoveryFile::create(directory, 4711, &Token::fixed("secret"), &["/one".into(), "/two".into()])
+    DiscoveryFile::create(&agent(), directory, 4711, &["/one".into(), "/two".into()])
 }
 
 fn own_file(directory: &Path) -> PathBuf {
@@ -48,11 +53,11 @@ fn it_says_all_that_a_client_needs() {
         json!({
             "port": port,
             "workspacePath": "/project",
-            "authToken": server.companion.token(),
+            "authToken": server.companion.token("gemini").unwrap(),
             "ideInfo": { "name": "emacs", "displayName": "Emacs" },
         })
     );
-    assert_eq!(server.companion.token().len(), 64);
+    assert_eq!(server.companion.token("gemini").unwrap().len(), 64);
 }
 
 #[test]
@@ -72,7 +77,7 @@ fn new_roots_replace_it_whole_and_dropping_deletes_it() {
     let directory = temporary.path().join("gemini/ide");
     let file = create(&directory).unwrap();
     let before = fs::metadata(own_file(&directory)).unwrap().ino();
-    file.write(4711, &Token::fixed("secret"), &["/three".into()]).unwrap();
+    file.write(&agent(), 4711, &["/three".into()]).unwrap();
     assert_ne!(fs::metadata(own_file(&directory)).unwrap().ino(), before);
     assert!(fs::read_to_string(own_file(&directory)).unwrap().contains(r#""/three""#));
     assert_eq!(names(&directory).len(), 1);
@@ -201,8 +206,13 @@ fn a_companion_serves_without_its_file() {
     let temporary = tempfile::tempdir().unwrap();
     fs::write(temporary.path().join("gemini"), "").unwrap();
     let directory = temporary.path().join("gemini/ide");
-    let companion =
-        crate::companion::Companion::start(vec![directory], 0, &[], Limits::default()).unwrap();
+    let companion = crate::companion::Companion::start(
+        vec![Agent::gemini(vec![directory])],
+        0,
+        &[],
+        Limits::default(),
+    )
+    .unwrap();
     assert!(companion.discovery_fault().is_some_and(|fault| fault.contains("move it away")));
     std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
     // When that was done it is written with the next change.
@@ -221,7 +231,7 @@ fn each_of_several_directories_has_a_file() {
     fs::create_dir(temporary.path().join("one")).unwrap();
     fs::create_dir(temporary.path().join("two")).unwrap();
     let companion = crate::companion::Companion::start(
-        directories.clone(),
+        vec![Agent::gemini(directories.clone())],
         0,
         &["/project".to_owned()],
         Limits::default(),
@@ -245,7 +255,7 @@ fn a_directory_that_was_cleaned_away_comes_back_with_the_next_roots() {
     let directory = temporary.path().join("gemini/ide");
     let file = create(&directory).unwrap();
     fs::remove_dir_all(temporary.path().join("gemini")).unwrap();
-    file.write(4711, &Token::fixed("secret"), &["/three".into()]).unwrap();
+    file.write(&agent(), 4711, &["/three".into()]).unwrap();
     assert!(fs::read_to_string(own_file(&directory)).unwrap().contains("/three"));
 }
 

@@ -76,7 +76,8 @@ fn stopping_twice_is_harmless_and_frees_the_port() {
     server.companion.stop();
     server.companion.stop();
     let again =
-        Companion::start(vec![server.directory.clone()], port, &[], Limits::default()).unwrap();
+        Companion::start(super::support::agents(&server.directory), port, &[], Limits::default())
+            .unwrap();
     assert_eq!(again.port(), port);
 }
 
@@ -87,10 +88,13 @@ fn a_restart_keeps_port_token_sessions_and_reviews() {
     let mut stream = session.open_stream();
     session.open_diff("/no/such/a", "new");
     let Event::OpenReview { review, .. } = server.next_event() else { panic!() };
-    let before = (server.companion.port(), server.companion.token().to_owned());
+    let before = (server.companion.port(), server.companion.token("gemini").unwrap().to_owned());
     server.companion.restart().unwrap();
     assert_eq!(stream.next(), None);
-    assert_eq!((server.companion.port(), server.companion.token().to_owned()), before);
+    assert_eq!(
+        (server.companion.port(), server.companion.token("gemini").unwrap().to_owned()),
+        before
+    );
     assert_eq!(fs::read_dir(&server.directory).unwrap().count(), 1);
     assert!(server.companion.sessions().decide(review, Outcome::Rejected));
     assert_eq!(session.open_stream().notification().0, "ide/diffRejected");
@@ -149,14 +153,13 @@ fn a_connection_outlives_a_restart_until_its_next_answer() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_a_clear_error() {
+fn in_place_of_a_port_that_is_taken_there_is_another_and_the_reason() {
     let server = TestCompanion::start();
-    let taken = Companion::start(
-        vec![server.directory.clone()],
-        server.companion.port(),
-        &[],
-        Limits::default(),
-    );
-    let reason = format!("{:#}", taken.err().unwrap());
-    assert!(reason.contains(&format!("cannot listen on 127.0.0.1:{}", server.companion.port())));
+    assert_eq!(server.companion.port_fault(), None);
+    let taken = server.companion.port();
+    let agents = super::support::agents(&server.directory);
+    let other = Companion::start(agents, taken, &[], Limits::default()).unwrap();
+    assert_ne!(other.port(), taken);
+    let reason = other.port_fault().unwrap();
+    assert!(reason.starts_with(&format!("cannot listen on 127.0.0.1:{taken}: ")), "{reason}");
 }

@@ -12,4 +12,5 @@ mod status;
 mod streams;
 mod support;
 mod trace;
+mod transcripts;
 mod wire;

@@ -32,6 +32,7 @@ fn a_proposal_reaches_lisp_as_it_is() {
     let content = "\u{feff}a\0b\r\nc\n\u{1f600}\u{2028} no newline";
     server.open_session().open_diff(PATH, content);
     let expected = Event::OpenReview {
+        agent: "gemini".to_owned(),
         review: ReviewId(1),
         client: "test 1".to_owned(),
         path: PATH.to_owned(),

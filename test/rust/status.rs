@@ -47,7 +47,7 @@ fn guards_come_before_everything_else() {
             let status = |changes: &[(&str, &str)]| {
                 let response = server.request(method, path, changes, "{");
                 assert!(response.json()["error"]["message"].is_string());
-                assert!(!response.body.contains(server.companion.token()));
+                assert!(!response.body.contains(server.companion.token("gemini").unwrap()));
                 response.status
             };
             assert_eq!(status(&[("Authorization", "")]), 401, "{method} {path}");
@@ -183,7 +183,7 @@ fn both_tools_are_listed_with_their_schemas() {
     let answer = server.open_session().request("tools/list", json!({}));
     let tools = answer["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["openDiff", "closeDiff"]);
+    assert_eq!(names, ["openDiff", "closeDiff", "getActiveFile", "acceptDiff", "rejectDiff"]);
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["filePath", "newContent"]));
     assert_eq!(tools[1]["inputSchema"]["required"], json!(["filePath"]));
 }

@@ -38,6 +38,13 @@ pub struct Stream {
     text: String,
 }
 
+/// Gemini CLI, announced in `directory`, and Qwen Code, in one beside it.
+pub fn agents(directory: &std::path::Path) -> Vec<crate::agent::Agent> {
+    use crate::agent::Agent;
+    let beside = directory.with_file_name("qwen");
+    vec![Agent::gemini(vec![directory.to_owned()]), Agent::qwen(vec![beside])]
+}
+
 impl TestCompanion {
     pub fn start() -> TestCompanion {
         TestCompanion::with(Limits::default())
@@ -47,7 +54,7 @@ impl TestCompanion {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
         let companion =
-            Companion::start(vec![directory.clone()], 0, &["/project".to_owned()], limits).unwrap();
+            Companion::start(agents(&directory), 0, &["/project".to_owned()], limits).unwrap();
         TestCompanion { companion, directory, _temporary: temporary }
     }
 
@@ -61,7 +68,7 @@ impl TestCompanion {
     /// value leaves the header out.
     pub fn head(&self, method: &str, path: &str, changes: &[(&str, &str)]) -> String {
         let host = format!("127.0.0.1:{}", self.companion.port());
-        let token = format!("Bearer {}", self.companion.token());
+        let token = format!("Bearer {}", self.companion.token("gemini").unwrap());
         let usual = [
             ("Host", host.as_str()),
             ("Authorization", token.as_str()),

@@ -68,7 +68,7 @@ fn an_answer_without_a_body_is_told_by_its_status() {
 #[test]
 fn neither_secrets_nor_whole_files_are_told() {
     let server = tracing();
-    let token = server.companion.token().to_owned();
+    let token = server.companion.token("gemini").unwrap().to_owned();
     let session = server.open_session();
     let content = format!("{token}{}", "x".repeat(100_000));
     session.call("openDiff", json!({ "filePath": "/a", "newContent": content }));

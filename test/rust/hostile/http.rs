@@ -169,7 +169,7 @@ impl Draft {
         ];
         match token {
             Token::Right => {
-                let value = format!("Bearer {}", server.companion.token());
+                let value = format!("Bearer {}", server.companion.token("gemini").unwrap());
                 headers.push(("Authorization".to_owned(), value));
             }
             Token::Wrong => {
@@ -599,7 +599,7 @@ fn not_utf8(_: &TestCompanion, mut draft: Draft, random: &mut SmallRng) -> Case 
 
 /// Every one of these is wrong, some by little.
 fn tokens(server: &TestCompanion, mut draft: Draft, random: &mut SmallRng) -> Case {
-    let token = server.companion.token();
+    let token = server.companion.token("gemini").unwrap();
     draft.remove("Authorization");
     let right = format!("Bearer {token}");
     let wrong = [

@@ -75,7 +75,9 @@ impl Life<'_> {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
         let (bell, ring) = std::io::pipe().unwrap();
-        let companion = Companion::start(vec![directory.clone()], 0, &[], limits(clients)).unwrap();
+        let companion =
+            Companion::start(vec![Agent::gemini(vec![directory.clone()])], 0, &[], limits(clients))
+                .unwrap();
         companion.bridge().attach(Bell::new(ring.into()).unwrap());
         let mut life = Life {
             companion,

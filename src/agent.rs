@@ -1,0 +1,109 @@
+//! The programs that we serve, forks of one another: how each finds us, and its secret.
+//!
+//! Each has a token of its own, so that we know who is who, and one cannot speak for another.
+
+use std::path::PathBuf;
+
+use crate::token::Token;
+
+#[derive(Debug)]
+pub struct Agent {
+    /// As Lisp calls it: "gemini".
+    pub name: String,
+    /// For the user: "Gemini CLI".
+    pub title: String,
+    /// Where it looks for discovery files: its terminals may have different temporary directories.
+    pub directories: Vec<PathBuf>,
+    /// The name of such a file, with PID for our process and PORT for our port.
+    pub file: String,
+    /// Its file names our process in a member.
+    pub tells_process: bool,
+    pub token: Token,
+}
+
+impl Agent {
+    /// The name of its discovery file for this process and `port`.
+    pub fn file_name(&self, port: u16) -> String {
+        self.file.replace("PID", &std::process::id().to_string()).replace("PORT", &port.to_string())
+    }
+
+    /// The process that `name` is about, if it is the name of such a file at all and tells that.
+    pub fn process_in_name(&self, name: &str) -> Option<Option<u32>> {
+        let (mut pattern, mut rest) = (self.file.as_str(), name);
+        let mut process = None;
+        while let Some(literal) = pattern.chars().next() {
+            if let Some(pattern_rest) = pattern.strip_prefix("PID") {
+                let (digits, tail) = split_digits(rest);
+                process = Some(digits.parse().ok()?);
+                (pattern, rest) = (pattern_rest, tail);
+            } else if let Some(pattern_rest) = pattern.strip_prefix("PORT") {
+                let (digits, tail) = split_digits(rest);
+                digits.parse::<u16>().ok()?;
+                (pattern, rest) = (pattern_rest, tail);
+            } else {
+                rest = rest.strip_prefix(literal)?;
+                pattern = &pattern[literal.len_utf8()..];
+            }
+        }
+        rest.is_empty().then_some(process)
+    }
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+impl Agent {
+    /// Gemini CLI, announced in `directories`.
+    pub fn gemini(directories: Vec<PathBuf>) -> Agent {
+        Agent {
+            name: "gemini".to_owned(),
+            title: "Gemini CLI".to_owned(),
+            directories,
+            file: "gemini-ide-server-PID-PORT.json".to_owned(),
+            tells_process: false,
+            token: Token::generate().unwrap(),
+        }
+    }
+
+    /// Qwen Code, announced in `directories`.
+    pub fn qwen(directories: Vec<PathBuf>) -> Agent {
+        Agent {
+            name: "qwen".to_owned(),
+            title: "Qwen Code".to_owned(),
+            file: "PORT.lock".to_owned(),
+            tells_process: true,
+            ..Agent::gemini(directories)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_made_and_recognised() {
+        let (gemini, qwen) = (Agent::gemini(Vec::new()), Agent::qwen(Vec::new()));
+        let own = std::process::id();
+        assert_eq!(gemini.file_name(4711), format!("gemini-ide-server-{own}-4711.json"));
+        assert_eq!(gemini.process_in_name(&gemini.file_name(4711)), Some(Some(own)));
+        assert_eq!(qwen.file_name(4711), "4711.lock");
+        assert_eq!(qwen.process_in_name("4711.lock"), Some(None));
+        for name in [
+            "",
+            "gemini-ide-server-12.json",
+            "gemini-ide-server--1.json",
+            "gemini-ide-server-1-99999.json",
+            "gemini-ide-server-1-2.jsonx",
+            "gemini-ide-server-1-2.json.x.tmp",
+            "4711.lock",
+        ] {
+            assert_eq!(gemini.process_in_name(name), None, "{name}");
+        }
+        for name in ["99999.lock", ".lock", "1.lock2", "a1.lock"] {
+            assert_eq!(qwen.process_in_name(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Readers of `GET /events`, the stream of document 004. They have no session: each hears what the
+//! user looks at, and how every review of its agent ended.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use crate::agent::Agent;
+
+/// Events that may wait for one reader. One that does not read misses the oldest.
+const MAX_WAITING: usize = 64;
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
+#[derive(Default)]
+pub struct Listeners {
+    listeners: Vec<Listener>,
+    last: u64,
+}
+
+struct Listener {
+    number: u64,
+    agent: Arc<Agent>,
+    waiting: VecDeque<Event>,
+    waker: Option<Waker>,
+}
+
+#[derive(Clone)]
+enum Event {
+    Context(Arc<str>),
+    Outcome(Arc<str>),
+}
+
+impl Listeners {
+    /// Adds one of `agent`, who hears `context` first, and returns its number.
+    pub fn add(&mut self, agent: Arc<Agent>, context: Option<Arc<str>>) -> u64 {
+        self.last += 1;
+        let waiting = context.map(Event::Context).into_iter().collect();
+        self.listeners.push(Listener { number: self.last, agent, waiting, waker: None });
+        self.last
+    }
+
+    pub fn remove(&mut self, number: u64) {
+        self.listeners.retain(|listener| listener.number != number);
+    }
+
+    pub fn count(&self) -> usize {
+        self.listeners.len()
+    }
+
+    /// Of contexts only the latest matters.
+    pub fn tell_context(&mut self, message: &Arc<str>) {
+        for listener in &mut self.listeners {
+            listener.waiting.retain(|event| !matches!(event, Event::Context(_)));
+            listener.tell(Event::Context(message.clone()));
+        }
+    }
+
+    /// Tells how a review of `agent` ended.
+    pub fn tell_outcome(&mut self, agent: &Agent, message: &Arc<str>) {
+        for listener in self.listeners.iter_mut().filter(|it| it.agent.name == agent.name) {
+            listener.tell(Event::Outcome(message.clone()));
+        }
+    }
+
+    /// The next message for a listener; `None` if there is no such listener any more.
+    pub fn poll(&mut self, number: u64, waker: &Waker) -> Poll<Option<Arc<str>>> {
+        let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) else {
+            return Poll::Ready(None);
+        };
+        match listener.waiting.pop_front() {
+            Some(event) => Poll::Ready(Some(event.text().clone())),
+            None => {
+                listener.waker = Some(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Has all look whether there is something new.
+    pub fn wake(&mut self) {
+        self.listeners
+            .iter_mut()
+            .filter_map(|listener| listener.waker.take())
+            .for_each(Waker::wake);
+    }
+
+    /// Ends all streams properly.
+    pub fn end(&mut self) {
+        self.wake();
+        self.listeners.clear();
+    }
+}
+
+impl Listener {
+    fn tell(&mut self, event: Event) {
+        self.waiting.push_back(event);
+        let bytes = |waiting: &VecDeque<Event>| -> usize {
+            waiting.iter().map(|event| event.text().len()).sum()
+        };
+        while self.waiting.len() > MAX_WAITING
+            || (self.waiting.len() > 1 && bytes(&self.waiting) > MAX_WAITING_BYTES)
+        {
+            self.waiting.pop_front();
+        }
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Event {
+    fn text(&self) -> &Arc<str> {
+        match self {
+            Event::Context(text) | Event::Outcome(text) => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(listeners: &mut Listeners, number: u64) -> Vec<String> {
+        let next = || match listeners.poll(number, Waker::noop()) {
+            Poll::Ready(Some(text)) => Some(text.to_string()),
+            _ => None,
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn each_hears_everything_and_of_contexts_the_latest() {
+        let mut listeners = Listeners::default();
+        let agent = Arc::new(Agent::gemini(Vec::new()));
+        let one = listeners.add(agent.clone(), Some("c1".into()));
+        let other = listeners.add(agent.clone(), None);
+        listeners.tell_outcome(&agent, &"o1".into());
+        listeners.tell_outcome(&Agent::qwen(Vec::new()), &"o2".into());
+        listeners.tell_context(&"c2".into());
+        listeners.tell_context(&"c3".into());
+        assert_eq!(heard(&mut listeners, one), ["o1", "c3"]);
+        assert_eq!(heard(&mut listeners, other), ["o1", "c3"]);
+        listeners.remove(one);
+        assert_eq!(listeners.count(), 1);
+        assert!(matches!(listeners.poll(one, Waker::noop()), Poll::Ready(None)));
+    }
+
+    #[test]
+    fn one_that_does_not_read_misses_the_oldest() {
+        let mut listeners = Listeners::default();
+        let agent = Arc::new(Agent::gemini(Vec::new()));
+        let number = listeners.add(agent.clone(), None);
+        for outcome in 0..MAX_WAITING + 2 {
+            listeners.tell_outcome(&agent, &outcome.to_string().into());
+        }
+        let heard = heard(&mut listeners, number);
+        assert_eq!((heard.len(), heard[0].as_str()), (MAX_WAITING, "2"));
+    }
+}

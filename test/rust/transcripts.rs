@@ -1,0 +1,257 @@
+//! Conversations written down from the owner's documents, one for each kind of client, replayed
+//! against a companion. Every answer is compared in full.
+//!
+//! A transcript is made of blocks, with empty lines between them:
+//!
+//!   POST /mcp [without session]     a request, its body and the whole answer; GET and DELETE, too
+//!   BODY
+//!   => STATUS
+//!   BODY
+//!
+//!   POST /mcp, NAME waits           a request whose answer comes later
+//!   NAME gets STATUS                that answer
+//!   NAME listens at PATH            a stream is opened
+//!   NAME hears                      its next event
+//!   NAME hears nothing              before a ping of the server, nothing comes
+//!   Emacs shows                     what the user looks at, as a list of files
+//!   Emacs accepts TEXT, Emacs rejects     the review that came last
+//!   Emacs is asked                  what Lisp hears next
+//!   Emacs answers TEXT              the call that waits
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use super::support::{TestCompanion, wait_for};
+use crate::bridge::{CallId, Event};
+use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+
+struct Replay<'a> {
+    server: &'a TestCompanion,
+    agent: &'static str,
+    session: Option<String>,
+    waiting: HashMap<String, TcpStream>,
+    streams: HashMap<String, BufReader<TcpStream>>,
+    review: Option<ReviewId>,
+    call: Option<CallId>,
+}
+
+/// Replays `transcript` as a client of `agent` would speak.
+fn replay(server: &TestCompanion, agent: &'static str, transcript: &str) {
+    let mut replay = Replay {
+        server,
+        agent,
+        session: None,
+        waiting: HashMap::new(),
+        streams: HashMap::new(),
+        review: None,
+        call: None,
+    };
+    for block in transcript.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
+        let block: Vec<&str> = block.lines().filter(|line| !line.starts_with('#')).collect();
+        if let Some((head, rest)) = block.split_first() {
+            replay.step(head, rest);
+        }
+    }
+}
+
+impl Replay<'_> {
+    fn step(&mut self, head: &str, rest: &[&str]) {
+        let words: Vec<&str> = head.split(' ').collect();
+        match words[..] {
+            [method @ ("POST" | "GET" | "DELETE"), path, ..] => {
+                let path = path.trim_end_matches(',');
+                let arrow = rest.iter().position(|line| line.starts_with("=> "));
+                let body = rest[..arrow.unwrap_or(rest.len())].join("");
+                let connection = self.send(method, path, &body, !head.ends_with("without session"));
+                match arrow {
+                    None => {
+                        self.waiting.insert(words[2].to_owned(), connection);
+                    }
+                    Some(arrow) => {
+                        let expected = rest[arrow + 1..].join("");
+                        self.compare(head, connection, &rest[arrow][3..], &expected);
+                    }
+                }
+            }
+            [name, "gets", status] => {
+                let connection = self.waiting.remove(name).expect(head);
+                self.compare(head, connection, status, &rest.join(""));
+            }
+            [name, "listens", "at", path] => {
+                let connection = self.send("GET", path, "", path == "/mcp");
+                let mut stream = BufReader::new(connection);
+                let (status, _) = read_head(&mut stream);
+                assert_eq!(status, 200, "{head}");
+                self.streams.insert(name.to_owned(), stream);
+            }
+            [name, "hears"] => {
+                let stream = self.streams.get_mut(name).expect(head);
+                assert_eq!(next_event(stream), parse(&rest.join("")), "{head}");
+            }
+            [name, "hears", "nothing"] => {
+                self.server.companion.sessions().ping();
+                let stream = self.streams.get_mut(name).expect(head);
+                assert_eq!(next_event(stream)["method"], "ping", "{head}");
+            }
+            ["Emacs", "shows"] => self.show(&parse(&rest.join(""))),
+            ["Emacs", "accepts", ..] => {
+                let content = parse(&head["Emacs accepts ".len()..]);
+                let content = content.as_str().unwrap().to_owned();
+                self.decide(Outcome::Accepted { content });
+            }
+            ["Emacs", "rejects"] => self.decide(Outcome::Rejected),
+            ["Emacs", "is", "asked"] => {
+                let asked = self.next_event_of_lisp();
+                assert_eq!(asked, parse(&rest.join("")), "{head}");
+            }
+            ["Emacs", "answers", ..] => {
+                let text = parse(&head["Emacs answers ".len()..]);
+                let answer = Ok(text.as_str().unwrap().to_owned());
+                assert!(self.server.companion.bridge().answer(self.call.expect(head), answer));
+            }
+            _ => panic!("what is {head:?}?"),
+        }
+    }
+
+    fn send(&self, method: &str, path: &str, body: &str, in_session: bool) -> TcpStream {
+        let token = self.server.companion.token(self.agent).unwrap();
+        let token = format!("Bearer {token}");
+        let mut changes = vec![("Authorization", token.as_str()), ("Accept", "*/*")];
+        if let Some(session) = self.session.as_deref().filter(|_| in_session) {
+            changes.push(("Mcp-Session-Id", session));
+        }
+        let mut connection = self.server.connect();
+        let head = self.server.head(method, path, &changes);
+        write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        connection
+    }
+
+    fn compare(&mut self, head: &str, connection: TcpStream, status: &str, expected: &str) {
+        let mut reader = BufReader::new(connection);
+        let (given, headers) = read_head(&mut reader);
+        let body = read_body(&mut reader, &headers);
+        assert_eq!(given.to_string(), status, "{head}: {body}");
+        if expected.is_empty() {
+            assert_eq!(body, "", "{head}");
+        } else {
+            assert_eq!(parse(&body), parse(expected), "{head}");
+        }
+        if let Some(session) = header(&headers, "mcp-session-id") {
+            self.session = Some(session);
+        }
+    }
+
+    fn show(&self, files: &Value) {
+        let files = files.as_array().unwrap().iter().map(|file| {
+            let cursor = file["cursor"].as_array().map(|cursor| Cursor {
+                line: cursor[0].as_i64().unwrap(),
+                character: cursor[1].as_i64().unwrap(),
+            });
+            File {
+                path: file["path"].as_str().unwrap().to_owned(),
+                timestamp: file["timestamp"].as_i64().unwrap(),
+                is_active: file["active"].as_bool(),
+                cursor,
+                selected_text: file["selection"].as_str().map(str::to_owned),
+            }
+        });
+        self.server.companion.sessions().publish_context(&IdeContext::new(files.collect()));
+    }
+
+    fn decide(&mut self, outcome: Outcome) {
+        let review = self.review.take().expect("a review");
+        assert!(self.server.companion.sessions().decide(review, outcome));
+    }
+
+    /// What Lisp hears next, in JSON.
+    fn next_event_of_lisp(&mut self) -> Value {
+        let event = wait_for("an event for Lisp", || {
+            std::iter::from_fn(|| self.server.companion.bridge().next_event())
+                .find(|event| *event != Event::Clients)
+        });
+        match event {
+            Event::OpenReview { review, agent, client, path, content } => {
+                self.review = Some(review);
+                json!({ "review": path, "content": content, "client": client, "agent": agent })
+            }
+            Event::CloseReview { call, .. } => {
+                self.call = call;
+                json!({ "close": call.is_some() })
+            }
+            Event::DecideReview { review, accept, call } => {
+                (self.review, self.call) = (Some(review), Some(call));
+                json!({ "accept": accept })
+            }
+            Event::Said { client, text } => json!({ "client": client, "says": text }),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Placeholders stand for what is not in the documents.
+fn parse(json: &str) -> Value {
+    let json = json.replace("COMPANION-VERSION", env!("CARGO_PKG_VERSION"));
+    serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+fn read_head(reader: &mut impl BufRead) -> (u16, Vec<String>) {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "cut off: {lines:?}");
+        if line == "\r\n" {
+            break;
+        }
+        lines.push(line.trim_end().to_owned());
+    }
+    let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
+    (status, lines)
+}
+
+fn header(headers: &[String], name: &str) -> Option<String> {
+    headers.iter().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+    })
+}
+
+fn read_body(reader: &mut impl Read, headers: &[String]) -> String {
+    let length = header(headers, "content-length").map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+/// The next event of a stream; comments are no events.
+fn next_event(stream: &mut BufReader<TcpStream>) -> Value {
+    loop {
+        let mut line = String::new();
+        assert_ne!(stream.read_line(&mut line).unwrap(), 0, "the stream was cut");
+        if let Some(data) = line.strip_prefix("data: ") {
+            return parse(data);
+        }
+    }
+}
+
+#[test]
+fn the_newest_client() {
+    replay(&TestCompanion::start(), "gemini", include_str!("transcripts/000-newest-client.txt"));
+}
+
+#[test]
+fn the_client_of_document_003() {
+    replay(&TestCompanion::start(), "gemini", include_str!("transcripts/003-older-client.txt"));
+}
+
+#[test]
+fn the_client_of_document_004() {
+    replay(&TestCompanion::start(), "gemini", include_str!("transcripts/004-dialect.txt"));
+}
+
+#[test]
+fn qwen_code() {
+    replay(&TestCompanion::start(), "qwen", include_str!("transcripts/000-qwen-code.txt"));
+}
