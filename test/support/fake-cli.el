@@ -382,9 +382,12 @@ Files are sorted by age; only the newest can be active."
 
 (defun fake-cli-connect (tmpdir directory)
   "Connect to the companion that TMPDIR names for DIRECTORY; return the client."
-  (let ((cli (fake-cli--make :discovery (fake-cli-discover tmpdir directory))))
-    (unless (fake-cli-discovery cli)
-      (signal 'fake-cli-error (list "No companion for" directory)))
+  (fake-cli-connect-to (or (fake-cli-discover tmpdir directory)
+                           (signal 'fake-cli-error (list "No companion for" directory)))))
+
+(defun fake-cli-connect-to (discovery)
+  "Connect to the companion that the object DISCOVERY names; return the client."
+  (let ((cli (fake-cli--make :discovery discovery)))
     (fake-cli-request cli "initialize"
                       `((protocolVersion . "2025-06-18")
                         (capabilities . ,(make-hash-table))

@@ -1,0 +1,112 @@
+;;; gemini-companion-agent-test.el --- Tests of several programs at once  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-agent-test--with (qwen &rest body)
+  "Evaluate BODY with the mode on and Qwen Code's home there, in a new project.
+QWEN becomes the object in the discovery file for it.  The buffer visits
+the file a.txt."
+  (declare (indent 1) (debug (symbolp body)))
+  `(let ((before (default-toplevel-value 'process-environment)))
+     (unwind-protect
+         (gemini-companion-test-with-project
+           (make-directory (gemini-companion-test-file "qwen"))
+           (set-default-toplevel-value
+            'process-environment
+            (cons (concat "QWEN_HOME=" (gemini-companion-test-file "qwen")) before))
+           (switch-to-buffer
+            (find-file-noselect (gemini-companion-test-file "a.txt" "one\ntwo\n")))
+           (let ((inhibit-message t))
+             (gemini-companion-mode 1)
+             (let ((,qwen (gemini-companion-test-json-decode
+                           (gemini-companion-test-bytes
+                            (gemini-companion-test-file
+                             (format "qwen/ide/%d.lock" (gemini-companion-bridge-port)))))))
+               ,@body)))
+       (set-default-toplevel-value 'process-environment before))))
+
+(ert-deftest gemini-companion-agent/each-has-its-file-and-its-token ()
+  (gemini-companion-agent-test--with qwen
+    (let ((gemini (fake-cli-discover temporary-file-directory gemini-companion-test-project)))
+      (should (equal (alist-get 'port qwen) (gemini-companion-bridge-port)))
+      (should (equal (alist-get 'ppid qwen) (emacs-pid)))
+      (should-not (assq 'ppid gemini))
+      (dolist (member '(port workspacePath ideInfo))
+        (should (equal (alist-get member qwen) (alist-get member gemini))))
+      (should-not (equal (alist-get 'authToken qwen) (alist-get 'authToken gemini)))
+      (should (equal (alist-get 'authToken qwen) (gemini-companion-bridge-token 'qwen)))
+      (should (equal (getenv "QWEN_CODE_IDE_SERVER_PORT")
+                     (number-to-string (gemini-companion-bridge-port)))))
+    (gemini-companion-mode -1)
+    (should-not (directory-files (gemini-companion-test-file "qwen/ide") nil "lock"))
+    (should-not (getenv "QWEN_CODE_IDE_SERVER_PORT"))))
+
+(ert-deftest gemini-companion-agent/without-its-home-it-is-not-announced ()
+  (gemini-companion-agent-test--with _qwen
+    (gemini-companion-mode -1)
+    (delete-directory (gemini-companion-test-file "qwen") t)
+    (gemini-companion-mode 1)
+    (should-not (file-exists-p (gemini-companion-test-file "qwen")))
+    (make-directory (gemini-companion-test-file "qwen"))
+    (let ((gemini-companion-agents '(gemini)))
+      (gemini-companion-mode -1)
+      (gemini-companion-mode 1)
+      (should-not (file-exists-p (gemini-companion-test-file "qwen/ide")))
+      (should-not (gemini-companion-bridge-token 'qwen))
+      (should-not (getenv "QWEN_CODE_IDE_SERVER_PORT")))))
+
+(ert-deftest gemini-companion-agent/both-are-served-and-neither-hears-of-the-other ()
+  (gemini-companion-agent-test--with qwen
+    (let ((one (fake-cli-connect temporary-file-directory gemini-companion-test-project))
+          (other (fake-cli-connect-to qwen))
+          (path (gemini-companion-test-file "a.txt")))
+      (unwind-protect
+          (let ((review (gemini-companion-test-propose one "a.txt" "1\n"))
+                (second (gemini-companion-test-propose other "a.txt" "2\n")))
+            (should (equal (mapcar #'gemini-companion-review-agent (list review second))
+                           '(gemini qwen)))
+            (gemini-companion-review-accept second)
+            (fake-cli-wait-notification other "ide/diffAccepted")
+            (gemini-companion-review-reject review)
+            (fake-cli-wait-notification one "ide/diffRejected")
+            (should-not (fake-cli-find-notification one "ide/diffAccepted"))
+            (should-not (fake-cli-find-notification other "ide/diffRejected"))
+            ;; With the other's token a session cannot be used.
+            (setf (alist-get 'authToken (fake-cli-discovery other))
+                  (gemini-companion-bridge-token 'gemini))
+            (should-error (fake-cli-call-tool other "openDiff"
+                                              `(:filePath ,path :newContent "3\n"))))
+        (fake-cli-disconnect one)
+        (fake-cli-disconnect other)))))
+
+(ert-deftest gemini-companion-agent/edits-that-a-client-leaves-behind-are-named ()
+  "Qwen Code writes its own proposal when the user says yes there."
+  (gemini-companion-agent-test--with qwen
+    (let ((client (fake-cli-connect-to qwen)))
+      (unwind-protect
+          (pcase-dolist (`(,text ,named) '(("2\n" nil) ("2, mine\n" t)))
+            (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+                  (messages nil))
+              (setf (gemini-companion-review-text review) text)
+              (cl-letf (((symbol-function 'message)
+                         (lambda (format &rest arguments)
+                           (when format
+                             (push (apply #'format-message format arguments) messages)))))
+                (fake-cli-call-tool client "closeDiff"
+                                    `(:filePath ,(gemini-companion-test-file "a.txt")
+                                      :suppressNotification t)))
+              (should (eq named (and (seq-some (lambda (text)
+                                                 (string-match-p "takes no edits along" text))
+                                               messages)
+                                     t)))
+              (should (equal (gemini-companion-history-after
+                              (car (gemini-companion-history-list)))
+                             text))))
+        (fake-cli-disconnect client)))))
+
+;;; gemini-companion-agent-test.el ends here
