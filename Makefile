@@ -61,4 +61,4 @@ clean: ## Remove what build and compile made
 	rm -rf target lisp/*.elc lisp/*.so lisp/*.dylib lisp/*.dll dist
 
 distclean: clean ## Remove downloaded tools and clients, too
-	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/sdk/node_modules
+	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/qwen/node_modules test/e2e/sdk/node_modules

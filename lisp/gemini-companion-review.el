@@ -176,15 +176,15 @@ oldest.  Signal a `user-error' if there is none."
            (gemini-companion-bridge-fail call "this diff is not open in Emacs any more")))
     (when review
       (gemini-companion-log-add "review %d closed by the client" id)
-      (when call (gemini-companion-review--warn-of-lost-edits review))
       (when call (gemini-companion-follow (gemini-companion-review-path review)))
-      (gemini-companion-review--end review (if call 'closed 'withdrawn) before))))
+      (gemini-companion-review--end review (if call 'closed 'withdrawn) before)
+      (when call (gemini-companion-review--warn-of-lost-edits review)))))
 
 (defun gemini-companion-review--warn-of-lost-edits (review)
   "Say where the user's edits are if the client of REVIEW leaves them behind.
 It closes the review, for the user answered there."
   (unless (or (gemini-companion-agent-get (gemini-companion-review-agent review) :takes-edits)
-              (equal (gemini-companion-review-current-text review)
+              (equal (gemini-companion-review-text review)
                      (gemini-companion-review-proposed review)))
     (gemini-companion-log-add "the edits of review %d are in the history only"
                               (gemini-companion-review-id review))

@@ -144,6 +144,16 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
   "Write the script that starts CLI in DIRECTORY, to find EMACS.
 Of its own environment it passes on what the companion sets alone; with
 INSIDE, in a terminal of EMACS, that must do in a container, too."
+  (gemini-companion-test-cli--write-script
+   cli directory
+   (cl-remove-if (lambda (it) (and inside (string-prefix-p "VSCODE_REMOTE" it)))
+                 (gemini-companion-test-cli--environment cli emacs))
+   (expand-file-name "node_modules/@google/gemini-cli/bundle/gemini.js"
+                     gemini-companion-test-client-directory)))
+
+(defun gemini-companion-test-cli--write-script (cli directory environment program)
+  "Write the script that starts CLI in DIRECTORY with ENVIRONMENT.
+PROGRAM is a file for Node."
   (let ((file (gemini-companion-test-cli-file cli "launch")))
     (gemini-companion-test-write
      file
@@ -152,18 +162,12 @@ INSIDE, in a terminal of EMACS, that must do in a container, too."
       "exec env -i "
       (mapconcat (lambda (name) (format "${%s:+%s=\"$%s\"}" name name name))
                  '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
-                   "GEMINI_CLI_IDE_AUTH_TOKEN" "REMOTE_CONTAINERS")
+                   "GEMINI_CLI_IDE_AUTH_TOKEN" "QWEN_CODE_IDE_SERVER_PORT"
+                   "REMOTE_CONTAINERS")
                  " ")
       " "
       (mapconcat #'shell-quote-argument
-                 (append
-                  (cl-remove-if
-                   (lambda (it) (and inside (string-prefix-p "VSCODE_REMOTE" it)))
-                   (gemini-companion-test-cli--environment cli emacs))
-                  (list (gemini-companion-test-node)
-                        (expand-file-name
-                         "node_modules/@google/gemini-cli/bundle/gemini.js"
-                         gemini-companion-test-client-directory)))
+                 (append environment (list (gemini-companion-test-node) program))
                  " ")
       "\n"))
     (set-file-modes file #o755)
@@ -194,14 +198,60 @@ It runs in DIRECTORY, by default the project of EMACS."
   (gemini-companion-test-cli--start
    (gemini-companion-test-cli-make
     emacs (or directory (gemini-companion-test-project emacs)))
-   (lambda (cli)
-     (gemini-companion-test-tmux-start
-      (gemini-companion-test-cli-file cli "tmux") '(120 . 45)
-      (list (shell-quote-argument
-             (gemini-companion-test-cli-file cli "launch"))))
-     (string-to-number
-      (gemini-companion-test-cli--tmux
-       cli "list-panes" "-a" "-F" "#{pane_pid}")))))
+   #'gemini-companion-test-cli--start-in-tmux))
+
+(defun gemini-companion-test-cli--start-in-tmux (cli)
+  "Start CLI in a tmux of its own; return its process id."
+  (gemini-companion-test-tmux-start
+   (gemini-companion-test-cli-file cli "tmux") '(120 . 45)
+   (list (shell-quote-argument (gemini-companion-test-cli-file cli "launch"))))
+  (string-to-number
+   (gemini-companion-test-cli--tmux cli "list-panes" "-a" "-F" "#{pane_pid}")))
+
+(defconst gemini-companion-test-qwen-program
+  (gemini-companion-test-path
+   "test" "e2e" "qwen" "node_modules" "@qwen-code" "qwen-code" "cli.js")
+  "The pinned Qwen Code, a file for Node.")
+
+(defun gemini-companion-test-qwen-start (emacs)
+  "Start Qwen Code in a tmux of its own, in the project of EMACS; return it.
+Its home is below that of EMACS, where both look for it."
+  (let ((cli (gemini-companion-test-cli--make
+              :directory (gemini-companion-test-temp-directory)))
+        (home (expand-file-name ".qwen" (gemini-companion-test-home emacs))))
+    (gemini-companion-test-on-exit cli #'gemini-companion-test-cli-stop)
+    (make-directory (gemini-companion-test-cli-file cli "home"))
+    (gemini-companion-test-write
+     (expand-file-name "settings.json" home)
+     (decode-coding-string
+      (gemini-companion-test-json-encode
+       '((security (auth (selectedType . "gemini")) (folderTrust (enabled . :false)))
+         (ide (enabled . t) (hasSeenNudge . t))
+         (general (disableAutoUpdate . t) (enableAutoUpdate . :false))
+         (privacy (usageStatisticsEnabled . :false))
+         (telemetry (enabled . :false))
+         (tools (approvalMode . "default"))
+         (model (name . "gemini-2.5-flash"))))
+      'utf-8))
+    (setf (gemini-companion-test-cli-model cli)
+          (gemini-companion-test-model-start
+           (gemini-companion-test-cli-file cli "requests.jsonl")))
+    (gemini-companion-test-cli--write-script
+     cli (gemini-companion-test-project emacs)
+     (append
+      (list (concat "QWEN_HOME=" home) "GEMINI_MODEL=gemini-2.5-flash"
+            "QWEN_CODE_NO_RELAUNCH=true" "NODE_NO_WARNINGS=1")
+      (gemini-companion-test-cli--environment cli emacs))
+     gemini-companion-test-qwen-program)
+    (condition-case err
+        (progn
+          (setf (gemini-companion-test-cli-pid cli)
+                (gemini-companion-test-cli--start-in-tmux cli))
+          (gemini-companion-test-cli-wait-screen cli "Type your message"))
+      (error (message "%s" (gemini-companion-test-cli-report cli))
+             (gemini-companion-test-cli-stop cli)
+             (signal (car err) (cdr err))))
+    cli))
 
 (defun gemini-companion-test-cli-start-in-term (emacs)
   "Start a CLI in a terminal inside of EMACS, in its project; return it."
