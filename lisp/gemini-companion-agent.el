@@ -36,19 +36,20 @@
      :workspace "QWEN_CODE_IDE_WORKSPACE_PATH"
      :takes-edits nil))
   "The programs that can be served, an alist of names and property lists.
-  `:title'          what the user calls it
-  `:program', `:install'  its program, and the command that installs that
-  `:place'          where it looks for a discovery file: (temporary DIRECTORY)
-                    is below each temporary directory, (home VARIABLE DEFAULT
-                    DIRECTORY) below a home of its own, in which it is
-                    announced only if that is there
-  `:file'           the name of that file, with PID and PORT for numbers
-  `:tells-process'  whether the file names the process of Emacs in a member
-  `:variables'      what the processes that Emacs starts find in their
-                    environment: `port', `process' or `token'
-  `:workspace'      the variable that adds folders to its own workspace
-  `:takes-edits'    whether its own \"yes\" takes the user's changes of the
-                    proposal along")
+
+`:title' is what the user calls it, `:program' its program, and `:install'
+the command that installs that.  `:place' says where it looks for a
+discovery file: (temporary DIRECTORY) is below each temporary directory,
+\(home VARIABLE DEFAULT DIRECTORY) below a home of its own, in which it is
+announced only if that is there.  `:file' is the name of that file, with
+PID and PORT for numbers; `:tells-process' whether it names the process
+of Emacs in a member, too.
+
+`:variables' are what the processes that Emacs starts find in their
+environment, with `port', `process' or `token' for the value; `:workspace'
+is the variable that adds folders to its own workspace.  `:takes-edits'
+says whether its own \"yes\" takes the user's changes of the proposal
+along.")
 
 (defcustom gemini-companion-agents '(gemini qwen)
   "The programs that are served, names in `gemini-companion-agent-profiles'.

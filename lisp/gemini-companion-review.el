@@ -415,7 +415,7 @@ something, ask first."
   (gemini-companion-review--check review)
   (gemini-companion-follow (gemini-companion-review-path review))
   (gemini-companion-review-decide review 'accepted #'gemini-companion-bridge-accept
-                                   (gemini-companion-review-current-text review)))
+                                  (gemini-companion-review-current-text review)))
 
 ;;;###autoload
 (defun gemini-companion-reject ()

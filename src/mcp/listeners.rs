@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use tokio::time::Instant;
+
 use crate::agent::Agent;
 
 /// Events that may wait for one reader. One that does not read misses the oldest.
@@ -20,6 +22,7 @@ pub struct Listeners {
 struct Listener {
     number: u64,
     agent: Arc<Agent>,
+    begun: Instant,
     waiting: VecDeque<Event>,
     waker: Option<Waker>,
 }
@@ -35,12 +38,27 @@ impl Listeners {
     pub fn add(&mut self, agent: Arc<Agent>, context: Option<Arc<str>>) -> u64 {
         self.last += 1;
         let waiting = context.map(Event::Context).into_iter().collect();
-        self.listeners.push(Listener { number: self.last, agent, waiting, waker: None });
+        self.listeners.push(Listener {
+            number: self.last,
+            agent,
+            begun: Instant::now(),
+            waiting,
+            waker: None,
+        });
         self.last
     }
 
+    /// Ends the stream of one, if it is there still.
     pub fn remove(&mut self, number: u64) {
-        self.listeners.retain(|listener| listener.number != number);
+        let Some(index) = self.listeners.iter().position(|it| it.number == number) else { return };
+        if let Some(waker) = self.listeners.remove(index).waker {
+            waker.wake();
+        }
+    }
+
+    /// The number of each, its agent, and when it began.
+    pub fn describe(&self) -> impl Iterator<Item = (u64, &Arc<Agent>, Instant)> {
+        self.listeners.iter().map(|listener| (listener.number, &listener.agent, listener.begun))
     }
 
     pub fn count(&self) -> usize {

@@ -32,8 +32,8 @@ const STREAM_GRACE: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// How often to look whether the process of a client without stream still lives.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a client waits for the first context. Document 003 gives a tool call 5 s.
-const FIRST_CONTEXT: Duration = Duration::from_millis(1500);
+/// How long a client waits for the first context: less than after what an answer is a stream.
+const FIRST_CONTEXT: Duration = Duration::from_millis(800);
 /// The id of each ping of ours: one that is not answered is superseded by the next.
 const PING: &str = "ping";
 /// What a client hears that comes too late.
@@ -262,7 +262,7 @@ impl Sessions {
         processes
     }
 
-    /// All sessions, the oldest first.
+    /// All sessions, the oldest first, and the event streams behind them.
     pub fn describe(&self) -> Vec<Description> {
         let state = self.state();
         let mut sessions: Vec<_> = state.sessions.iter().collect();
@@ -280,12 +280,27 @@ impl Sessions {
             reviews: state.reviews_of(id).collect(),
             unheard: session.outbox.waiting(),
         };
-        sessions.into_iter().map(describe).collect()
+        let listeners = state.listeners.describe().map(|(number, agent, begun)| Description {
+            key: listener_key(number),
+            client: format!("{} (event stream)", agent.title),
+            process: None,
+            age: begun.elapsed(),
+            listens: Some(true),
+            reviews: Vec::new(),
+            unheard: 0,
+        });
+        sessions.into_iter().map(describe).chain(listeners).collect()
     }
 
-    /// Ends the session with this key at the user's wish. Its reviews are closed.
+    /// Ends the session, or event stream, with this key at the user's wish. Its reviews are closed.
     pub fn disconnect(&self, key: &str) -> bool {
         let mut state = self.state();
+        let numbers: Vec<u64> = state.listeners.describe().map(|(number, ..)| number).collect();
+        if let Some(number) = numbers.into_iter().find(|number| listener_key(*number) == key) {
+            state.listeners.remove(number);
+            self.announce(&mut state, Instant::now());
+            return true;
+        }
         let Some(id) = state.sessions.keys().find(|id| id.key() == key).cloned() else {
             return false;
         };
@@ -775,6 +790,11 @@ impl Client {
         };
         format!("{name} {}", self.version).trim_end().to_owned()
     }
+}
+
+/// As a session has one.
+fn listener_key(number: u64) -> String {
+    format!("events-{number}")
 }
 
 fn active_file_json(active: Option<&ActiveFile>) -> Arc<str> {

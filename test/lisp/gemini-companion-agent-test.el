@@ -97,9 +97,9 @@ the file a.txt."
                          (lambda (format &rest arguments)
                            (when format
                              (push (apply #'format-message format arguments) messages)))))
-                (fake-cli-call-tool client "closeDiff"
-                                    `(:filePath ,(gemini-companion-test-file "a.txt")
-                                      :suppressNotification t)))
+                (fake-cli-call-tool
+                 client "closeDiff" (list :filePath (gemini-companion-test-file "a.txt")
+                                          :suppressNotification t)))
               (should (eq named (and (seq-some (lambda (text)
                                                  (string-match-p "takes no edits along" text))
                                                messages)
@@ -108,5 +108,42 @@ the file a.txt."
                               (car (gemini-companion-history-list)))
                              text))))
         (fake-cli-disconnect client)))))
+
+;;;; Document 004
+
+(ert-deftest gemini-companion-agent/the-commands-of-document-004-work-as-printed ()
+  "Those of its \"Debugging\", with port and token filled in."
+  (unless (executable-find "curl")
+    (ert-skip "curl is not installed"))
+  (gemini-companion-test-with-project
+    (switch-to-buffer (find-file-noselect (gemini-companion-test-file "a.txt" "one\n")))
+    (gemini-companion-mode 1)
+    (let* ((fill (lambda (command)
+                   (string-replace
+                    "<token>" (gemini-companion-bridge-token)
+                    (string-replace "<PORT>" (number-to-string (gemini-companion-bridge-port))
+                                    command))))
+           (answer (shell-command-to-string
+                    (funcall fill "curl -s -H \"Authorization: Bearer <token>\" \\
+     -H \"Content-Type: application/json\" \\
+     -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{}}' \\
+     http://127.0.0.1:<PORT>/mcp")))
+           (events (make-process
+                    :name "curl" :buffer (generate-new-buffer "curl") :noquery t
+                    :connection-type 'pipe
+                    :command
+                    (list "sh" "-c"
+                          (funcall fill "exec curl -s -N -H \"Authorization: Bearer <token>\" \\
+     http://127.0.0.1:<PORT>/events")))))
+      (should (string-search "\"serverInfo\":{\"name\":\"gemini-companion\"" answer))
+      (unwind-protect
+          (gemini-companion-test-wait
+           (lambda () (with-current-buffer (process-buffer events) (buffer-string)))
+           (lambda ()
+             (with-current-buffer (process-buffer events)
+               (save-excursion
+                 (goto-char (point-min))
+                 (re-search-forward "^data: {.*notifications/context-update.*a\\.txt" nil t)))))
+        (delete-process events)))))
 
 ;;; gemini-companion-agent-test.el ends here

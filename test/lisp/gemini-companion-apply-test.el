@@ -82,8 +82,8 @@ That is a list of one if it is an error."
       (cl-letf (((symbol-function 'message)
                  (lambda (format &rest arguments)
                    (when format (push (apply #'format-message format arguments) shown)))))
-        (fake-cli-post client '(:method "notifications/message"
-                                :params (:level "info" :data "Hello\e[2J")))
+        (fake-cli-post client (list :method "notifications/message"
+                                    :params '(:level "info" :data "Hello\e[2J")))
         (gemini-companion-test-wait "the words"
                                     (lambda () (member "fake-cli 1 says: Hello^[[2J" shown)))))))
 

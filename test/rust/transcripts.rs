@@ -40,15 +40,7 @@ struct Replay<'a> {
 
 /// Replays `transcript` as a client of `agent` would speak.
 fn replay(server: &TestCompanion, agent: &'static str, transcript: &str) {
-    let mut replay = Replay {
-        server,
-        agent,
-        session: None,
-        waiting: HashMap::new(),
-        streams: HashMap::new(),
-        review: None,
-        call: None,
-    };
+    let mut replay = Replay::new(server, agent);
     for block in transcript.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
         let block: Vec<&str> = block.lines().filter(|line| !line.starts_with('#')).collect();
         if let Some((head, rest)) = block.split_first() {
@@ -57,7 +49,19 @@ fn replay(server: &TestCompanion, agent: &'static str, transcript: &str) {
     }
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(server: &'a TestCompanion, agent: &'static str) -> Replay<'a> {
+        Replay {
+            server,
+            agent,
+            session: None,
+            waiting: HashMap::new(),
+            streams: HashMap::new(),
+            review: None,
+            call: None,
+        }
+    }
+
     fn step(&mut self, head: &str, rest: &[&str]) {
         let words: Vec<&str> = head.split(' ').collect();
         match words[..] {
@@ -249,6 +253,32 @@ fn the_client_of_document_003() {
 #[test]
 fn the_client_of_document_004() {
     replay(&TestCompanion::start(), "gemini", include_str!("transcripts/004-dialect.txt"));
+}
+
+#[test]
+fn a_reader_of_events_is_a_client_that_can_be_disconnected() {
+    let server = TestCompanion::start();
+    let sessions = server.companion.sessions();
+    let mut replay = Replay::new(&server, "gemini");
+    replay.step("reader listens at /events", &[]);
+    assert_eq!(sessions.count(), 1);
+    let [reader] = sessions.describe().try_into().unwrap();
+    assert_eq!((reader.client.as_str(), reader.listens), ("Gemini CLI (event stream)", Some(true)));
+    assert!(sessions.disconnect(&reader.key));
+    let mut rest = String::new();
+    let stream = replay.streams.get_mut("reader").unwrap();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("0\r\n\r\n"), "{rest}"); // a proper end
+    wait_for("the reader to be gone", || (sessions.count() == 0).then_some(()));
+    assert!(!sessions.disconnect(&reader.key));
+}
+
+#[test]
+fn a_client_of_document_003_has_an_answer_in_time_whatever_emacs_does() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let answer = session.call("getActiveFile", json!({})); // within the time of a test's sockets
+    assert_eq!(answer["result"]["content"][0]["text"], "No file is currently active");
 }
 
 #[test]

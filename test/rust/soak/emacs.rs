@@ -58,7 +58,7 @@ impl Life<'_> {
                     println!("warning: {text}");
                     self.tally.warnings += 1;
                 }
-                Event::Pong { .. } => panic!("nobody was asked for a sign of life"),
+                other => panic!("nobody has a reason for {other:?}"),
             }
         }
     }

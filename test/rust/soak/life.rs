@@ -13,6 +13,7 @@ use super::ledger::{Key, Ledger};
 use super::tally::{Pause, Tally};
 use super::usage::Memory;
 use super::watch::Watch;
+use crate::agent::Agent;
 use crate::bridge::Bell;
 use crate::companion::Companion;
 use crate::ide::ReviewId;
