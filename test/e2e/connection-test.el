@@ -42,4 +42,25 @@ The review opens when Emacs is back."
         (should (equal (gemini-companion-test-client-wait-outcome client handle)
                        '(accepted . "b\n")))))))
 
+(ert-deftest gemini-companion-connection/a-client-of-document-004-accepts ()
+  "The review leaves the screen, and buffer and file agree."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-client (client 'fake emacs)
+      (let ((handle (gemini-companion-test-propose emacs client "b\n")))
+        (gemini-companion-test-append-to-proposal emacs "mine\n")
+        (fake-cli-call-tool (gemini-companion-test-fake-client-cli client) "acceptDiff"
+                            `(:filePath ,(gemini-companion-test-project emacs "a.txt")))
+        (gemini-companion-test-wait-no-review emacs)
+        (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                       '(accepted . "b\nmine\n")))
+        (should (equal (gemini-companion-test-read
+                        (gemini-companion-test-project emacs "a.txt"))
+                       "b\nmine\n"))
+        (should (equal (gemini-companion-test-eval
+                        emacs '(list (buffer-name (window-buffer)) (buffer-modified-p)
+                                     (buffer-string)))
+                       '("a.txt" nil "b\nmine\n")))))))
+
 ;;; connection-test.el ends here
