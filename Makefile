@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile test conformance soak endurance bench screenshot demo lint fmt clean distclean
+.PHONY: help build compile doc test conformance soak endurance bench screenshot demo lint fmt clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
@@ -17,6 +17,10 @@ compile: ## Byte-compile the Lisp files; a warning is an error
 	@scripts/bootstrap build
 	$(EMACS) -Q --batch -L lisp --eval '(setq byte-compile-error-on-warn t load-prefer-newer t)' \
 		-f batch-byte-compile lisp/*.el
+
+doc: ## Make the Info manual, docs/gemini-companion.info
+	@scripts/bootstrap doc
+	makeinfo --no-split --output docs/gemini-companion.info docs/gemini-companion.texi
 
 test: ## Run all tests; SUITE=rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
 	@scripts/bootstrap test
@@ -58,7 +62,7 @@ fmt: ## Format the Rust sources
 	cargo fmt
 
 clean: ## Remove what build and compile made
-	rm -rf target lisp/*.elc lisp/*.so lisp/*.dylib lisp/*.dll dist
+	rm -rf target lisp/*.elc lisp/*.so lisp/*.dylib lisp/*.dll dist docs/*.info
 
 distclean: clean ## Remove downloaded tools and clients, too
 	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/qwen/node_modules test/e2e/sdk/node_modules

@@ -132,9 +132,13 @@ impl Bridge {
         self.tracing.store(on, Ordering::Relaxed);
     }
 
+    pub fn is_tracing(&self) -> bool {
+        self.tracing.load(Ordering::Relaxed)
+    }
+
     /// Queues a message for the log, if the user wants to see it. `text` is made only then.
     pub fn trace(&self, direction: Direction, session: &str, text: impl FnOnce() -> String) {
-        if !self.tracing.load(Ordering::Relaxed) {
+        if !self.is_tracing() {
             return;
         }
         if self.waiting_traces.load(Ordering::Relaxed) >= MAX_WAITING_TRACES {

@@ -65,6 +65,9 @@ pub struct Traced {
 
 impl Traced {
     fn show(&self, data: &[u8]) {
+        if !self.tracer.bridge.is_tracing() {
+            return; // data may be a whole file
+        }
         match data.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data: ")) {
             Some(event) => self.tracer.show(Direction::ToClient, "event", event),
             None if data.starts_with(b":") => {} // keeps a stream alive, and says nothing

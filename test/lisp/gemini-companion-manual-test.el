@@ -1,0 +1,44 @@
+;;; gemini-companion-manual-test.el --- The manual names everything  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-manual-test--public ()
+  "Return the names of all public commands and options."
+  (dolist (file (directory-files (gemini-companion-test-path "lisp") t
+                                 "\\`gemini-companion.*\\.el\\'"))
+    (load file nil t t))
+  (let ((names nil))
+    (mapatoms (lambda (symbol)
+                (let ((name (symbol-name symbol)))
+                  (when (and (string-prefix-p "gemini-companion-" name)
+                             (not (string-match-p "--\\|-test\\|-mode\\'" name))
+                             (or (commandp symbol) (custom-variable-p symbol)))
+                    (push name names)))))
+    names))
+
+(ert-deftest gemini-companion-manual/every-command-and-option-is-in-it ()
+  (let ((manual (gemini-companion-test-read
+                 (gemini-companion-test-path "docs" "gemini-companion.texi")))
+        (names (gemini-companion-manual-test--public)))
+    (should (> (length names) 50))
+    (should-not (seq-remove (lambda (name)
+                              (string-match-p
+                               (concat "^@\\(?:findex\\|vindex\\|item\\) " name "$") manual))
+                            names))))
+
+(ert-deftest gemini-companion-manual/what-is-in-it-exists ()
+  (gemini-companion-manual-test--public)
+  (with-temp-buffer
+    (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
+    (while (re-search-forward "gemini-companion-[a-z-]+" nil t)
+      (let ((name (match-string 0)))
+        (unless (member name '("gemini-companion-doctor-batch"))
+          (ert-info (name)
+            (should (or (fboundp (intern name)) (boundp (intern name))))))))))
+
+;;; gemini-companion-manual-test.el ends here
