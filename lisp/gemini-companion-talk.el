@@ -20,10 +20,13 @@
 (require 'gemini-companion-run)
 
 (declare-function dired-get-marked-files "dired")
-(declare-function flycheck-error-message "ext:flycheck")
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-overlay-errors-at "ext:flycheck")
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
 (declare-function flymake-diagnostics "flymake")
+
+(defvar flycheck-current-errors)
 
 (defvar gemini-companion-talk--look 0.1
   "Seconds between looks whether the CLI shows a text.")
@@ -192,7 +195,12 @@ With SUBMIT, interactively the prefix argument, send it, too."
                            (flymake-diagnostics (line-beginning-position)
                                                 (line-end-position)))))
           (and (bound-and-true-p flycheck-mode)
-               (mapcar #'flycheck-error-message (flycheck-overlay-errors-at (point))))))
+               (mapcar #'flycheck-error-message
+                       (or (flycheck-overlay-errors-at (point))
+                           (seq-filter (lambda (error)
+                                         (eql (flycheck-error-line error)
+                                              (line-number-at-pos nil t)))
+                                       flycheck-current-errors))))))
 
 (defun gemini-companion-talk--place (start end)
   "Return in words which lines of which file the text from START to END is."

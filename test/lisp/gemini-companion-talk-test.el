@@ -130,4 +130,33 @@ SENT becomes a function that returns what that has read."
     (insert " mail@two")
     (should-not (gemini-companion-compose--complete))))
 
+(defvar flycheck-checkers)
+(defvar flycheck-current-errors)
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-mode "ext:flycheck")
+
+(ert-deftest gemini-companion-talk/what-flycheck-says-is-sent ()
+  "At the line of an error, wherever in it."
+  (let ((load-path (append (file-expand-wildcards
+                            "/usr/share/emacs/site-lisp/elpa-src/*")
+                           load-path)))
+    (unless (and (require 'flycheck nil t) (executable-find "bash"))
+      (message "SKIPPED %s: elpa-flycheck is not installed" (ert-test-name (ert-running-test)))
+      (ert-skip "elpa-flycheck is not installed")))
+  (gemini-companion-talk-test--with sent
+    (switch-to-buffer (find-file-noselect
+                       (gemini-companion-test-file "a.sh" "#!/bin/sh\necho 1\n  fi\n")))
+    (setq-local flycheck-checkers '(sh-posix-bash))
+    (flycheck-mode 1)
+    (flycheck-buffer)
+    (gemini-companion-test-wait "Flycheck" (lambda () flycheck-current-errors))
+    (goto-char (point-min))
+    (should-error (gemini-companion-send-diagnostic) :type 'user-error)
+    (forward-line 2)
+    (end-of-line)
+    (gemini-companion-send-diagnostic t)
+    (gemini-companion-test-wait
+     (lambda () (funcall sent))
+     (lambda () (string-match-p "a\\.sh, line 3: .*syntax error.*fi" (funcall sent))))))
+
 ;;; gemini-companion-talk-test.el ends here
