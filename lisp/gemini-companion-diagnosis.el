@@ -156,10 +156,12 @@ so far and the number of things that are still being looked into."
              'problem
              (format "The native module that is loaded has version %s, this package needs %s."
                      version gemini-companion-native-version)
-             (format "Delete %s and restart Emacs; the mode builds it anew." file))))
-     ((file-exists-p file) nil)
+             "Restart Emacs; if need be the mode builds the module anew.")))
+     ((equal (gemini-companion-native-file-version file) gemini-companion-native-version)
+      nil)
      (t (list (gemini-companion-diagnosis--finding
-               'problem (format "The native module %s is not there." file)
+               'problem (format "The native module %s is not there, or of another version."
+                                file)
                "Switch the mode on, M-x gemini-companion-mode: it builds it."
                (cons "switch on" (lambda () (gemini-companion-mode 1)))))))))
 

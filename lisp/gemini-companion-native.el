@@ -36,16 +36,24 @@ own.")
 
 (defun gemini-companion-native-ensure (continue)
   "Call CONTINUE, a function of no arguments, when the native module is loaded.
-That is at once if the module is there.  Else it is built first, in a
-visible buffer, and this function returns before the build has ended;
-in batch mode nothing is built.  Signal `gemini-companion-native-missing',
-with the remedy, if there is no way to the module."
-  (cond ((gemini-companion-native-loaded-p) (funcall continue))
+That is at once if the module is there, and is that of this version.
+Else it is built first, in a visible buffer, and this function returns
+before the build has ended; in batch mode nothing is built.  Signal
+`gemini-companion-native-missing', with the remedy, if there is no way to
+the module."
+  (cond ((equal (gemini-companion-native-loaded-version) gemini-companion-native-version)
+         (funcall continue))
+        ((gemini-companion-native-loaded-p)
+         (signal 'gemini-companion-native-missing
+                 (list (format "version %s is loaded, this package needs %s: restart Emacs"
+                               (gemini-companion-native-loaded-version)
+                               gemini-companion-native-version))))
         ((not module-file-suffix)
          (signal 'gemini-companion-native-missing
                  '("this Emacs was built without support for native modules; \
 install one that has it (its build option is --with-modules)")))
-        ((file-exists-p (gemini-companion-native-file))
+        ((equal (gemini-companion-native-file-version (gemini-companion-native-file))
+                gemini-companion-native-version)
          (gemini-companion-native--load)
          (funcall continue))
         (t (gemini-companion-native--build continue))))
@@ -64,20 +72,27 @@ Not by its feature: `unload-feature' takes that away, not the module."
   (expand-file-name (concat "gemini-companion-module" module-file-suffix)
                     gemini-companion-native--directory))
 
+(defun gemini-companion-native-file-version (file)
+  "Return the version of the native module FILE, nil if it is none.
+It is not loaded for that: a module that is loaded cannot be replaced."
+  (when (file-exists-p file)
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (insert-file-contents-literally file)
+      (let ((case-fold-search nil))
+        ;; This is many times as fast as to search for all of it.
+        (and (search-forward "gemini-companion-module:version=" nil t)
+             (looking-at "\\([0-9.]+\\):end")
+             (match-string 1))))))
+
 (defun gemini-companion-native--load ()
-  "Load the module's file and check that it is the one this package needs."
+  "Load the module's file."
   (let ((file (gemini-companion-native-file)))
     (condition-case error
         (module-load file)
       (error (signal 'gemini-companion-native-missing
                      (list (format "%s cannot be loaded (%s): delete it to have it built anew"
-                                   file (error-message-string error))))))
-    (unless (equal (gemini-companion--mod-version) gemini-companion-native-version)
-      (signal 'gemini-companion-native-missing
-              (list (format "%s has version %s, this package needs %s: delete it, restart \
-Emacs, and it is built anew"
-                            file (gemini-companion--mod-version)
-                            gemini-companion-native-version))))))
+                                   file (error-message-string error))))))))
 
 ;;;; Building
 
@@ -112,9 +127,18 @@ the mode is switched on when that is done")
 system's package of Rust 1.88 or newer)"))))
     (when problem
       (signal 'gemini-companion-native-missing
-              (list (format "%s is missing and cannot be built: %s.  `make build' in a \
-checkout builds it, too"
-                            (gemini-companion-native-file) problem))))))
+              (list (format "%s is %s and cannot be built: %s.  `make build' in a checkout \
+builds it, too"
+                            (gemini-companion-native-file)
+                            (gemini-companion-native--describe-file) problem))))))
+
+(defun gemini-companion-native--describe-file ()
+  "Say why the module's file is not loaded."
+  (let* ((file (gemini-companion-native-file))
+         (version (gemini-companion-native-file-version file)))
+    (cond (version (format "of version %s, not %s," version gemini-companion-native-version))
+          ((file-exists-p file) "no module of this package")
+          (t "missing"))))
 
 (defun gemini-companion-native--manifest ()
   "Return the name of the module's Cargo.toml, or nil.

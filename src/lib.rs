@@ -59,10 +59,15 @@ fn init(env: &Env) -> Result<()> {
     Ok(())
 }
 
+/// Lisp reads it in the file, to know the version before it loads that.
+const MARKER: &str = concat!("gemini-companion-module:version=", env!("CARGO_PKG_VERSION"), ":end");
+
 /// Return the version of this module, as in the package's Version header.
 #[defun]
 fn version() -> Result<String> {
-    Ok(env!("CARGO_PKG_VERSION").to_owned())
+    let marker = std::hint::black_box(MARKER); // so that it is in the file as a whole
+    let version = marker.split(['=', ':']).nth(2).unwrap_or_default();
+    Ok(version.to_owned())
 }
 
 /// Start a companion: server thread, and discovery files for AGENTS.

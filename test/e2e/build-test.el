@@ -21,8 +21,8 @@ the crates that ours depends on."
   (dolist (name '("Cargo.toml" "Cargo.lock"))
     (copy-file (gemini-companion-test-path name) (file-name-as-directory directory))))
 
-(ert-deftest gemini-companion-build/a-missing-module-is-built-in-sight ()
-  "Switched on for the first time, the mode builds the module and is on then."
+(ert-deftest gemini-companion-build/a-module-that-is-stale-is-built-in-sight ()
+  "With the module of another version, the mode builds its own and is on then."
   :tags '(e2e)
   (let* ((place (gemini-companion-test-temp-directory))
          (checkout (expand-file-name "checkout" place))
@@ -30,6 +30,9 @@ the crates that ours depends on."
     (unwind-protect
         (progn
           (gemini-companion-build-test--checkout checkout)
+          (gemini-companion-test-write
+           (expand-file-name (concat "gemini-companion-module" module-file-suffix) lisp)
+           "gemini-companion-module:version=0.0.9:end")
           (gemini-companion-test-with-emacs
               (emacs :mode nil :lisp lisp
                      :environment (gemini-companion-build-test--environment))
@@ -37,9 +40,11 @@ the crates that ours depends on."
             (gemini-companion-test-wait-screen emacs "cargo build --release --locked")
             (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode))
             (gemini-companion-test-wait-eval emacs 'gemini-companion-mode 400)
-            (should (file-exists-p
-                     (expand-file-name (concat "gemini-companion-module" module-file-suffix)
-                                       lisp)))
+            (should (equal (gemini-companion-test-eval
+                            emacs '(gemini-companion-native-file-version
+                                    (gemini-companion-native-file)))
+                           (gemini-companion-test-eval
+                            emacs 'gemini-companion-native-version)))
             (should (= (length (gemini-companion-test-discovery-files emacs)) 1))))
       (delete-directory place t))))
 

@@ -208,7 +208,7 @@ It has no others of those that lead to this Emacs."
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        (format "has version 0.0.1, this package needs %s" gemini-companion-native-version)
-       (format "-> Delete %s and restart Emacs" (gemini-companion-native-file))))))
+       "-> Restart Emacs"))))
 
 (ert-deftest gemini-companion-doctor/server-dead ()
   (gemini-companion-doctor-test--with

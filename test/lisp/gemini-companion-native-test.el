@@ -40,12 +40,39 @@ The module counts as not loaded."
       (should (string-match-p "without support for native modules"
                               (gemini-companion-native-test--reason))))))
 
-(ert-deftest gemini-companion-native/a-file-that-is-no-module-is-named ()
+(defun gemini-companion-native-test--marked (version)
+  "Return a text that says that it is a module of VERSION."
+  (format "x gemini-companion-module:version=%s:end y" version))
+
+(ert-deftest gemini-companion-native/a-file-is-judged-before-it-is-loaded ()
   (gemini-companion-native-test--in directory
       (list (concat "gemini-companion-module" module-file-suffix))
-    (let ((reason (gemini-companion-native-test--reason)))
-      (should (string-match-p "cannot be loaded" reason))
-      (should (string-match-p "delete it" reason)))))
+    (let ((file (gemini-companion-native-file)))
+      (cl-letf (((symbol-function 'module-load)
+                 (lambda (_) (error "This is no module"))))
+        (should (string-match-p "is no module of this package and cannot be built"
+                                (gemini-companion-native-test--reason)))
+        (gemini-companion-test-write file (gemini-companion-native-test--marked "0.0.9"))
+        (should (string-match-p (format "is of version 0.0.9, not %s, and cannot be built"
+                                        (regexp-quote gemini-companion-native-version))
+                                (gemini-companion-native-test--reason)))
+        (gemini-companion-test-write
+         file (gemini-companion-native-test--marked gemini-companion-native-version))
+        (should (string-match-p "cannot be loaded (This is no module): delete it"
+                                (gemini-companion-native-test--reason)))))))
+
+(ert-deftest gemini-companion-native/the-built-file-tells-its-version ()
+  (should (equal (gemini-companion-native-file-version (gemini-companion-native-file))
+                 gemini-companion-native-version)))
+
+(ert-deftest gemini-companion-native/another-version-that-is-loaded-is-not-used ()
+  (let ((called nil))
+    (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.9")))
+      (let ((problem (should-error (gemini-companion-native-ensure
+                                    (lambda () (setq called t))))))
+        (should (string-match-p "version 0.0.9 is loaded, .*: restart Emacs"
+                                (error-message-string problem)))))
+    (should-not called)))
 
 (ert-deftest gemini-companion-native/it-is-installed-by-renaming ()
   (gemini-companion-native-test--in directory '("built")
