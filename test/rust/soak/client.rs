@@ -266,7 +266,7 @@ impl Client {
 
     fn list(&mut self) {
         if let Some(result) = self.call(Method::List, "tools/list", json!({})) {
-            assert_eq!(result["tools"].as_array().map(Vec::len), Some(2));
+            assert_eq!(result["tools"].as_array().map(Vec::len), Some(5));
         }
     }
 
