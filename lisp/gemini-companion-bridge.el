@@ -37,7 +37,7 @@
  (sessions companion) (disconnect companion key) (set-tracing companion on)
  (discovery-fault companion) (discovery-files companion)
  (set-roots companion roots) (attach-bell companion process)
- (next-event companion) (publish-context companion files) (answer-call companion call text)
+ (awaited-p companion call) (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
  (reject-review companion review))
 
@@ -251,6 +251,11 @@ and that of outcomes that wait for the stream."
   "End the session with KEY; return nil if there is none."
   (and gemini-companion-bridge--companion
        (gemini-companion--mod-disconnect gemini-companion-bridge--companion key)))
+
+(defun gemini-companion-bridge-awaited-p (call)
+  "Return non-nil if somebody still waits for the answer to CALL."
+  (and gemini-companion-bridge--companion
+       (gemini-companion--mod-awaited-p gemini-companion-bridge--companion call)))
 
 (defun gemini-companion-bridge-answer (call text)
   "Answer the tool call with id CALL with TEXT."

@@ -43,7 +43,7 @@
 
 ;;;; Files
 
-(defconst gemini-companion-client--name
+(defconst gemini-companion-client-name
   "\\`gemini-ide-server-\\([0-9]+\\)-[0-9]+\\.json\\'"
   "Names of discovery files.")
 
@@ -69,7 +69,7 @@ PROCESS is the id of the process in which, or below which, it runs."
 
 (defun gemini-companion-client--names (place)
   "Return the names of the discovery files in the directory PLACE."
-  (ignore-errors (directory-files place nil gemini-companion-client--name)))
+  (ignore-errors (directory-files place nil gemini-companion-client-name)))
 
 (defun gemini-companion-client--old-file (place wanted directory)
   "Return the file in PLACE that old companions of process WANTED write, or nil.
@@ -102,7 +102,7 @@ If clients do not read it return a string that says why."
   ;; The client follows symbolic links.
   (let ((attributes (file-attributes (file-truename name))))
     (cond ((null attributes) "cannot be read")
-          ((file-attribute-type attributes) "is no file")
+          ((not (file-regular-p (file-truename name))) "is no file")
           ((/= (file-attribute-user-id attributes) (gemini-companion-client--user))
            (format "belongs to another user (uid %d)" (file-attribute-user-id attributes)))
           ((> (file-attribute-size attributes) gemini-companion-client--max-size)
@@ -122,6 +122,9 @@ If clients do not read it return a string that says why."
 
 (defun gemini-companion-client--text (name)
   "Return the text in the file NAME."
+  ;; Anything else could make us wait.
+  (unless (file-regular-p name)
+    (error "It is no file"))
   (with-temp-buffer
     (let ((coding-system-for-read 'utf-8-unix))
       (insert-file-contents name))

@@ -31,6 +31,12 @@
 (defconst gemini-companion-diagnosis--tested "0.61.0"
   "The version of Gemini CLI with which this package was tested.")
 
+(defconst gemini-companion-diagnosis--patience 10
+  "Seconds after which a program that does not tell its version is ended.")
+
+(defconst gemini-companion-diagnosis--max-answer 10000
+  "Characters of what it says that are looked at.")
+
 (cl-defstruct (gemini-companion-diagnosis-finding
                (:constructor gemini-companion-diagnosis--finding
                              (level text &optional remedy button))
@@ -48,6 +54,7 @@
   (process nil :documentation "The process in or below which it runs, or nil.")
   (runs nil :documentation "Non-nil if it runs already, and is that process.")
   (place nil :documentation "In words, where that is.")
+  (other nil :documentation "Non-nil if another agent runs there.")
   (hidden nil :documentation "Non-nil if that process's environment cannot be seen.")
   (search nil :documentation "What it finds.")
   (settings nil :documentation "Its settings."))
@@ -72,6 +79,8 @@
            :directory (or (file-symlink-p (format "/proc/%d/cwd" id)) directory)
            :environment (or environment (default-toplevel-value 'process-environment))
            :process id :runs cli :hidden (not environment)
+           :other (not (memq (buffer-local-value 'gemini-companion-run-agent buffer)
+                             '(nil gemini)))
            :place (format "the terminal %s, process %d" (buffer-name buffer) id)))
       (make-gemini-companion-diagnosis-case
        :directory directory
@@ -83,11 +92,18 @@
   (let* ((name (file-name-nondirectory (gemini-companion-run-program 'gemini)))
          (clis (seq-filter
                 (lambda (id)
-                  (and (string-search name (or (alist-get 'args (process-attributes id)) ""))
+                  (and (gemini-companion-diagnosis--runs-p name id)
                        (memq process (gemini-companion-run-ancestry id))))
                 (list-system-processes))))
     ;; The CLI runs itself once more, and that one has the highest id.
     (and clis (apply #'max clis))))
+
+(defun gemini-companion-diagnosis--runs-p (program process)
+  "Return non-nil if PROCESS runs PROGRAM, perhaps by an interpreter with options."
+  (let ((words (split-string (or (alist-get 'args (process-attributes process)) "") " " t)))
+    (seq-some (lambda (word)
+                (member (file-name-nondirectory word) (list program (concat program ".js"))))
+              (seq-take words 4))))
 
 (defun gemini-companion-diagnosis--environment-of (process)
   "Return the environment with which PROCESS was started, or nil if unknown."
@@ -175,6 +191,10 @@ So also whether the CLI in CASE is connected to it."
            'problem "The companion is off in this Emacs."
            "Switch it on, M-x gemini-companion-mode; then start the CLI."
            (cons "switch on" (lambda () (gemini-companion-mode 1))))))
+   ((not (gemini-companion-bridge-token))
+    (list (gemini-companion-diagnosis--finding
+           'problem "Gemini CLI is not served: `gemini-companion-agents' does not name it."
+           "Add it, and switch the mode off and on.")))
    (t (append (gemini-companion-diagnosis--check-announcement)
               (gemini-companion-diagnosis--check-connection case)
               (when gemini-companion-context-paused
@@ -231,6 +251,9 @@ something deleted it." file)
 (defun gemini-companion-diagnosis--check-environment (case)
   "Find out what the environment in CASE keeps the CLI from."
   (append
+   (when (gemini-companion-diagnosis-case-other case)
+     (list (gemini-companion-diagnosis--finding
+            'note "Another program runs in that terminal: what follows is for Gemini CLI there.")))
    (when (gemini-companion-diagnosis-case-hidden case)
      (list (gemini-companion-diagnosis--finding
             'note "This system does not tell the environment of that terminal; \
@@ -532,7 +555,11 @@ that M-x gemini-companion-copy-environment copies."
   "Find out whether the discovery files of this Emacs lead to its server."
   (when (gemini-companion-diagnosis--running-p)
     (delq nil (mapcar #'gemini-companion-diagnosis--check-token
-                      (gemini-companion-bridge-discovery-files)))))
+                      ;; Other agents have files and tokens of their own.
+                      (seq-filter (lambda (file)
+                                    (string-match-p gemini-companion-client-name
+                                                    (file-name-nondirectory file)))
+                                  (gemini-companion-bridge-discovery-files))))))
 
 (defun gemini-companion-diagnosis--check-token (name)
   "Find out whether the discovery file NAME of this Emacs says what it should."
@@ -571,8 +598,8 @@ that M-x gemini-companion-copy-environment copies."
   "Return (PORT TOKEN . NAME) of the server to ask in CASE, or nil.
 That is ours, else the one that the CLI takes if that is an Emacs."
   (if (gemini-companion-diagnosis--running-p)
-      (cons (gemini-companion-bridge-port)
-            (cons (gemini-companion-bridge-token) "The server of this Emacs"))
+      (when-let ((token (gemini-companion-bridge-token)))
+        (cons (gemini-companion-bridge-port) (cons token "The server of this Emacs")))
     (let* ((chosen (gemini-companion-client-search-chosen
                     (gemini-companion-diagnosis-case-search case)))
            (port (and chosen (gemini-companion-client-port chosen)))
@@ -619,15 +646,24 @@ That is ours, else the one that the CLI takes if that is an Emacs."
                           (format "There is no program `%s' on PATH." name)
                           (format "Install it (%s), or set `gemini-companion-program'."
                                   (gemini-companion-agent-get 'gemini :install))))))
-      (make-process
-       :name "gemini-companion-version" :noquery t :connection-type 'pipe
-       :command (list program "--version")
-       :filter (lambda (_process text) (setq answer (concat answer text)))
-       :sentinel (lambda (process _event)
-                   (unless (process-live-p process)
-                     (funcall callback
-                              (list (gemini-companion-diagnosis--describe-program
-                                     program answer)))))))))
+      (let* ((timer nil)
+             (process
+              (make-process
+               :name "gemini-companion-version" :noquery t :connection-type 'pipe
+               :command (list program "--version")
+               :filter (lambda (_process text)
+                         (when (< (length answer) gemini-companion-diagnosis--max-answer)
+                           (setq answer (concat answer text))))
+               :sentinel (lambda (process _event)
+                           (unless (process-live-p process)
+                             (when timer (cancel-timer timer))
+                             (funcall callback
+                                      (list (gemini-companion-diagnosis--describe-program
+                                             program answer))))))))
+        (setq timer (run-at-time gemini-companion-diagnosis--patience nil
+                                 #'delete-process process))
+        ;; It may ask something; or have ended already.
+        (ignore-errors (process-send-eof process))))))
 
 (defun gemini-companion-diagnosis--describe-program (program answer)
   "Say which version PROGRAM has, which said ANSWER."

@@ -43,6 +43,9 @@
 (defvar-local gemini-companion-doctor--subject nil
   "The buffer and the directory that are looked into, (BUFFER . DIRECTORY).")
 
+(defvar-local gemini-companion-doctor--latest nil
+  "Tells the look that was begun last from earlier ones.")
+
 (defvar-local gemini-companion-doctor--shown nil
   "The case that is shown, its findings, and how many are still to come.")
 
@@ -66,12 +69,16 @@ asks for another DIRECTORY."
 (defun gemini-companion-doctor--start ()
   "Look into the subject of the current buffer, and print what is found."
   (pcase-let ((`(,terminal . ,directory) gemini-companion-doctor--subject)
-              (buffer (current-buffer)))
-    (setq default-directory (file-name-as-directory directory))
+              (buffer (current-buffer))
+              (look (list nil)))
+    (setq default-directory (file-name-as-directory directory)
+          gemini-companion-doctor--latest look)
     (gemini-companion-diagnosis-look
      (gemini-companion-diagnosis-case-of terminal directory)
      (lambda (case findings left)
-       (when (buffer-live-p buffer)
+       (when (and (buffer-live-p buffer)
+                  ;; What an earlier look still finds is of no interest.
+                  (eq look (buffer-local-value 'gemini-companion-doctor--latest buffer)))
          (with-current-buffer buffer
            (setq gemini-companion-doctor--shown (list case findings left))
            (gemini-companion-doctor--print)))))))

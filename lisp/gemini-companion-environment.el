@@ -64,10 +64,12 @@ The first is that of clients that Emacs starts."
   (pcase (gemini-companion-agent-get agent :place)
     (`(temporary ,directory) (gemini-companion-environment--temporary directory))
     (`(home ,variable ,default ,directory)
-     (let ((home (expand-file-name
-                  (or (gemini-companion-environment--get variable) default))))
-       (and (file-directory-p home)
-            (list (concat (directory-file-name home) "/" directory)))))))
+     (let* ((given (gemini-companion-environment--get variable))
+            (home (if (member given '(nil "")) default given)))
+       ;; A relative one is another directory for each process.
+       (and (file-name-absolute-p home)
+            (file-directory-p home)
+            (list (concat (directory-file-name (expand-file-name home)) "/" directory)))))))
 
 (defun gemini-companion-environment--temporary (directory)
   "Return DIRECTORY in all temporary directories in which clients may look."
@@ -202,8 +204,9 @@ Without one it looks for the editor on the machine around the container.")
 (defun gemini-companion-copy-environment ()
   "Put a command on the kill ring that leads a client elsewhere to this Emacs.
 Yank it in another terminal, container or login, and start the client
-there.  The command holds a secret: with it one can see what you look at
-and propose changes to you.  It leaves the kill ring after a minute."
+there.  The command holds a secret: with it one can see what you look at,
+propose changes to you and, in the workspace, have them applied.  It
+leaves the kill ring after a minute."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion-environment--forget-copy)

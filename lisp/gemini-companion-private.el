@@ -67,6 +67,13 @@ Return nil if they may.  The buffer visits a local file."
                (cons (float-time) (cons buffer-file-name reason)))
          reason))))
 
+(defun gemini-companion-private-reason-of (file)
+  "Return why clients are not told of FILE, as far as its name and place say."
+  (with-temp-buffer
+    (setq buffer-file-name file)
+    (unwind-protect (gemini-companion-private--find-reason)
+      (setq buffer-file-name nil))))
+
 (defun gemini-companion-private--find-reason ()
   "Return what `gemini-companion-private-reason' does, found out anew."
   (let ((names (delete-dups (list buffer-file-name

@@ -521,15 +521,18 @@ Signal a `user-error' if the user does not want it."
 
 (defun gemini-companion-review--check-text (review)
   "Ask before an accept of REVIEW that removes all or most of the file."
+  (when-let ((question (gemini-companion-review-question review)))
+    (unless (y-or-n-p question)
+      (user-error "Not accepted"))))
+
+(defun gemini-companion-review-question (review)
+  "Return what to ask before an accept of REVIEW, or nil."
   (let ((text (gemini-companion-review-current-text review)))
-    (when-let ((question
-                (if (string-empty-p text)
-                    (and (not (string-empty-p (gemini-companion-review-proposed review)))
-                         "The client takes an empty text for no text, and would write \
+    (if (string-empty-p text)
+        (and (not (string-empty-p (gemini-companion-review-proposed review)))
+             "The client takes an empty text for no text, and would write \
 its own proposal.  Accept? ")
-                  (gemini-companion-review--deletion review text))))
-      (unless (y-or-n-p question)
-        (user-error "Not accepted")))))
+      (gemini-companion-review--deletion review text))))
 
 (defun gemini-companion-review--deletion (review text)
   "Return a question if TEXT, that of REVIEW, lacks most lines of the file."

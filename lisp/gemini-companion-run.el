@@ -96,7 +96,9 @@ ANOTHER, interactively the prefix argument, run one more beside it.
   (interactive "P")
   (let ((root (gemini-companion-run-project)))
     (gemini-companion-run--toggle gemini-companion-agent root
-                                  (and (not another) (gemini-companion-run-buffer root)))))
+                                  (and (not another)
+                                       (gemini-companion-run-buffer
+                                        root gemini-companion-agent)))))
 
 ;;;###autoload
 (defun gemini-companion-run-other (agent)
@@ -106,12 +108,7 @@ If it runs already show its terminal; in that terminal, hide it."
                               "Run: " (mapcar #'symbol-name (gemini-companion-agent-served))
                               nil t))))
   (let ((root (gemini-companion-run-project)))
-    (gemini-companion-run--toggle
-     agent root
-     (seq-find (lambda (buffer)
-                 (and (eq (buffer-local-value 'gemini-companion-run-agent buffer) agent)
-                      (equal (buffer-local-value 'gemini-companion-run-root buffer) root)))
-               (mapcar #'car (gemini-companion-run-terminals))))))
+    (gemini-companion-run--toggle agent root (gemini-companion-run-buffer root agent))))
 
 (defun gemini-companion-run--toggle (agent root buffer)
   "Show BUFFER, hide it if it is selected, or without one run AGENT in ROOT."
@@ -119,10 +116,16 @@ If it runs already show its terminal; in that terminal, hide it."
         ((eq (window-buffer) buffer) (gemini-companion-run--hide))
         (t (gemini-companion-run-show buffer))))
 
-(defun gemini-companion-run-buffer (root)
+(defun gemini-companion-run-buffer (root &optional agent)
   "Return the terminal in which a CLI of the project in ROOT runs, or nil.
-Of several it is the one that was selected last."
-  (let ((terminals (gemini-companion-run-terminals)))
+Of several it is the one that was selected last.  With AGENT, those that
+are known to run another one do not count."
+  (let ((terminals (seq-filter (pcase-lambda (`(,buffer . ,_))
+                                 (or (null agent)
+                                     (memq (buffer-local-value 'gemini-companion-run-agent
+                                                               buffer)
+                                           (list nil agent))))
+                               (gemini-companion-run-terminals))))
     (car (or (rassoc root terminals)
              ;; You may have started it further down; a project there has its own.
              (seq-find (pcase-lambda (`(,buffer . ,directory))
@@ -196,8 +199,8 @@ Each is a list with the ids of those that began it behind its own."
 (defun gemini-companion-run--start (agent root)
   "Run AGENT in the project in ROOT in a new terminal, and show that."
   (let ((program (gemini-companion-run--find-program agent)))
-    (gemini-companion-run--announce root)
-    (gemini-companion-run--bury-dead root)
+    (gemini-companion-run--announce agent root)
+    (gemini-companion-run--bury-dead agent root)
     (let* ((terminal (gemini-companion-run--terminal))
            (buffer (generate-new-buffer (gemini-companion-run--name agent root)))
            (window (selected-window))
@@ -210,7 +213,9 @@ Each is a list with the ids of those that began it behind its own."
                     gemini-companion-run-agent agent))
             ;; First, for the size of the terminal is that of its window.
             (gemini-companion-run-show buffer)
-            (gemini-companion-run--exec terminal buffer program gemini-companion-arguments)
+            (gemini-companion-run--exec
+             terminal buffer program
+             (and (eq agent gemini-companion-agent) gemini-companion-arguments))
             (when-let ((process (get-buffer-process buffer)))
               (set-process-query-on-exit-flag process nil)))
         (error
@@ -231,19 +236,24 @@ Each is a list with the ids of those that began it behind its own."
         (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
                     program (gemini-companion-agent-get agent :install)))))
 
-(defun gemini-companion-run--announce (root)
-  "See to it that a CLI in ROOT will find us.
+(defun gemini-companion-run--announce (agent root)
+  "See to it that a client of AGENT in ROOT will find us.
 It looks only when it starts."
   (unless (gemini-companion-bridge-running-p)
     (gemini-companion-mode 1))
   (unless (gemini-companion-bridge-running-p)
     (user-error "Gemini companion is not on yet: try again when it is"))
+  (unless (gemini-companion-bridge-token agent)
+    (message "%s will not find this Emacs: switch `gemini-companion-mode' off and on once \
+it has made its home, and see `gemini-companion-agents'"
+             (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 
-(defun gemini-companion-run--bury-dead (root)
-  "Kill the terminals of ROOT in which the CLI has ended."
+(defun gemini-companion-run--bury-dead (agent root)
+  "Kill the terminals of AGENT for ROOT in which it has ended."
   (dolist (buffer (buffer-list))
     (when (and (equal (buffer-local-value 'gemini-companion-run-root buffer) root)
+               (eq (buffer-local-value 'gemini-companion-run-agent buffer) agent)
                (not (process-live-p (get-buffer-process buffer))))
       (kill-buffer buffer))))
 

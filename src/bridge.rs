@@ -195,7 +195,6 @@ impl Bridge {
     }
 
     /// Whether somebody still waits for the answer to `call`.
-    #[cfg(test)]
     pub fn is_awaited(&self, call: CallId) -> bool {
         lock(&self.calls).waiting.get(&call).is_some_and(|waiting| !waiting.is_closed())
     }

@@ -36,7 +36,7 @@ struct Content<'a> {
     ide_info: IdeInfo<'a>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct IdeInfo<'a> {
     name: &'a str,

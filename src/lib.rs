@@ -275,6 +275,12 @@ fn disconnect(companion: &Companion, key: String) -> Result<bool> {
     Ok(companion.sessions().disconnect(&key))
 }
 
+/// Return t if somebody still waits for the answer to the tool call CALL of COMPANION.
+#[defun]
+fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
+    Ok(companion.bridge().is_awaited(CallId(call)))
+}
+
 /// Answer the tool call CALL of COMPANION with TEXT, UTF-8 bytes.
 ///
 /// Return non-nil if somebody still waited for it.

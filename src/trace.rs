@@ -122,7 +122,8 @@ fn shorten(json: &str) -> String {
             break;
         }
     }
-    short.push_str(rest);
+    // No more than is looked at: it may be of megabytes.
+    short.extend(rest.chars().take(MOST + 1));
     match short.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}... ({} bytes in all)", &short[..end], json.len()),
         None => short,

@@ -145,6 +145,17 @@ struct Review {
     path: String,
     /// Length of the proposal.
     bytes: usize,
+    /// The call by which a client has Lisp decide it.
+    deciding: Option<CallId>,
+}
+
+/// What became of a client's wish that a review be decided.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Asked {
+    Sent,
+    NotOpen,
+    /// Another call waits for that.
+    Already,
 }
 
 /// An HTTP request in progress keeps its session alive.
@@ -241,9 +252,13 @@ impl Sessions {
         let mut state = self.state();
         let Some(session) = state.sessions.get_mut(id) else { return };
         session.process = Some(process.clone());
+        let agent = session.client.agent.clone();
         let lost = |session: &Session| matches!(session.stream, Stream::Lost { .. });
         for left in state.sessions_where(|other, session| {
-            other != id && lost(session) && session.process.as_ref() == Some(&process)
+            other != id
+                && lost(session)
+                && session.process.as_ref() == Some(&process)
+                && session.client.agent.name == agent.name
         }) {
             state.inherit(id, &left);
         }
@@ -437,9 +452,10 @@ impl Sessions {
         }
         state.last_review += 1;
         let review = ReviewId(state.last_review);
-        state
-            .reviews
-            .insert(review, Review { session: session.clone(), path: path.clone(), bytes });
+        state.reviews.insert(
+            review,
+            Review { session: session.clone(), path: path.clone(), bytes, deciding: None },
+        );
         self.bridge.send(Event::OpenReview { review, agent, client, path, content });
         Ok(review)
     }
@@ -472,18 +488,19 @@ impl Sessions {
         path: &str,
         accept: bool,
         call: CallId,
-    ) -> Option<ReviewId> {
-        let state = self.state();
-        let agent = state.agent_of(session)?;
-        let newest = || {
-            state.reviews.iter().rev().find(|(_, review)| {
-                review.path == path
-                    && state.agent_of(&review.session).is_some_and(|of| of.name == agent.name)
-            })
+    ) -> Asked {
+        let mut state = self.state();
+        let own = state.review_of(session, path);
+        let Some(id) = own.or_else(|| state.newest_of_agent(session, path)) else {
+            return Asked::NotOpen;
         };
-        let review = state.review_of(session, path).or_else(|| newest().map(|(id, _)| *id))?;
-        self.bridge.send(Event::DecideReview { review, accept, call });
-        Some(review)
+        let Some(review) = state.reviews.get_mut(&id) else { return Asked::NotOpen };
+        if review.deciding.is_some_and(|call| self.bridge.is_awaited(call)) {
+            return Asked::Already;
+        }
+        review.deciding = Some(call);
+        self.bridge.send(Event::DecideReview { review: id, accept, call });
+        Asked::Sent
     }
 
     /// Reports the user's decision to the session that asked. False if it was no longer open.
@@ -618,6 +635,16 @@ impl State {
         Some((id, session))
     }
 
+    /// The newest review of the file `path` by another session of the same agent.
+    fn newest_of_agent(&self, session: &SessionId, path: &str) -> Option<ReviewId> {
+        let agent = &self.agent_of(session)?.name;
+        let of_agent = |review: &Review| {
+            self.agent_of(&review.session).is_some_and(|other| other.name == *agent)
+        };
+        let mut newest = self.reviews.iter().rev();
+        newest.find(|(_, review)| review.path == path && of_agent(review)).map(|(id, _)| *id)
+    }
+
     fn agent_of(&self, session: &SessionId) -> Option<&Arc<Agent>> {
         self.sessions.get(session).map(|session| &session.client.agent)
     }
@@ -676,7 +703,7 @@ impl State {
     /// The newest session of the same process that began when the stream was lost or later: a
     /// process may have several clients, which have nothing to do with each other.
     fn heir_of(&self, left: &SessionId) -> Option<SessionId> {
-        let Session { process: Some(process), stream: Stream::Lost { since }, .. } =
+        let Session { client, process: Some(process), stream: Stream::Lost { since }, .. } =
             &self.sessions[left]
         else {
             return None;
@@ -684,6 +711,7 @@ impl State {
         let heirs = self.sessions.iter().filter(|(id, heir)| {
             *id != left
                 && heir.process.as_ref() == Some(process)
+                && heir.client.agent.name == client.agent.name
                 && heir.begun + LOOK_AGAIN > *since
                 && !matches!(heir.stream, Stream::Lost { .. })
         });

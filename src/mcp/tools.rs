@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::Protocol;
 use super::message::{Failure, Params, clip};
-use super::session::{STOPPING, SessionId};
+use super::session::{Asked, STOPPING, SessionId};
 use crate::bridge::Answer;
 use crate::ide::{ActiveFile, Cursor};
 
@@ -186,10 +186,11 @@ async fn decide_diff(
     accept: bool,
 ) -> Result<Vec<Value>, ToolError> {
     let (call, answer) = protocol.bridge().call();
-    if protocol.sessions().ask_to_decide(session, &diff.file_path, accept, call).is_none() {
-        return Err(not_open(&diff.file_path));
+    match protocol.sessions().ask_to_decide(session, &diff.file_path, accept, call) {
+        Asked::Sent => Ok(vec![text(&answer_of_emacs(protocol, answer).await?)]),
+        Asked::NotOpen => Err(not_open(&diff.file_path)),
+        Asked::Already => Err(ToolError("this diff is being decided already".to_owned())),
     }
-    Ok(vec![text(&answer_of_emacs(protocol, answer).await?)])
 }
 
 fn not_open(path: &str) -> ToolError {

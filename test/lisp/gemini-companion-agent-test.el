@@ -60,6 +60,22 @@ the file a.txt."
       (should-not (gemini-companion-bridge-token 'qwen))
       (should-not (getenv "QWEN_CODE_IDE_SERVER_PORT")))))
 
+(ert-deftest gemini-companion-agent/a-home-that-is-none-gets-no-file ()
+  (pcase-dolist (`(,home ,directories)
+                 `(("" nil) ("relative" nil) (,temporary-file-directory t)))
+    (let ((before (default-toplevel-value 'process-environment)))
+      (unwind-protect
+          (progn
+            (set-default-toplevel-value
+             'process-environment (list (concat "QWEN_HOME=" home)
+                                        (concat "HOME=" (expand-file-name "nowhere" "/"))))
+            (let ((default-directory temporary-file-directory)
+                  (process-environment (list "HOME=/nowhere")))
+              (make-directory "relative" t)
+              (should (eq directories
+                          (and (gemini-companion-environment-directories 'qwen) t)))))
+        (set-default-toplevel-value 'process-environment before)))))
+
 (ert-deftest gemini-companion-agent/both-are-served-and-neither-hears-of-the-other ()
   (gemini-companion-agent-test--with qwen
     (let ((one (fake-cli-connect temporary-file-directory gemini-companion-test-project))

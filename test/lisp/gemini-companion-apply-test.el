@@ -66,6 +66,46 @@ That is a list of one if it is an error."
       (should (= (gemini-companion-review-count) 1))
       (gemini-companion-reject))))
 
+(ert-deftest gemini-companion-apply/elsewhere-and-for-much-only-the-user-accepts ()
+  "Outside of the workspace, for private files, and for what lacks most of the file."
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t)
+          (outside (make-temp-file "gemini-companion-outside-"))
+          (private (gemini-companion-test-file ".env" "A=1\n"))
+          (long (gemini-companion-test-file
+                 "long.txt" (apply #'concat (make-list 100 "line\n")))))
+      (unwind-protect
+          (pcase-dolist (`(,file . ,reason) `((,outside . "Outside of the workspace")
+                                              (,private . "it is named by")
+                                              (,long . "lacks most of the file")))
+            (let ((before (gemini-companion-test-read file)))
+              (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "x\n"))
+              (gemini-companion-test-wait "the review"
+                                          (lambda () (= 1 (gemini-companion-review-count))))
+              (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,file))))
+                (should (eq (alist-get 'isError result) t))
+                (should (string-search reason (fake-cli-result-text result))))
+              (should (equal (gemini-companion-test-read file) before))
+              (gemini-companion-reject)))
+        (delete-file outside)))))
+
+(ert-deftest gemini-companion-apply/what-was-decided-meanwhile-is-not-written ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t))
+      (gemini-companion-test-propose client "a.txt" "proposed\n")
+      (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'ignore))
+        (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+                       '("This diff was decided meanwhile"))))
+      (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
+                     "one\ntwo\n"))
+      ;; One that nobody waits for any more, as after a time-out.
+      (gemini-companion-apply-decision
+       (gemini-companion-review-id (car (gemini-companion-review-list-open))) t 4711)
+      (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
+                     "one\ntwo\n"))
+      (should (= 1 (gemini-companion-review-count)))
+      (gemini-companion-reject))))
+
 (ert-deftest gemini-companion-apply/line-ends-and-marks-stay ()
   (pcase-dolist (`(,base ,text ,bytes) '((nil "a\n" "a\n")
                                          ("a\nb\n" "ä\n" "\303\244\n")

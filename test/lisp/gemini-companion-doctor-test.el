@@ -39,6 +39,7 @@ project proper, which is work/; there the current buffer visits a file."
             'process-environment
             (list (concat "TMPDIR=" (gemini-companion-test-file "tmp/"))
                   (concat "GEMINI_CLI_HOME=" (gemini-companion-test-file "home"))
+                  (concat "QWEN_HOME=" (gemini-companion-test-file "home"))
                   (concat "PATH=" (gemini-companion-test-file "bin") ":" (getenv "PATH"))))
            (set-file-modes
             (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho 0.61.0\n") #o755)
@@ -168,6 +169,34 @@ It has no others of those that lead to this Emacs."
             (gemini-companion-doctor-test--says report "for a CLI in ~/a^Jb" "~/a^Jb is in no")
             (should-not (string-search (expand-file-name "~/") report)))
         (delete-directory directory)))))
+
+(ert-deftest gemini-companion-doctor/a-program-that-does-not-end-is-ended ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho asking\nexec sleep 1000\n")
+    (let ((gemini-companion-diagnosis--patience 0.2))
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report)
+       (format "%s does not tell its version, but: asking"
+               (gemini-companion-test-file "bin/gemini"))))))
+
+(ert-deftest gemini-companion-doctor/what-was-looked-into-last-is-shown ()
+  (gemini-companion-doctor-test--with
+    (let ((release (gemini-companion-test-file "release"))
+          (elsewhere (gemini-companion-test-file "elsewhere/")))
+      (make-directory elsewhere)
+      (gemini-companion-test-file
+       "bin/gemini"
+       (format "#!/bin/sh\nwhile [ ! -e %s ]; do sleep 0.05; done\necho 0.61.0\n" release))
+      (save-current-buffer (gemini-companion-doctor elsewhere))
+      (save-current-buffer (gemini-companion-doctor))
+      (gemini-companion-test-write release "")
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--wait))
+      (gemini-companion-test-wait
+       "both programs to end"
+       (lambda () (not (seq-some (lambda (process)
+                                   (string-match-p "version" (process-name process)))
+                                 (process-list)))))
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--wait)))))
 
 ;;;; The companion
 
