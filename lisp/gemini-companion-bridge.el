@@ -122,7 +122,7 @@ message is refused.  Signal an error if it cannot start."
 
 (defun gemini-companion-bridge-restart ()
   "Start the server of the running companion anew.
-Its port may change.  Clients keep their sessions and open reviews."
+It keeps its port, and clients their sessions and open reviews."
   (gemini-companion--mod-restart gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-stop ()

@@ -167,12 +167,17 @@ argument, send it, too."
 In Dired these are the marked files and directories.  With SUBMIT,
 interactively the prefix argument, send it, too."
   (interactive "P")
-  (let ((files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
-                     (buffer-file-name (list buffer-file-name))
-                     (t (user-error "This buffer visits no file")))))
+  (let* ((files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
+                      (buffer-file-name (list buffer-file-name))
+                      (t (user-error "This buffer visits no file"))))
+         (terminal (gemini-companion-talk-buffer))
+         ;; There may be many files: the CLI is looked for once.
+         (directory (gemini-companion-talk--directory terminal)))
     (gemini-companion-talk-send
-     (concat (mapconcat #'gemini-companion-talk--mention files " ") " ")
-     submit)))
+     (concat (mapconcat (lambda (file) (gemini-companion-talk--mention file directory))
+                        files " ")
+             " ")
+     submit terminal)))
 
 ;;;###autoload
 (defun gemini-companion-send-diagnostic (&optional submit)
@@ -208,30 +213,28 @@ With SUBMIT, interactively the prefix argument, send it, too."
         (last (line-number-at-pos (if (> end start) (1- end) end) t)))
     (format "%s, %s"
             (if buffer-file-name
-                (gemini-companion-talk--relative buffer-file-name)
+                (gemini-companion-talk--relative
+                 buffer-file-name
+                 (gemini-companion-talk--directory (gemini-companion-talk-buffer)))
               (format "buffer %s" (buffer-name)))
             (if (= first last) (format "line %d" first)
               (format "lines %d to %d" first last)))))
 
-(defun gemini-companion-talk--relative (file &optional terminal)
-  "Return the name of FILE as the CLI has it, from its own directory.
-TERMINAL is where it runs, by default what `gemini-companion-talk-buffer'
-returns."
-  (let ((directory (gemini-companion-talk--directory
-                    (or terminal (gemini-companion-talk-buffer)))))
-    (if (file-in-directory-p file directory)
-        (file-relative-name file directory)
-      (expand-file-name file))))
+(defun gemini-companion-talk--relative (file directory)
+  "Return the name of FILE as a CLI in DIRECTORY has it."
+  (if (file-in-directory-p file directory)
+      (file-relative-name file directory)
+    (expand-file-name file)))
 
 (defun gemini-companion-talk--directory (terminal)
   "Return the directory of the CLI in TERMINAL."
   (or (alist-get terminal (gemini-companion-run-terminals))
       (buffer-local-value 'default-directory terminal)))
 
-(defun gemini-companion-talk--mention (file &optional terminal)
-  "Return what has the CLI in TERMINAL read FILE."
+(defun gemini-companion-talk--mention (file directory)
+  "Return what has a CLI in DIRECTORY read FILE."
   (concat "@" (gemini-companion-talk--escape
-               (gemini-companion-talk--relative file terminal))))
+               (gemini-companion-talk--relative file directory))))
 
 (defun gemini-companion-talk--escape (name)
   "Return the file name NAME as the CLI wants it in a prompt."

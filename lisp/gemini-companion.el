@@ -228,7 +228,7 @@ port %d: free the port, or change `gemini-companion-port'"
   (when-let ((fault (gemini-companion-bridge-discovery-fault)))
     (gemini-companion-log-add "%s" fault)
     (display-warning 'gemini-companion
-                     (format "Only clients that this Emacs starts will find it: %s" fault))))
+                     (format "Some clients will not find this Emacs: %s" fault))))
 
 ;;;###autoload
 (defun gemini-companion-restart ()

@@ -126,7 +126,10 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-talk-test--wait-asked cli '("hello"))
       (should (equal (gemini-companion-test-eval
                       emacs '(progn (require 'gemini-companion-talk)
-                                    (gemini-companion-talk--mention buffer-file-name)))
+                                    (gemini-companion-talk--mention
+                                     buffer-file-name
+                                     (gemini-companion-talk--directory
+                                      (gemini-companion-talk-buffer)))))
                      "@sub/a.txt"))
       ;; It is shown, and no other is started.
       (gemini-companion-test-run emacs '(progn (delete-other-windows) (gemini-companion-run)))

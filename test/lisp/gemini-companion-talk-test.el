@@ -67,7 +67,8 @@ SENT becomes a function that returns what that has read."
     (gemini-companion-send-file t)
     (gemini-companion-talk-test--wait
      sent "\e[200~@sub/a\\ \\(b\\)\\ \\$c\\\\d\\ \\[e\\].txt \e[201~\r")
-    (should (equal (gemini-companion-talk--mention "/etc/hosts") "@/etc/hosts"))))
+    (should (equal (gemini-companion-talk--mention "/etc/hosts" gemini-companion-test-project)
+                   "@/etc/hosts"))))
 
 (ert-deftest gemini-companion-talk/in-dired-marked-files-are-mentioned ()
   (gemini-companion-talk-test--with sent
