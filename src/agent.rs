@@ -21,6 +21,13 @@ pub struct Agent {
     pub token: Token,
 }
 
+/// There is one of each name.
+impl PartialEq for Agent {
+    fn eq(&self, other: &Agent) -> bool {
+        self.name == other.name
+    }
+}
+
 impl Agent {
     /// The name of its discovery file for this process and `port`.
     pub fn file_name(&self, port: u16) -> String {

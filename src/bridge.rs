@@ -108,11 +108,13 @@ impl Bridge {
     pub fn send(&self, event: Event) {
         match &event {
             Event::OpenReview { content, .. } => {
-                self.waiting_proposals.fetch_add(1, Ordering::Relaxed);
                 self.waiting_bytes.fetch_add(content.len(), Ordering::Relaxed);
             }
             Event::Clients if self.clients_queued.swap(true, Ordering::AcqRel) => return,
             _ => {}
+        }
+        if let Some(waiting) = self.waiting(&event) {
+            waiting.fetch_add(1, Ordering::Relaxed);
         }
         // Cannot fail: this bridge owns a receiver.
         let _ = self.sender.send(event);
@@ -122,7 +124,6 @@ impl Bridge {
     /// Queues what a client says to the user, unless so much waits that nobody would read it.
     pub fn say(&self, client: String, text: String) {
         if self.waiting_words.load(Ordering::Relaxed) < MAX_WAITING_WORDS {
-            self.waiting_words.fetch_add(1, Ordering::Relaxed);
             self.send(Event::Said { client, text });
         }
     }
@@ -150,7 +151,6 @@ impl Bridge {
         if lost > 0 {
             text = format!("({lost} messages before this one are left out) {text}");
         }
-        self.waiting_traces.fetch_add(1, Ordering::Relaxed);
         self.send(Event::Trace { direction, session: session.to_owned(), text });
     }
 
@@ -161,19 +161,25 @@ impl Bridge {
         let event = self.receiver.try_recv().ok()?;
         match &event {
             Event::OpenReview { content, .. } => {
-                self.waiting_proposals.fetch_sub(1, Ordering::Relaxed);
                 self.waiting_bytes.fetch_sub(content.len(), Ordering::Relaxed);
             }
             Event::Clients => self.clients_queued.store(false, Ordering::Release),
-            Event::Trace { .. } => {
-                self.waiting_traces.fetch_sub(1, Ordering::Relaxed);
-            }
-            Event::Said { .. } => {
-                self.waiting_words.fetch_sub(1, Ordering::Relaxed);
-            }
             _ => {}
         }
+        if let Some(waiting) = self.waiting(&event) {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+        }
         Some(event)
+    }
+
+    /// How many events of this kind wait, where that has a bound.
+    fn waiting(&self, event: &Event) -> Option<&AtomicUsize> {
+        match event {
+            Event::OpenReview { .. } => Some(&self.waiting_proposals),
+            Event::Said { .. } => Some(&self.waiting_words),
+            Event::Trace { .. } => Some(&self.waiting_traces),
+            _ => None,
+        }
     }
 
     /// Registers a tool call that waits for Lisp.

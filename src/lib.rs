@@ -74,8 +74,9 @@ fn version() -> Result<String> {
 ///
 /// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE TELLS-PROCESS]: what we and the user call it,
 /// a vector of the directories in which it looks, the name of its file with PID and PORT for
-/// numbers, and whether the file has a member that names our process.  PORT is the TCP port on 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without
-/// trailing slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
+/// numbers, and whether the file has a member that names our process.  PORT is the TCP port on
+/// 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without trailing
+/// slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
 /// Signals an error if no port can be had; for one that is not PORT, and not free, see
 /// `gemini-companion--mod-port-fault`.  A discovery file that cannot be written
 /// is no error: see `gemini-companion--mod-discovery-fault`.
@@ -202,7 +203,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
 /// has LINE and CHARACTER (1-based, in UTF-16 code units) and SELECTION (UTF-8 bytes or nil).
 #[defun]
 fn publish_context(companion: &Companion, files: Vector) -> Result<()> {
-    companion.sessions().publish_context(&context(files)?);
+    companion.sessions().publish_context(context(files)?);
     Ok(())
 }
 

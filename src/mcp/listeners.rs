@@ -75,7 +75,7 @@ impl Listeners {
 
     /// Tells how a review of `agent` ended.
     pub fn tell_outcome(&mut self, agent: &Agent, message: &Arc<str>) {
-        for listener in self.listeners.iter_mut().filter(|it| it.agent.name == agent.name) {
+        for listener in self.listeners.iter_mut().filter(|it| *it.agent == *agent) {
             listener.tell(Event::Outcome(message.clone()));
         }
     }

@@ -90,8 +90,8 @@ impl Protocol {
         let hello: Hello = params.read()?;
         let version = hello.version();
         let batches = version <= LAST_WITH_BATCHES; // revisions are dates, so they sort
-        let (name, version_of_client) = hello.client_info;
-        let client = Client { agent, name, version: version_of_client };
+        let ClientInfo { name, version: own_version } = hello.client_info;
+        let client = Client { agent, name: tidy(&name), version: tidy(&own_version) };
         let session = self.sessions.open(client, batches).map_err(|error| Failure {
             code: Failure::internal_error().code,
             message: error.to_string(),
@@ -151,9 +151,15 @@ impl Protocol {
 #[serde(rename_all = "camelCase", default)]
 struct Hello {
     protocol_version: Option<String>,
-    /// Name and version.
     #[serde(deserialize_with = "client_info")]
-    client_info: (String, String),
+    client_info: ClientInfo,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClientInfo {
+    name: String,
+    version: String,
 }
 
 impl Hello {
@@ -164,22 +170,12 @@ impl Hello {
     }
 }
 
-/// Names are shown to the user only: one line of modest length is enough of them.
-fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<(String, String), D::Error> {
-    #[derive(Deserialize)]
-    struct Info {
-        #[serde(default)]
-        name: String,
-        #[serde(default)]
-        version: String,
-    }
+fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ClientInfo, D::Error> {
     let info = Params::deserialize(from)?.read();
-    let Info { name, version } =
-        info.map_err(|failure| serde::de::Error::custom(failure.message))?;
-    Ok((tidy(&name), tidy(&version)))
+    info.map_err(|failure| serde::de::Error::custom(failure.message))
 }
 
-/// Without what would start a line or turn the direction of those that follow.
+/// Names are shown to the user only: one line of modest length is enough of them, without what would start a line or turn the direction of those that follow.
 fn tidy(name: &str) -> String {
     let disturbs = |character: char| {
         character.is_control()

@@ -1,8 +1,8 @@
 //! What one session has still to hear, and what it may have to hear again.
 //!
 //! Messages are numbered from 1. `sent` is the last one handed to a stream; a client whose stream
-//! broke says what it really received, and the rest is handed out again. A context, active file or ping
-//! supersedes the one before; an outcome is never superseded.
+//! broke says what it really received, and the rest is handed out again. A context, active file or
+//! ping supersedes the one before; an outcome is never superseded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

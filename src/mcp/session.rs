@@ -79,14 +79,11 @@ struct State {
     broken: bool,
 }
 
-/// What the user looks at, in the words of each kind of client.
-#[derive(Clone, PartialEq)]
+/// What the user looks at, and how the newest clients are told. The few of older kinds are told in
+/// other words, which are made when there are any.
 struct Context {
+    snapshot: IdeContext,
     message: Arc<str>,
-    /// For document 004.
-    event: Arc<str>,
-    /// For document 003.
-    active: Option<ActiveFile>,
 }
 
 struct Session {
@@ -98,7 +95,7 @@ struct Session {
     /// When it was asked for a sign of life that has not come.
     pinged: Option<Instant>,
     outbox: Outbox,
-    /// The client has asked for the active file: it is of document 003, and hears when that changes.
+    /// The client has asked for the active file: it is of document 003, and hears of changes.
     wants_active_file: bool,
     stream: Stream,
     /// HTTP requests being answered.
@@ -258,7 +255,7 @@ impl Sessions {
             other != id
                 && lost(session)
                 && session.process.as_ref() == Some(&process)
-                && session.client.agent.name == agent.name
+                && session.client.agent == agent
         }) {
             state.inherit(id, &left);
         }
@@ -350,41 +347,32 @@ impl Sessions {
         last_event: Option<u64>,
     ) -> Option<StreamReader> {
         let mut state = self.state();
-        let context = state.context.clone();
+        let context = state.context.as_ref().map(|context| context.message.clone());
         let entry = state.sessions.get_mut(session)?;
         // One that only began the session, as a command line does, says nothing about its client.
         entry.process.take_if(|process| !process.is_alive());
         let number = entry.stream.replace();
         entry.outbox.resume(last_event);
         if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
-            entry.outbox.push(Outgoing::Context(context.message));
+            entry.outbox.push(Outgoing::Context(context));
         }
         self.announce(&mut state, Instant::now());
         Some(StreamReader { sessions: self.clone(), session: session.clone(), number })
     }
 
     /// Tells every session what the user looks at, unless it is what they know already.
-    pub fn publish_context(&self, context: &IdeContext) {
-        let context = Context {
-            message: notification_json(&Notification::ContextUpdate(context)).into(),
-            event: notification_json(&Notification::ContextEvent(&context.event())).into(),
-            active: context.active_file(),
-        };
+    pub fn publish_context(&self, snapshot: IdeContext) {
+        let message: Arc<str> = notification_json(&Notification::ContextUpdate(&snapshot)).into();
         let mut state = self.state();
-        let nobody = state.sessions.is_empty() && state.listeners.count() == 0;
-        if nobody || state.context.as_ref() == Some(&context) {
+        let known = state.context.as_ref().is_some_and(|context| context.message == message);
+        if known || state.is_deserted() {
             return;
         }
-        let before = state.context.replace(context.clone());
-        state.listeners.tell_context(&context.event);
-        let moved = before.is_none_or(|before| before.active != context.active);
-        let active = active_file_json(context.active.as_ref());
         for session in state.sessions.values_mut() {
-            session.push(Outgoing::Context(context.message.clone()));
-            if moved && session.wants_active_file {
-                session.push(Outgoing::ActiveFile(active.clone()));
-            }
+            session.push(Outgoing::Context(message.clone()));
         }
+        state.tell_older_clients(&snapshot);
+        state.context = Some(Context { snapshot, message });
         drop(state);
         self.published.notify_waiters();
     }
@@ -399,17 +387,17 @@ impl Sessions {
                 session.wants_active_file = true;
             }
             if let Some(context) = &state.context {
-                return context.active.clone();
+                return context.snapshot.active_file();
             }
         }
         let _ = tokio::time::timeout(FIRST_CONTEXT, published).await;
-        self.state().context.as_ref()?.active.clone()
+        self.state().context.as_ref()?.snapshot.active_file()
     }
 
     /// Opens a stream of document 004.
     pub fn listen(self: &Arc<Self>, agent: Arc<Agent>) -> EventReader {
         let mut state = self.state();
-        let context = state.context.as_ref().map(|context| context.event.clone());
+        let context = state.context.as_ref().map(|context| event_json(&context.snapshot));
         let number = state.listeners.add(agent, context);
         self.announce(&mut state, Instant::now());
         EventReader { sessions: self.clone(), number }
@@ -617,10 +605,31 @@ impl Sessions {
 }
 
 impl State {
+    fn is_deserted(&self) -> bool {
+        self.sessions.is_empty() && self.listeners.count() == 0
+    }
+
     /// While nobody is there Emacs does not say what the user looks at.
     fn forget_context(&mut self) {
-        if self.sessions.is_empty() && self.listeners.count() == 0 {
+        if self.is_deserted() {
             self.context = None;
+        }
+    }
+
+    /// Tells clients of documents 003 and 004, if there are any, of a context that is new.
+    fn tell_older_clients(&mut self, snapshot: &IdeContext) {
+        if self.listeners.count() > 0 {
+            self.listeners.tell_context(&event_json(snapshot));
+        }
+        let mut wanting = self.sessions.values_mut().filter(|it| it.wants_active_file).peekable();
+        if wanting.peek().is_none() {
+            return;
+        }
+        let active = snapshot.active_file();
+        let before = self.context.as_ref().map(|context| context.snapshot.active_file());
+        if before.as_ref() != Some(&active) {
+            let message = active_file_json(active.as_ref());
+            wanting.for_each(|session| session.push(Outgoing::ActiveFile(message.clone())));
         }
     }
 
@@ -628,7 +637,7 @@ impl State {
         let id = SessionId(id.into());
         let session = self.sessions.get_mut(&id)?;
         // One agent must not speak for another.
-        if session.client.agent.name != agent.name {
+        if *session.client.agent != *agent {
             return None;
         }
         session.last_used = Instant::now();
@@ -637,10 +646,8 @@ impl State {
 
     /// The newest review of the file `path` by another session of the same agent.
     fn newest_of_agent(&self, session: &SessionId, path: &str) -> Option<ReviewId> {
-        let agent = &self.agent_of(session)?.name;
-        let of_agent = |review: &Review| {
-            self.agent_of(&review.session).is_some_and(|other| other.name == *agent)
-        };
+        let agent = self.agent_of(session)?;
+        let of_agent = |review: &Review| self.agent_of(&review.session) == Some(agent);
         let mut newest = self.reviews.iter().rev();
         newest.find(|(_, review)| review.path == path && of_agent(review)).map(|(id, _)| *id)
     }
@@ -711,7 +718,7 @@ impl State {
         let heirs = self.sessions.iter().filter(|(id, heir)| {
             *id != left
                 && heir.process.as_ref() == Some(process)
-                && heir.client.agent.name == client.agent.name
+                && heir.client.agent == client.agent
                 && heir.begun + LOOK_AGAIN > *since
                 && !matches!(heir.stream, Stream::Lost { .. })
         });
@@ -823,6 +830,11 @@ impl Client {
 /// As a session has one.
 fn listener_key(number: u64) -> String {
     format!("events-{number}")
+}
+
+/// What readers of `/events` are told.
+fn event_json(snapshot: &IdeContext) -> Arc<str> {
+    notification_json(&Notification::ContextEvent(&snapshot.event())).into()
 }
 
 fn active_file_json(active: Option<&ActiveFile>) -> Arc<str> {

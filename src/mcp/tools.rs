@@ -78,10 +78,7 @@ pub fn list() -> Value {
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "filePath": {
-                        "type": "string",
-                        "description": "The path that was given to openDiff."
-                    },
+                    "filePath": opened_path(),
                     "suppressNotification": {
                         "type": "boolean",
                         "description": "Do not send ide/diffRejected for this diff."
@@ -102,6 +99,11 @@ pub fn list() -> Value {
     ]})
 }
 
+/// The argument by which a client names an open diff.
+fn opened_path() -> Value {
+    json!({ "type": "string", "description": "The path that was given to openDiff." })
+}
+
 fn decide_tool(name: &str, description: &str) -> Value {
     json!({
         "name": name,
@@ -109,10 +111,7 @@ fn decide_tool(name: &str, description: &str) -> Value {
         "inputSchema": {
             "type": "object",
             "properties": {
-                "filePath": {
-                    "type": "string",
-                    "description": "The path that was given to openDiff."
-                }
+                "filePath": opened_path()
             },
             "required": ["filePath"]
         }

@@ -238,7 +238,7 @@ fn many_sessions_with_a_stream_each_are_held() {
     let sessions: Vec<Session> = (0..500).map(|_| server.open_session()).collect();
     let mut streams: Vec<_> = sessions.iter().map(Session::open_stream).collect();
     let file = crate::ide::File { path: "/a".to_owned(), ..crate::ide::File::default() };
-    server.companion.sessions().publish_context(&crate::ide::IdeContext::new(vec![file]));
+    server.companion.sessions().publish_context(crate::ide::IdeContext::new(vec![file]));
     for stream in &mut streams {
         assert_eq!(stream.notification().0, "ide/contextUpdate");
     }

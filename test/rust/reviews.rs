@@ -104,7 +104,7 @@ fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<&str, &st
         }
         // Whatever comes next, it is not about this review.
         assert!(!server.companion.sessions().decide(review, Outcome::Rejected));
-        server.companion.sessions().publish_context(&crate::ide::IdeContext::new(Vec::new()));
+        server.companion.sessions().publish_context(crate::ide::IdeContext::new(Vec::new()));
         assert_eq!(stream.notification().0, "ide/contextUpdate");
         result["result"].clone()
     })

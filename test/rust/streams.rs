@@ -17,7 +17,7 @@ fn context(path: &str, line: i64) -> IdeContext {
 }
 
 fn publish(server: &TestCompanion, line: i64) {
-    server.companion.sessions().publish_context(&context("/a", line));
+    server.companion.sessions().publish_context(context("/a", line));
 }
 
 fn line_of(message: (String, serde_json::Value)) -> i64 {
@@ -148,7 +148,7 @@ fn a_stopped_reader_holds_up_nobody() {
     let mut stream = server.open_session().open_stream();
     let path = format!("/{}", "x".repeat(100_000));
     for line in 1..=200 {
-        server.companion.sessions().publish_context(&context(&path, line));
+        server.companion.sessions().publish_context(context(&path, line));
     }
     wait_for("the last context", || (line_of(stream.notification()) == 200).then_some(()));
     assert_eq!(stopped.request("ping", json!({}))["result"], json!({}));

@@ -162,7 +162,7 @@ impl<'a> Replay<'a> {
                 selected_text: file["selection"].as_str().map(str::to_owned),
             }
         });
-        self.server.companion.sessions().publish_context(&IdeContext::new(files.collect()));
+        self.server.companion.sessions().publish_context(IdeContext::new(files.collect()));
     }
 
     fn decide(&mut self, outcome: Outcome) {

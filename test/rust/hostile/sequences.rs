@@ -360,7 +360,7 @@ impl Model<'_> {
             cursor,
             ..File::default()
         };
-        self.server.companion.sessions().publish_context(&IdeContext::new(vec![file]));
+        self.server.companion.sessions().publish_context(IdeContext::new(vec![file]));
         self.contexts
     }
 

@@ -118,6 +118,6 @@ impl Life<'_> {
         self.line += 1;
         let cursor = Cursor { line: self.line, character: 1 };
         let file = File { path: "/a".to_owned(), cursor: Some(cursor), ..File::default() };
-        self.companion.sessions().publish_context(&IdeContext::new(vec![file]));
+        self.companion.sessions().publish_context(IdeContext::new(vec![file]));
     }
 }
