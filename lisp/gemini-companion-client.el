@@ -262,7 +262,7 @@ That is a list of (SCOPE FILE . CONTENT), the strongest first, of the
 files that there are: SCOPE is `system', `workspace', `user' or
 `defaults', CONTENT an alist, or a string that says what is wrong."
   (let* ((home (gemini-companion-client--home environment))
-         (user (concat home "/.gemini/settings.json"))
+         (user (gemini-companion-client-user-settings environment))
          (project (expand-file-name ".gemini/settings.json" directory))
          (system (or (getenv-internal "GEMINI_CLI_SYSTEM_SETTINGS_PATH" environment)
                      (if (eq system-type 'darwin)
@@ -281,10 +281,9 @@ files that there are: SCOPE is `system', `workspace', `user' or
 (defun gemini-companion-client--home (environment)
   "Return the home directory of a CLI with ENVIRONMENT, without slash."
   (directory-file-name
-   (seq-find (lambda (home) (not (member home '(nil ""))))
-             (list (getenv-internal "GEMINI_CLI_HOME" environment)
-                   (getenv-internal "HOME" environment)
-                   (expand-file-name "~")))))
+   (or (gemini-companion-environment-value "GEMINI_CLI_HOME" environment)
+       (gemini-companion-environment-value "HOME" environment)
+       (expand-file-name "~"))))
 
 (defun gemini-companion-client-user-settings (environment)
   "Return the name of the user's settings of a CLI with ENVIRONMENT."

@@ -63,9 +63,7 @@
 
 (defun gemini-companion-diagnosis-case-of (buffer directory)
   "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY."
-  (when (file-remote-p directory)
-    (user-error "Gemini CLI runs on this machine only, and this directory is elsewhere: %s"
-                directory))
+  (gemini-companion-run-check-local directory)
   (let* ((process (and (buffer-live-p buffer) (get-buffer-process buffer)))
          (id (and process (processp process) (eq (process-type process) 'real)
                   (with-current-buffer buffer
@@ -146,12 +144,8 @@ so far and the number of things that are still being looked into."
 
 (defun gemini-companion-diagnosis-variable (case name)
   "Return the value of the environment variable NAME in CASE, nil if it is empty."
-  (let ((value (getenv-internal name (gemini-companion-diagnosis-case-environment case))))
-    (and value (not (string-empty-p value)) value)))
-
-(defun gemini-companion-diagnosis--running-p ()
-  "Return non-nil if the companion of this very Emacs runs."
-  (gemini-companion-bridge-running-p))
+  (gemini-companion-environment-value
+   name (gemini-companion-diagnosis-case-environment case)))
 
 ;;;;; This Emacs
 
@@ -186,7 +180,7 @@ so far and the number of things that are still being looked into."
 So also whether the CLI in CASE is connected to it."
   (cond
    (noninteractive nil)
-   ((not (gemini-companion-diagnosis--running-p))
+   ((not (gemini-companion-bridge-running-p))
     (list (gemini-companion-diagnosis--finding
            'problem "The companion is off in this Emacs."
            "Switch it on, M-x gemini-companion-mode; then start the CLI."
@@ -397,7 +391,7 @@ settings, tools and environment of the project."
 
 (defun gemini-companion-diagnosis-own-p (file)
   "Return non-nil if the discovery FILE is one of this Emacs."
-  (and (gemini-companion-diagnosis--running-p)
+  (and (gemini-companion-bridge-running-p)
        (seq-some (lambda (own)
                    (equal (file-truename own)
                           (file-truename (gemini-companion-client-file-name file))))
@@ -405,7 +399,7 @@ settings, tools and environment of the project."
 
 (defun gemini-companion-diagnosis--announce-or-nil ()
   "Return a button that announces this Emacs if its companion runs."
-  (and (gemini-companion-diagnosis--running-p) (gemini-companion-diagnosis--announce-button)))
+  (and (gemini-companion-bridge-running-p) (gemini-companion-diagnosis--announce-button)))
 
 (defun gemini-companion-diagnosis--check-file (file)
   "Find out whether clients can use the discovery FILE."
@@ -424,7 +418,7 @@ settings, tools and environment of the project."
   "Find out why there is no discovery file where the CLI in CASE looks."
   (let* ((place (gemini-companion-client-search-directory
                  (gemini-companion-diagnosis-case-search case)))
-         (own (and (gemini-companion-diagnosis--running-p)
+         (own (and (gemini-companion-bridge-running-p)
                    (gemini-companion-environment-directories 'gemini)))
          (elsewhere (and own
                          (not (member (file-truename place) (mapcar #'file-truename own))))))
@@ -493,7 +487,7 @@ the CLI says \"Directory mismatch\"."
              (if roots (string-join roots ", ") "there are none"))
      (format "Visit a file of that project in Emacs, or add %s to \
 `gemini-companion-workspace-roots'." real)
-     (and (gemini-companion-diagnosis--running-p)
+     (and (gemini-companion-bridge-running-p)
           (cons "add" (lambda ()
                         (customize-set-variable
                          'gemini-companion-workspace-roots
@@ -514,7 +508,7 @@ the CLI says \"Directory mismatch\"."
 no other file." name process reason)
              "Delete that file, and start the CLI anew."
              (gemini-companion-diagnosis--delete-button chosen))))
-     ((not (gemini-companion-diagnosis--running-p))
+     ((not (gemini-companion-bridge-running-p))
       (list (gemini-companion-diagnosis--finding
              'fine (format "A CLI that is started here takes %s, of %s, process %d."
                            name (cdr ide) process))))
@@ -553,7 +547,7 @@ that M-x gemini-companion-copy-environment copies."
 
 (defun gemini-companion-diagnosis--check-tokens (_case)
   "Find out whether the discovery files of this Emacs lead to its server."
-  (when (gemini-companion-diagnosis--running-p)
+  (when (gemini-companion-bridge-running-p)
     (delq nil (mapcar #'gemini-companion-diagnosis--check-token
                       ;; Other agents have files and tokens of their own.
                       (seq-filter (lambda (file)
@@ -597,7 +591,7 @@ that M-x gemini-companion-copy-environment copies."
 (defun gemini-companion-diagnosis--server (case)
   "Return (PORT TOKEN . NAME) of the server to ask in CASE, or nil.
 That is ours, else the one that the CLI takes if that is an Emacs."
-  (if (gemini-companion-diagnosis--running-p)
+  (if (gemini-companion-bridge-running-p)
       (when-let ((token (gemini-companion-bridge-token)))
         (cons (gemini-companion-bridge-port) (cons token "The server of this Emacs")))
     (let* ((chosen (gemini-companion-client-search-chosen
@@ -611,7 +605,7 @@ That is ours, else the one that the CLI takes if that is an Emacs."
 
 (defun gemini-companion-diagnosis--describe-server (name outcome text seconds)
   "Say that the server NAME gave OUTCOME with TEXT after SECONDS."
-  (let* ((own (gemini-companion-diagnosis--running-p))
+  (let* ((own (gemini-companion-bridge-running-p))
          (remedy (if own "Start it anew, M-x gemini-companion-restart."
                    "In that Emacs: M-x gemini-companion-restart, or the mode off and on."))
          (button (and own (cons "restart" #'gemini-companion-restart))))

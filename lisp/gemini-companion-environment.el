@@ -64,8 +64,9 @@ The first is that of clients that Emacs starts."
   (pcase (gemini-companion-agent-get agent :place)
     (`(temporary ,directory) (gemini-companion-environment--temporary directory))
     (`(home ,variable ,default ,directory)
-     (let* ((given (gemini-companion-environment--get variable))
-            (home (if (member given '(nil "")) default given)))
+     (let ((home (or (gemini-companion-environment-value
+                      variable (default-toplevel-value 'process-environment))
+                     default)))
        ;; A relative one is another directory for each process.
        (and (file-name-absolute-p home)
             (file-directory-p home)
@@ -85,13 +86,18 @@ The first is that of clients that Emacs starts."
              unless (member real known)
              do (push real known) and collect place)))
 
+(defun gemini-companion-environment-value (name environment)
+  "Return the value of NAME in ENVIRONMENT, nil if it is empty.
+That has the shape of `process-environment'."
+  (let ((value (getenv-internal name environment)))
+    (and value (not (string-empty-p value)) value)))
+
 (defun gemini-companion-environment-temporary-directory (environment)
   "Return what `os.tmpdir()' is for a process with ENVIRONMENT, without slash.
 That has the shape of `process-environment'."
   (let* ((windows (eq system-type 'windows-nt))
          (set (cl-loop for name in (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP"))
-                       for value = (getenv-internal name environment)
-                       unless (member value '(nil "")) return value))
+                       thereis (gemini-companion-environment-value name environment)))
          (directory (or set
                         (if windows
                             (concat (or (getenv "SystemRoot") (getenv "windir") "") "/temp")
@@ -118,7 +124,7 @@ Without one it looks for the editor on the machine around the container.")
 (defun gemini-companion-environment-same-host-p (environment)
   "Return non-nil if ENVIRONMENT says that the editor is in the same container."
   (cl-loop for name in gemini-companion-environment--same-host
-           thereis (not (member (getenv-internal name environment) '(nil "")))))
+           thereis (gemini-companion-environment-value name environment)))
 
 ;;;; Variables
 

@@ -135,13 +135,17 @@ are known to run another one do not count."
 
 (defun gemini-companion-run-project ()
   "Return the directory of the current project, or the current directory."
-  (when (file-remote-p default-directory)
-    (user-error "Gemini CLI runs on this machine only, and this directory is elsewhere: %s"
-                default-directory))
+  (gemini-companion-run-check-local default-directory)
   (or gemini-companion-run-root
       (let* ((project (project-current))
              (root (if project (project-root project) default-directory)))
         (file-name-as-directory (expand-file-name root)))))
+
+(defun gemini-companion-run-check-local (directory)
+  "Signal a `user-error' if DIRECTORY is on another machine."
+  (when (file-remote-p directory)
+    (user-error "Gemini CLI runs on this machine only, and this directory is elsewhere: %s"
+                directory)))
 
 (defun gemini-companion-run-terminals ()
   "Return the terminals in which a CLI runs, the one selected last first.
