@@ -16,8 +16,8 @@
 (require 'gemini-companion-client)
 (require 'gemini-companion-diagnosis)
 (require 'gemini-companion-evil)
-(require 'gemini-companion-log)
 (require 'gemini-companion-native)
+(require 'gemini-companion-report)
 
 (defconst gemini-companion-doctor--name "*gemini doctor*"
   "Name of the buffer.")
@@ -27,18 +27,14 @@
 
 ;;;; The command
 
-(define-derived-mode gemini-companion-doctor-mode special-mode "Gemini-Doctor"
+(define-derived-mode gemini-companion-doctor-mode gemini-companion-report-mode "Gemini-Doctor"
   "Major mode for what keeps a CLI from connecting.
 \\{gemini-companion-doctor-mode-map}"
   :interactive nil
   (gemini-companion-evil-keep-keys 'gemini-companion-doctor-mode)
-  (buffer-disable-undo)
   (setq-local word-wrap t
               wrap-prefix "       ")
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-doctor--start))))
-
-(set-keymap-parent gemini-companion-doctor-mode-map
-                   (make-composed-keymap button-buffer-map special-mode-map))
 
 (defvar-local gemini-companion-doctor--subject nil
   "The buffer and the directory that are looked into, (BUFFER . DIRECTORY).")
@@ -84,14 +80,9 @@ asks for another DIRECTORY."
            (gemini-companion-doctor--print)))))))
 
 (defun gemini-companion-doctor--print ()
-  "Print what was found into the current buffer.  Point stays where it is."
-  (let ((inhibit-read-only t)
-        (line (line-number-at-pos)))
-    (erase-buffer)
-    (apply #'gemini-companion-doctor--insert gemini-companion-doctor--shown)
-    (set-buffer-modified-p nil)
-    (goto-char (point-min))
-    (forward-line (1- line))))
+  "Print what was found into the current buffer."
+  (gemini-companion-report-print
+   (lambda () (apply #'gemini-companion-doctor--insert gemini-companion-doctor--shown))))
 
 ;;;###autoload
 (defun gemini-companion-doctor-batch ()
@@ -157,9 +148,8 @@ Exit with 1 if there is a problem.  The text holds no secrets."
   (pcase (gemini-companion-diagnosis-finding-button finding)
     ((and `(,label . ,function) (guard (not noninteractive)))
      (insert "     ")
-     (insert-text-button (format "[%s]" label)
-                         'follow-link t
-                         'action (lambda (_) (gemini-companion-doctor--press function)))
+     (gemini-companion-report-button
+      label (lambda () (gemini-companion-doctor--press function)))
      (insert "\n"))))
 
 (defun gemini-companion-doctor--press (function)
@@ -206,13 +196,13 @@ Exit with 1 if there is a problem.  The text holds no secrets."
 (defun gemini-companion-doctor--line (format &rest arguments)
   "Insert a line: FORMAT with ARGUMENTS, without what identifies the user."
   (let ((home (directory-file-name (expand-file-name "~")))
-        (text (gemini-companion-log-one-line (apply #'format format arguments))))
-    (insert "  "
-            (if (< (length home) 2) text
-              (replace-regexp-in-string
-               (concat "\\(" (regexp-quote home) "\\)\\(?:[^[:alnum:]_.-]\\|\\'\\)")
-               "~" text t t 1))
-            "\n")))
+        (text (apply #'format format arguments)))
+    (gemini-companion-report-line
+     "%s"
+     (if (< (length home) 2) text
+       (replace-regexp-in-string
+        (concat "\\(" (regexp-quote home) "\\)\\(?:[^[:alnum:]_.-]\\|\\'\\)")
+        "~" text t t 1)))))
 
 (provide 'gemini-companion-doctor)
 ;;; gemini-companion-doctor.el ends here

@@ -19,6 +19,7 @@
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
+(require 'gemini-companion-report)
 (require 'gemini-companion-review)
 (require 'gemini-companion-workspace)
 
@@ -38,12 +39,11 @@
 (defconst gemini-companion-status--log-lines 5
   "How many of the last lines of the log are shown.")
 
-(define-derived-mode gemini-companion-status-mode special-mode "Gemini-Status"
+(define-derived-mode gemini-companion-status-mode gemini-companion-report-mode "Gemini-Status"
   "Major mode for what goes on between Emacs and its clients.
 \\{gemini-companion-status-mode-map}"
   :interactive nil
   (gemini-companion-evil-keep-keys 'gemini-companion-status-mode)
-  (buffer-disable-undo)
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print)))
   (let* ((buffer (current-buffer))
          (timer (run-at-time gemini-companion-status--pace gemini-companion-status--pace
@@ -51,9 +51,6 @@
          (stop (lambda () (cancel-timer timer))))
     (add-hook 'kill-buffer-hook stop nil t)
     (add-hook 'change-major-mode-hook stop nil t)))
-
-(set-keymap-parent gemini-companion-status-mode-map
-                   (make-composed-keymap button-buffer-map special-mode-map))
 
 ;;;###autoload
 (defun gemini-companion-status ()
@@ -72,33 +69,8 @@
         (gemini-companion-status--print)))))
 
 (defun gemini-companion-status--print ()
-  "Print the current buffer anew.  Point stays on its line, in each window."
-  (let* ((inhibit-read-only t)
-         (places (mapcar (lambda (window)
-                           (cons window (gemini-companion-status--place
-                                         (window-point window))))
-                         (get-buffer-window-list nil nil t)))
-         (place (gemini-companion-status--place (point))))
-    (erase-buffer)
-    (gemini-companion-status--insert)
-    (set-buffer-modified-p nil)
-    (pcase-dolist (`(,window . ,place) places)
-      (set-window-point window (gemini-companion-status--position place)))
-    (goto-char (gemini-companion-status--position place))))
-
-(defun gemini-companion-status--place (position)
-  "Return the line and column of POSITION."
-  (save-excursion
-    (goto-char position)
-    (cons (line-number-at-pos) (current-column))))
-
-(defun gemini-companion-status--position (place)
-  "Return the position that PLACE, a line and column, is now."
-  (save-excursion
-    (goto-char (point-min))
-    (forward-line (1- (car place)))
-    (move-to-column (cdr place))
-    (point)))
+  "Print the current buffer anew."
+  (gemini-companion-report-print #'gemini-companion-status--insert))
 
 ;;;; The text
 
@@ -111,9 +83,9 @@
     (gemini-companion-status--insert-context))
   (gemini-companion-status--insert-log)
   (gemini-companion-status--heading "Versions")
-  (gemini-companion-status--line "package and module %s, Emacs %s on %s"
-                                 gemini-companion-native-version emacs-version
-                                 system-configuration))
+  (gemini-companion-report-line "package and module %s, Emacs %s on %s"
+                                gemini-companion-native-version emacs-version
+                                system-configuration))
 
 (defun gemini-companion-status--heading (text &rest buttons)
   "Insert TEXT as a heading, and BUTTONS, each (LABEL . FUNCTION)."
@@ -122,20 +94,15 @@
   (gemini-companion-status--buttons buttons)
   (insert "\n"))
 
-(defun gemini-companion-status--line (format &rest arguments)
-  "Insert a line: FORMAT with ARGUMENTS, some of which are a client's."
-  (insert "  " (gemini-companion-log-one-line (apply #'format format arguments)) "\n"))
-
 (defun gemini-companion-status--buttons (buttons)
   "Insert BUTTONS, each (LABEL . FUNCTION), which print all anew."
   (pcase-dolist (`(,label . ,function) buttons)
     (insert "  ")
-    (insert-text-button (format "[%s]" label)
-                        'follow-link t
-                        'action (lambda (_)
-                                  (funcall function)
-                                  (gemini-companion-status--refresh
-                                   (get-buffer gemini-companion-status--name))))))
+    (gemini-companion-report-button
+     label (lambda ()
+             (funcall function)
+             (gemini-companion-status--refresh
+              (get-buffer gemini-companion-status--name))))))
 
 (defun gemini-companion-status--insert-server ()
   "Insert where clients find us."
@@ -147,19 +114,19 @@
      (cons "restart" #'gemini-companion-restart)
      (cons "switch off" (lambda () (gemini-companion-mode -1))))
     (dolist (file (gemini-companion-bridge-discovery-files))
-      (gemini-companion-status--line "announced by %s%s" file
-                                     (if (file-exists-p file) "" " (missing)")))
+      (gemini-companion-report-line "announced by %s%s" file
+                                    (if (file-exists-p file) "" " (missing)")))
     (when-let ((fault (gemini-companion-bridge-discovery-fault)))
       (dolist (line (split-string fault "\n"))
-        (gemini-companion-status--line "%s" line)))
+        (gemini-companion-report-line "%s" line)))
     (gemini-companion-status--heading "Workspace roots")
     (gemini-companion-status--lines (gemini-companion-workspace-announced))))
 
 (defun gemini-companion-status--lines (lines)
   "Insert LINES, or that there are none."
   (if lines
-      (dolist (line lines) (gemini-companion-status--line "%s" line))
-    (gemini-companion-status--line "none")))
+      (dolist (line lines) (gemini-companion-report-line "%s" line))
+    (gemini-companion-report-line "none")))
 
 (defun gemini-companion-status--insert-sessions ()
   "Insert who is connected."
