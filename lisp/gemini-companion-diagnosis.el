@@ -25,6 +25,7 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-install-module "gemini-companion-install")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
 
@@ -151,14 +152,13 @@ so far and the number of things that are still being looked into."
 
 (defun gemini-companion-diagnosis--check-emacs (_case)
   "Find out whether this Emacs can load the module."
-  (let ((file (gemini-companion-native-file))
-        (version (gemini-companion-native-loaded-version)))
+  (let ((version (gemini-companion-native-loaded-version)))
     (cond
      ((not module-file-suffix)
       (list (gemini-companion-diagnosis--finding
              'problem "This Emacs was built without support for native modules."
              "Install one that has it (its build option is --with-modules).")))
-     ((equal version gemini-companion-native-version)
+     ((gemini-companion-native-current-p)
       (list (gemini-companion-diagnosis--finding
              'fine (format "The native module is loaded, version %s." version))))
      (version
@@ -166,14 +166,22 @@ so far and the number of things that are still being looked into."
              'problem
              (format "The native module that is loaded has version %s, this package needs %s."
                      version gemini-companion-native-version)
-             "Restart Emacs; if need be the mode builds the module anew.")))
-     ((equal (gemini-companion-native-file-version file) gemini-companion-native-version)
-      nil)
-     (t (list (gemini-companion-diagnosis--finding
-               'problem (format "The native module %s is not there, or of another version."
-                                file)
-               "Switch the mode on, M-x gemini-companion-mode: it builds it."
-               (cons "switch on" (lambda () (gemini-companion-mode 1)))))))))
+             "Switch the mode off and on; if that says so restart Emacs.")))
+     (t (gemini-companion-diagnosis--check-module-file)))))
+
+(defun gemini-companion-diagnosis--check-module-file ()
+  "Find out whether there is a module that could be loaded."
+  (condition-case error
+      (unless (gemini-companion-native-find)
+        (list (gemini-companion-diagnosis--finding
+               'problem (format "The native module is missing: %s."
+                                (gemini-companion-native-describe-missing))
+               "Install it, M-x gemini-companion-install-module."
+               (cons "install" #'gemini-companion-install-module))))
+    (gemini-companion-native-missing
+     (list (gemini-companion-diagnosis--finding
+            'problem (format "The native module cannot be used: %s." (cadr error))
+            "Correct that name, or have the module looked for.")))))
 
 (defun gemini-companion-diagnosis--check-companion (case)
   "Find out whether the companion of this Emacs runs and can be found.

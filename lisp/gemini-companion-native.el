@@ -1,4 +1,4 @@
-;;; gemini-companion-native.el --- Find, build and load the native module -*- lexical-binding: t; -*-
+;;; gemini-companion-native.el --- Find and load the native module -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,60 +6,82 @@
 
 ;;; Commentary:
 
-;; The server is a native module written in Rust.  It is looked for beside this file, and built
-;; there with cargo, in a visible compilation buffer, when it is first needed.  Nothing is built
-;; or loaded when this file is loaded or compiled.
+;; The server is a native module written in Rust.  This file finds the module's file and loads it;
+;; `gemini-companion-install' gets one where there is none.  Nothing is loaded, and nothing is
+;; asked, when this file is loaded or compiled.
+;;
+;; The version of a module is read in its file, before it is loaded: a module that is loaded can
+;; be neither unloaded nor replaced.
 ;;
 ;; This file is not named after the module, gemini-companion-module.so: `load' prefers modules to
 ;; Lisp files, so `require' would load the module in its place.
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
-
-(defvar compilation-finish-functions)
+(eval-when-compile
+  (require 'cl-lib)
+  (require 'subr-x))
 
 (declare-function gemini-companion--mod-version "ext:gemini-companion-module" () t)
+
+(defcustom gemini-companion-module-file nil
+  "The file of the native module, or nil to look for it.
+If it is nil the environment variable GEMINI_COMPANION_MODULE may name the
+file.  A file that is named is used or complained about; no other is
+looked for.  Else the module is looked for beside the package, in
+`load-path', and in `gemini-companion-module-directory'."
+  :group 'gemini-companion
+  :type '(choice (const :tag "Look for it" nil) file)
+  :risky t)
+
+(defcustom gemini-companion-module-directory
+  (locate-user-emacs-file "gemini-companion/")
+  "The directory into which native modules are installed.
+It is made when it is needed.  The package itself may lie in a directory
+that cannot be written, or that its package manager deletes."
+  :group 'gemini-companion
+  :type 'directory
+  :risky t)
 
 (defconst gemini-companion-native-version "0.1.0"
   "The version of the native module that this package needs.")
 
-(defconst gemini-companion-native--directory
-  (file-name-directory (file-truename (or load-file-name buffer-file-name)))
-  "The directory of this file, where the module is.
-The true one: package managers link Lisp files into a directory of their
-own.")
+(defconst gemini-companion-native-directory
+  (file-name-directory
+   (file-truename (concat (file-name-sans-extension (or load-file-name buffer-file-name)) ".el")))
+  "The directory of the Lisp files of this package, where their sources are.
+Package managers link these into a directory of their own, in which only
+the compiled files are no links.")
+
+(defvar gemini-companion-native--loaded nil
+  "The files of native modules that this Emacs has loaded.
+They stay loaded: a new module can be loaded from another file only.")
 
 (define-error 'gemini-companion-error "Gemini companion")
 (define-error 'gemini-companion-native-missing
   "Native module of gemini-companion" 'gemini-companion-error)
 
-(defun gemini-companion-native-ensure (continue)
-  "Call CONTINUE, a function of no arguments, when the native module is loaded.
-That is at once if the module is there, and is that of this version.
-Else it is built first, in a visible buffer, and this function returns
-before the build has ended; in batch mode nothing is built.  Signal
-`gemini-companion-native-missing', with the remedy, if there is no way to
-the module."
-  (cond ((equal (gemini-companion-native-loaded-version) gemini-companion-native-version)
-         (funcall continue))
-        ((gemini-companion-native-loaded-p)
-         (signal 'gemini-companion-native-missing
-                 (list (format "version %s is loaded, this package needs %s: restart Emacs"
-                               (gemini-companion-native-loaded-version)
-                               gemini-companion-native-version))))
-        ((not module-file-suffix)
-         (signal 'gemini-companion-native-missing
-                 '("this Emacs was built without support for native modules; \
-install one that has it (its build option is --with-modules)")))
-        ((equal (gemini-companion-native-file-version (gemini-companion-native-file))
-                gemini-companion-native-version)
-         (gemini-companion-native--load)
-         (funcall continue))
-        (t (gemini-companion-native--build continue))))
+(defun gemini-companion-native-load ()
+  "Load the native module of this version, unless it is loaded.
+Return non-nil if it is, nil if there is none.  Signal
+`gemini-companion-native-missing' if there is one that cannot be loaded."
+  (unless module-file-suffix
+    (gemini-companion-native-signal
+     "this Emacs was built without support for native modules; install one that has it (its \
+build option is --with-modules)"))
+  (or (gemini-companion-native-current-p)
+      (when-let ((files (gemini-companion-native-find)))
+        (gemini-companion-native--load-any files)
+        t)))
+
+(defun gemini-companion-native-signal (format &rest arguments)
+  "Signal `gemini-companion-native-missing' with FORMAT and ARGUMENTS."
+  (signal 'gemini-companion-native-missing (list (apply #'format-message format arguments))))
+
+;;;; What is loaded
 
 (defun gemini-companion-native-loaded-p ()
-  "Return non-nil if the native module is loaded.
+  "Return non-nil if a native module is loaded.
 Not by its feature: `unload-feature' takes that away, not the module."
   (fboundp 'gemini-companion--mod-version))
 
@@ -67,123 +89,134 @@ Not by its feature: `unload-feature' takes that away, not the module."
   "Return the version of the native module that is loaded, nil if none is."
   (and (gemini-companion-native-loaded-p) (gemini-companion--mod-version)))
 
-(defun gemini-companion-native-file ()
-  "Return the name of the module's file, which need not exist."
-  (expand-file-name (concat "gemini-companion-module" module-file-suffix)
-                    gemini-companion-native--directory))
+(defun gemini-companion-native-current-p ()
+  "Return non-nil if the native module of this version is loaded."
+  (equal (gemini-companion-native-loaded-version) gemini-companion-native-version))
+
+(defun gemini-companion-native--load-any (files)
+  "Load the first of FILES that can be loaded."
+  (let ((new (cl-loop for file in files
+                      unless (member file gemini-companion-native--loaded) collect file))
+        (failures nil))
+    (unless new
+      (gemini-companion-native-signal
+       "version %s is loaded, this package needs %s: restart Emacs"
+       (gemini-companion-native-loaded-version) gemini-companion-native-version))
+    (while (and new (not (gemini-companion-native-current-p)))
+      (condition-case error
+          (gemini-companion-native--load-file (car new))
+        (error (push (format "%s cannot be loaded (%s)" (car new) (error-message-string error))
+                     failures)))
+      (setq new (cdr new)))
+    (unless (gemini-companion-native-current-p)
+      (gemini-companion-native-signal
+       "%s%s" (mapconcat #'identity (nreverse failures) "; ")
+       (if (gemini-companion-native-named-file) ""
+         ": C-u M-x gemini-companion-install-module gets another one")))))
+
+(defun gemini-companion-native--load-file (file)
+  "Load the module FILE."
+  (module-load file)
+  (push file gemini-companion-native--loaded))
+
+;;;; Where it is
+
+(defun gemini-companion-native-find ()
+  "Return the files of modules of this version, the best first.
+Signal `gemini-companion-native-missing' if a file is named that is none."
+  (let ((named (gemini-companion-native-named-file)))
+    (cond ((not named)
+           (cl-loop for file in (gemini-companion-native--places)
+                    if (gemini-companion-native--usable-p file) collect file))
+          ((gemini-companion-native--usable-p named) (list named))
+          (t (gemini-companion-native-signal
+              "%s, which %s names, is %s" named
+              (if gemini-companion-module-file "`gemini-companion-module-file'"
+                "GEMINI_COMPANION_MODULE")
+              (gemini-companion-native-describe-file named))))))
+
+(defun gemini-companion-native-named-file ()
+  "Return the file that the user says is the module, nil if none is named."
+  (when-let ((file (or gemini-companion-module-file (getenv "GEMINI_COMPANION_MODULE"))))
+    (and (not (string-empty-p file)) (expand-file-name file))))
+
+(defun gemini-companion-native--places ()
+  "Return the files that may be the module and that exist, the best first."
+  (let ((names (delete-dups (list (concat "gemini-companion-module" module-file-suffix)
+                                  "gemini-companion-module.so")))
+        (files nil))
+    (dolist (directory (cons gemini-companion-native-directory load-path))
+      (dolist (name names)
+        (let ((file (expand-file-name name directory)))
+          (unless (or (member file files) (not (file-exists-p file)))
+            (push file files)))))
+    (let ((installed (gemini-companion-native-installed-file)))
+      (when (file-exists-p installed) (push installed files)))
+    (nreverse files)))
+
+(defun gemini-companion-native-installed-file ()
+  "Return the name of the file in which the module is installed."
+  (expand-file-name (gemini-companion-native-asset) gemini-companion-module-directory))
+
+(defun gemini-companion-native-asset ()
+  "Return the name of the file of the module as it is published."
+  (format "gemini-companion-module-%s-%s%s" gemini-companion-native-version
+          (gemini-companion-native-platform) module-file-suffix))
+
+(defun gemini-companion-native-platform ()
+  "Return what the machine is called for which this Emacs was built.
+Not what the kernel says: that may run programs built for others, too."
+  (let ((cpu (pcase (car (split-string system-configuration "-"))
+               ("amd64" "x86_64")
+               ("arm64" "aarch64")
+               (cpu cpu))))
+    (pcase system-type
+      ((and 'gnu/linux (guard (not (string-match-p "musl\\|android" system-configuration))))
+       (concat cpu "-linux-gnu"))
+      ('darwin (concat cpu "-macos"))
+      ('windows-nt (concat cpu "-windows"))
+      (_ system-configuration))))
+
+;;;; What it is
+
+(defun gemini-companion-native--usable-p (file)
+  "Return non-nil if FILE is a module of this version."
+  (equal (gemini-companion-native-file-version file) gemini-companion-native-version))
 
 (defun gemini-companion-native-file-version (file)
-  "Return the version of the native module FILE, nil if it is none.
-It is not loaded for that: a module that is loaded cannot be replaced."
-  (when (file-exists-p file)
+  "Return the version of the native module FILE, nil if it is none."
+  (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
       (insert-file-contents-literally file)
-      (let ((case-fold-search nil))
-        ;; This is many times as fast as to search for all of it.
-        (and (search-forward "gemini-companion-module:version=" nil t)
-             (looking-at "\\([0-9.]+\\):end")
-             (match-string 1))))))
+      (gemini-companion-native-version-here))))
 
-(defun gemini-companion-native--load ()
-  "Load the module's file."
-  (let ((file (gemini-companion-native-file)))
-    (condition-case error
-        (module-load file)
-      (error (signal 'gemini-companion-native-missing
-                     (list (format "%s cannot be loaded (%s): delete it to have it built anew"
-                                   file (error-message-string error))))))))
+(defun gemini-companion-native-version-here ()
+  "Return the version of the module whose bytes follow point, nil if none do."
+  (let ((case-fold-search nil))
+    ;; This is many times as fast as to search for all of it.
+    (and (search-forward "gemini-companion-module:version=" nil t)
+         (looking-at "\\([0-9.]+\\):end")
+         (match-string 1))))
 
-;;;; Building
+(defun gemini-companion-native-describe-missing ()
+  "Say what is missing, and what is there instead."
+  (let ((places (gemini-companion-native--places)))
+    (format "version %s for %s is not installed%s" gemini-companion-native-version
+            (gemini-companion-native-platform)
+            (if places
+                (format " (%s is %s)" (car places)
+                        (gemini-companion-native-describe-file (car places)))
+              ""))))
 
-(defun gemini-companion-native--build (continue)
-  "Build the module with cargo in a visible buffer, load it and call CONTINUE."
-  (let ((manifest (gemini-companion-native--manifest)))
-    (gemini-companion-native--check-tools manifest)
-    (let ((default-directory (file-name-directory manifest))
-          (process-environment
-           (append '("CARGO_TERM_COLOR=never" "CARGO_TERM_PROGRESS_WHEN=never")
-                   process-environment)))
-      (message "Building the native module of gemini-companion; \
-the mode is switched on when that is done")
-      (with-current-buffer
-          (compilation-start
-           (format "cargo build --release --locked --manifest-path %s --target-dir %s"
-                   (shell-quote-argument manifest)
-                   (shell-quote-argument (gemini-companion-native--target manifest)))
-           nil (lambda (_mode) "*gemini-companion build*"))
-        (add-hook 'compilation-finish-functions
-                  (lambda (_buffer status)
-                    (gemini-companion-native--built manifest status continue))
-                  nil t)))))
-
-(defun gemini-companion-native--check-tools (manifest)
-  "Signal what is missing to build the module of MANIFEST, a file name or nil."
-  (let ((problem
-         (cond ((not manifest) "its sources (Cargo.toml) are not beside this package")
-               (noninteractive "nothing is built in batch mode")
-               ((not (executable-find "cargo"))
-                "cargo, Rust's build tool, is not on `exec-path' (https://rustup.rs, or your \
-system's package of Rust 1.88 or newer)"))))
-    (when problem
-      (signal 'gemini-companion-native-missing
-              (list (format "%s is %s and cannot be built: %s.  `make build' in a checkout \
-builds it, too"
-                            (gemini-companion-native-file)
-                            (gemini-companion-native--describe-file) problem))))))
-
-(defun gemini-companion-native--describe-file ()
-  "Say why the module's file is not loaded."
-  (let* ((file (gemini-companion-native-file))
-         (version (gemini-companion-native-file-version file)))
-    (cond (version (format "of version %s, not %s," version gemini-companion-native-version))
+(defun gemini-companion-native-describe-file (file)
+  "Say what FILE is instead of a module of this version."
+  (let ((version (gemini-companion-native-file-version file)))
+    (cond ((equal version gemini-companion-native-version) (format "of version %s" version))
+          (version (format "of version %s; version %s is needed"
+                           version gemini-companion-native-version))
           ((file-exists-p file) "no module of this package")
-          (t "missing"))))
-
-(defun gemini-companion-native--manifest ()
-  "Return the name of the module's Cargo.toml, or nil.
-It is beside this file in a package, one directory up in a checkout."
-  (cl-loop for name in '("../Cargo.toml" "Cargo.toml")
-           for file = (expand-file-name name gemini-companion-native--directory)
-           if (file-exists-p file) return file))
-
-(defun gemini-companion-native--built (manifest status continue)
-  "Load the module and call CONTINUE.
-MANIFEST was built, and that ended with STATUS."
-  (condition-case error
-      (if (not (string-prefix-p "finished" status))
-          (message "The native module of gemini-companion was not built; \
-*gemini-companion build* says why")
-        (gemini-companion-native--install (gemini-companion-native--built-file manifest))
-        (gemini-companion-native--load)
-        (funcall continue))
-    (error (message "%s" (error-message-string error)))))
-
-(defun gemini-companion-native--built-file (manifest)
-  "Return the file that cargo made of MANIFEST."
-  (let ((prefix (if (eq system-type 'windows-nt) "" "lib"))
-        (suffix (pcase system-type
-                  ('windows-nt ".dll")
-                  ('darwin ".dylib")
-                  (_ ".so"))))
-    (expand-file-name (concat "release/" prefix "gemini_companion_module" suffix)
-                      (gemini-companion-native--target manifest))))
-
-(defun gemini-companion-native--target (manifest)
-  "Return the directory in which cargo builds what MANIFEST describes.
-The user's settings may name another one for all projects."
-  (expand-file-name "target" (file-name-directory manifest)))
-
-(defun gemini-companion-native--install (built)
-  "Put the file BUILT in its place.
-By renaming: an Emacs that has the old file loaded would crash if it were
-written into."
-  (let* ((file (gemini-companion-native-file))
-         (temporary (make-temp-name (concat file "."))))
-    (unwind-protect
-        (progn (copy-file built temporary)
-               (rename-file temporary file t))
-      (when (file-exists-p temporary) (delete-file temporary)))))
+          (t "not there"))))
 
 (provide 'gemini-companion-native)
 ;;; gemini-companion-native.el ends here

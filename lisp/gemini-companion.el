@@ -46,6 +46,11 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-review)
 
+(autoload 'gemini-companion-install-instead "gemini-companion-install")
+(autoload 'gemini-companion-install-module "gemini-companion-install"
+  "Install the native module of gemini-companion: download it or build it." t)
+(autoload 'gemini-companion-install-from-file "gemini-companion-install"
+  "Install the native module from a file, which you have downloaded." t)
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
 (autoload 'gemini-companion-diff-show "gemini-companion-diff")
 (autoload 'gemini-companion-run "gemini-companion-run"
@@ -118,6 +123,10 @@ For instance (global-set-key (kbd \"C-c g\") gemini-companion-command-map).")
   :prefix "gemini-companion-"
   :link '(url-link "https://github.com/gemini-companion/gemini-companion"))
 
+;; Options in files that are loaded when they are needed.
+(custom-add-load 'gemini-companion "gemini-companion-install")
+(custom-add-load 'gemini-companion "gemini-companion-run")
+
 (defcustom gemini-companion-port 0
   "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.
 Clients of an older kind look at 58767, 3000 and 8080 untold; all others
@@ -147,6 +156,9 @@ takes the review off the screen again."
                  (function :tag "Another function"))
   :risky t)
 
+(defvar gemini-companion--wanted nil
+  "Non-nil if the user wants the mode on; the module may not be there yet.")
+
 (defconst gemini-companion--died-again 60
   "Seconds within which a second death of the server is one too many.")
 
@@ -162,21 +174,34 @@ The mode line shows \"Gem\", the number of clients connected, after an
 exclamation mark the number of changes that await your decision, and
 \"off\" if clients are not told what you look at.
 
-If the native module of this package is not there it is built first, and
-the mode is switched on when that is done."
+If the native module of this package is missing, and you switch the mode
+on by a command, you are asked how to get it, and the mode is on when that
+is done; see `gemini-companion-install-policy'."
   :global t
   :group 'gemini-companion
   :lighter (:eval (gemini-companion--lighter))
+  (setq gemini-companion--wanted gemini-companion-mode)
   (if gemini-companion-mode
-      (gemini-companion--switch-on)
+      (gemini-companion--switch-on (called-interactively-p 'any))
     (gemini-companion--stop)))
 
-(defun gemini-companion--switch-on ()
-  "Start everything; leave the mode off, and say why, if that cannot be."
-  ;; On only while it runs: the module may have to be built first.
-  (setq gemini-companion-mode nil)
+(defun gemini-companion--switch-on (&optional ask)
+  "Start everything; leave the mode off, and say why, if that cannot be.
+If the native module is missing, and ASK is non-nil, the user is asked how
+to get it."
+  (when gemini-companion--wanted
+    ;; On only while it runs: the module may have to be installed first.
+    (setq gemini-companion-mode nil)
+    (gemini-companion--try
+     (lambda ()
+       (if (or (gemini-companion-bridge-running-p) (gemini-companion-native-load))
+           (gemini-companion--start)
+         (gemini-companion-install-instead #'gemini-companion--switch-on ask))))))
+
+(defun gemini-companion--try (start)
+  "Call START; if it signals an error say so, and leave nothing running."
   (condition-case error
-      (gemini-companion-native-ensure #'gemini-companion--start)
+      (funcall start)
     (error
      (gemini-companion--stop)
      (let ((text (gemini-companion--describe-error error)))

@@ -237,7 +237,23 @@ It has no others of those that lead to this Emacs."
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        (format "has version 0.0.1, this package needs %s" gemini-companion-native-version)
-       "-> Restart Emacs"))))
+       "-> Switch the mode off and on; if that says so restart Emacs"))))
+
+(ert-deftest gemini-companion-doctor/no-module ()
+  (gemini-companion-doctor-test--with
+    (cl-letf* (((symbol-function 'gemini-companion--mod-version) #'ignore)
+               (places nil)
+               ((symbol-function 'gemini-companion-native--places) (lambda () places)))
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report)
+       (format "module is missing: version %s for %s is not installed."
+               gemini-companion-native-version (gemini-companion-native-platform))
+       "-> Install it, M-x gemini-companion-install-module")
+      (let ((gemini-companion-module-file "/nowhere/module.so"))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         "cannot be used: /nowhere/module.so, which" "names, is not there"
+         "-> Correct that name")))))
 
 (ert-deftest gemini-companion-doctor/server-dead ()
   (gemini-companion-doctor-test--with

@@ -8,81 +8,179 @@
 (require 'gemini-companion-native)
 (require 'gemini-companion-test-util)
 
-(defmacro gemini-companion-native-test--in (directory files &rest body)
-  "Evaluate BODY as if the package were in a new DIRECTORY that holds FILES.
-The module counts as not loaded."
-  (declare (indent 2) (debug (symbolp form body)))
+(defvar gemini-companion-native-test--version nil
+  "The version of the module that counts as loaded.")
+
+(defun gemini-companion-native-test--module (version)
+  "Return a text that says that it is a module of VERSION."
+  (format "x gemini-companion-module:version=%s:end y" version))
+
+(defun gemini-companion-native-test--load (file)
+  "Do as if FILE were loaded."
+  (let ((version (gemini-companion-native-file-version file)))
+    (unless version (error "This is no module"))
+    (setq gemini-companion-native-test--version version)
+    (push file gemini-companion-native--loaded)))
+
+(defmacro gemini-companion-native-test--in (directory &rest body)
+  "Evaluate BODY with a new DIRECTORY, as if it held the package in \"lisp\".
+Modules are installed in \"installed\".  No module counts as loaded, and
+to load one counts only as such."
+  (declare (indent 1) (debug (symbolp body)))
   `(let* ((,directory (gemini-companion-test-temp-directory))
-          (gemini-companion-native--directory ,directory))
+          (gemini-companion-native-directory (expand-file-name "lisp/" ,directory))
+          (gemini-companion-module-directory (expand-file-name "installed/" ,directory))
+          (load-path (list (expand-file-name "elsewhere" ,directory)))
+          (process-environment (cons "GEMINI_COMPANION_MODULE" process-environment))
+          (gemini-companion-module-file nil)
+          (gemini-companion-native--loaded nil)
+          (gemini-companion-native-test--version nil))
      (unwind-protect
-         (cl-letf (((symbol-function 'gemini-companion--mod-version) nil))
-           (dolist (file ,files)
-             (gemini-companion-test-write (expand-file-name file ,directory) ""))
+         (cl-letf (((symbol-function 'gemini-companion--mod-version)
+                    (lambda () gemini-companion-native-test--version))
+                   ((symbol-function 'gemini-companion-native--load-file)
+                    #'gemini-companion-native-test--load))
            ,@body)
        (delete-directory ,directory t))))
 
-(defun gemini-companion-native-test--reason ()
-  "Return why the module cannot be had."
-  (error-message-string
-   (should-error (gemini-companion-native-ensure #'ignore)
-                 :type 'gemini-companion-native-missing)))
+(defun gemini-companion-native-test--put (version &rest names)
+  "Make the file that NAMES lead to a module of VERSION; return its name."
+  (gemini-companion-test-write (expand-file-name (string-join names "/"))
+                               (gemini-companion-native-test--module version)))
 
-(ert-deftest gemini-companion-native/what-is-missing-is-named-with-its-remedy ()
-  (gemini-companion-native-test--in directory nil
-    (should (string-match-p "sources (Cargo.toml) are not beside"
-                            (gemini-companion-native-test--reason))))
-  (gemini-companion-native-test--in directory '("Cargo.toml")
-    (should (string-match-p "nothing is built in batch mode.*make build"
-                            (gemini-companion-native-test--reason)))
-    (let ((noninteractive nil) (exec-path nil))
-      (should (string-match-p "cargo.*is not on" (gemini-companion-native-test--reason))))
+(defconst gemini-companion-native-test--name
+  (concat "gemini-companion-module" module-file-suffix)
+  "The name of a module that is not installed.")
+
+(defun gemini-companion-native-test--reason ()
+  "Return why the module cannot be loaded."
+  (error-message-string (should-error (gemini-companion-native-load)
+                                      :type 'gemini-companion-native-missing)))
+
+(ert-deftest gemini-companion-native/places-are-searched-in-order ()
+  (gemini-companion-native-test--in directory
+    (should-not (gemini-companion-native-load))
+    (let ((current gemini-companion-native-version)
+          (name gemini-companion-native-test--name)
+          (found nil))
+      (dolist (place (list (gemini-companion-native-installed-file)
+                           (expand-file-name (concat "elsewhere/" name) directory)
+                           (expand-file-name (concat "lisp/" name) directory)))
+        (push (gemini-companion-native-test--put current place) found)
+        (should (equal (gemini-companion-native-find) found)))
+      (let ((named (gemini-companion-native-test--put current directory "named")))
+        (let ((process-environment
+               (cons (concat "GEMINI_COMPANION_MODULE=" named) process-environment)))
+          (should (equal (gemini-companion-native-find) (list named)))
+          (setq gemini-companion-module-file (car found))
+          (should (equal (gemini-companion-native-find) (list (car found))))))
+      (should (gemini-companion-native-load))
+      (should (equal gemini-companion-native-test--version current)))))
+
+(ert-deftest gemini-companion-native/a-stale-module-is-passed-over-unloaded ()
+  (gemini-companion-native-test--in directory
+    (let ((stale (gemini-companion-native-test--put
+                  "0.0.9" directory "lisp" gemini-companion-native-test--name)))
+      (should-not (gemini-companion-native-load))
+      (should (string-match-p (format "(%s is of version 0.0.9; version %s is needed)"
+                                      (regexp-quote stale) gemini-companion-native-version)
+                              (gemini-companion-native-describe-missing)))
+      (let ((good (gemini-companion-native-test--put
+                   gemini-companion-native-version (gemini-companion-native-installed-file))))
+        (should (gemini-companion-native-load))
+        (should (equal gemini-companion-native--loaded (list good)))))))
+
+(ert-deftest gemini-companion-native/a-file-that-is-named-is-used-or-complained-about ()
+  (gemini-companion-native-test--in directory
+    (gemini-companion-native-test--put gemini-companion-native-version
+                                       (gemini-companion-native-installed-file))
+    (let ((file (expand-file-name "named" directory)))
+      (push (concat "GEMINI_COMPANION_MODULE=" file) process-environment)
+      (should (string-match-p "named, which GEMINI_COMPANION_MODULE names, is not there"
+                              (gemini-companion-native-test--reason)))
+      (setq gemini-companion-module-file file)
+      (gemini-companion-test-write file "of another kind")
+      (should (string-match-p "module-file.* names, is no module of this package"
+                              (gemini-companion-native-test--reason)))
+      (gemini-companion-native-test--put "0.0.9" file)
+      (should (string-match-p "is of version 0.0.9; version .* is needed"
+                              (gemini-companion-native-test--reason))))))
+
+(ert-deftest gemini-companion-native/where-one-cannot-be-loaded-the-next-is ()
+  (gemini-companion-native-test--in directory
+    (let ((beside (gemini-companion-native-test--put
+                   gemini-companion-native-version
+                   directory "lisp" gemini-companion-native-test--name))
+          (load #'gemini-companion-native-test--load))
+      (cl-letf (((symbol-function 'gemini-companion-native--load-file)
+                 (lambda (file)
+                   (when (equal file beside) (error "GLIBC_2.99 is not there"))
+                   (funcall load file))))
+        (should (string-match-p
+                 "cannot be loaded (GLIBC_2.99 is not there): C-u M-x gemini-companion-install"
+                 (gemini-companion-native-test--reason)))
+        (gemini-companion-native-test--put gemini-companion-native-version
+                                           (gemini-companion-native-installed-file))
+        (should (gemini-companion-native-load))))))
+
+(ert-deftest gemini-companion-native/a-new-version-is-loaded-from-another-file ()
+  (gemini-companion-native-test--in directory
+    (let ((name gemini-companion-native-test--name)
+          (current gemini-companion-native-version))
+      (let ((gemini-companion-native-version "0.0.9"))
+        (gemini-companion-native-test--put "0.0.9" directory "lisp" name)
+        (should (gemini-companion-native-load)))
+      (gemini-companion-native-test--put current directory "lisp" name)
+      (should (string-match-p "version 0.0.9 is loaded, .*: restart Emacs"
+                              (gemini-companion-native-test--reason)))
+      (gemini-companion-native-test--put current (gemini-companion-native-installed-file))
+      (should (gemini-companion-native-load))
+      (should (equal gemini-companion-native-test--version current)))))
+
+(ert-deftest gemini-companion-native/an-emacs-without-modules-is-told ()
+  (gemini-companion-native-test--in directory
     (let ((module-file-suffix nil))
       (should (string-match-p "without support for native modules"
                               (gemini-companion-native-test--reason))))))
 
-(defun gemini-companion-native-test--marked (version)
-  "Return a text that says that it is a module of VERSION."
-  (format "x gemini-companion-module:version=%s:end y" version))
-
-(ert-deftest gemini-companion-native/a-file-is-judged-before-it-is-loaded ()
-  (gemini-companion-native-test--in directory
-      (list (concat "gemini-companion-module" module-file-suffix))
-    (let ((file (gemini-companion-native-file)))
-      (cl-letf (((symbol-function 'module-load)
-                 (lambda (_) (error "This is no module"))))
-        (should (string-match-p "is no module of this package and cannot be built"
-                                (gemini-companion-native-test--reason)))
-        (gemini-companion-test-write file (gemini-companion-native-test--marked "0.0.9"))
-        (should (string-match-p (format "is of version 0.0.9, not %s, and cannot be built"
-                                        (regexp-quote gemini-companion-native-version))
-                                (gemini-companion-native-test--reason)))
-        (gemini-companion-test-write
-         file (gemini-companion-native-test--marked gemini-companion-native-version))
-        (should (string-match-p "cannot be loaded (This is no module): delete it"
-                                (gemini-companion-native-test--reason)))))))
+(ert-deftest gemini-companion-native/platforms-have-names ()
+  (pcase-dolist (`(,type ,configuration ,name)
+                 '((gnu/linux "x86_64-pc-linux-gnu" "x86_64-linux-gnu")
+                   (gnu/linux "aarch64-unknown-linux-gnu" "aarch64-linux-gnu")
+                   (gnu/linux "amd64-pc-linux-gnu" "x86_64-linux-gnu")
+                   (gnu/linux "x86_64-alpine-linux-musl" "x86_64-alpine-linux-musl")
+                   (gnu/linux "aarch64-unknown-linux-android" "aarch64-unknown-linux-android")
+                   (darwin "aarch64-apple-darwin23.6.0" "aarch64-macos")
+                   (darwin "arm64-apple-darwin20" "aarch64-macos")
+                   (darwin "x86_64-apple-darwin22" "x86_64-macos")
+                   (windows-nt "x86_64-w64-mingw32" "x86_64-windows")
+                   (berkeley-unix "amd64-unknown-freebsd14.0" "amd64-unknown-freebsd14.0")))
+    (let ((system-type type)
+          (system-configuration configuration))
+      (should (equal (gemini-companion-native-platform) name)))))
 
 (ert-deftest gemini-companion-native/the-built-file-tells-its-version ()
-  (should (equal (gemini-companion-native-file-version (gemini-companion-native-file))
+  (should (equal (gemini-companion-native-file-version
+                  (gemini-companion-test-path "lisp" gemini-companion-native-test--name))
                  gemini-companion-native-version)))
 
-(ert-deftest gemini-companion-native/another-version-that-is-loaded-is-not-used ()
-  (let ((called nil))
-    (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.9")))
-      (let ((problem (should-error (gemini-companion-native-ensure
-                                    (lambda () (setq called t))))))
-        (should (string-match-p "version 0.0.9 is loaded, .*: restart Emacs"
-                                (error-message-string problem)))))
-    (should-not called)))
-
-(ert-deftest gemini-companion-native/it-is-installed-by-renaming ()
-  (gemini-companion-native-test--in directory '("built")
-    (let ((file (gemini-companion-native-file)))
-      (gemini-companion-test-write file "old")
-      (let ((before (file-attribute-inode-number (file-attributes file))))
-        (gemini-companion-native--install (expand-file-name "built" directory))
-        (should-not (equal (file-attribute-inode-number (file-attributes file)) before)))
-      (should (equal (gemini-companion-test-bytes file) ""))
-      (should (= (length (directory-files directory nil "module")) 1)))))
+(ert-deftest gemini-companion-native/sources-are-found-through-links-of-a-package-manager ()
+  "In a directory in which all but the compiled files are links."
+  (let ((place (gemini-companion-test-temp-directory))
+        (program (expand-file-name invocation-name invocation-directory)))
+    (unwind-protect
+        (let ((source (gemini-companion-test-path "lisp" "gemini-companion-native.el"))
+              (link (expand-file-name "gemini-companion-native.el" place)))
+          (make-symbolic-link source link)
+          (with-temp-buffer
+            (should (zerop (call-process program nil t nil "-Q" "--batch" "-L" place
+                                         "-f" "batch-byte-compile" link))))
+          (with-temp-buffer
+            (call-process program nil '(t nil) nil "-Q" "--batch" "-L" place
+                          "--eval" "(require 'gemini-companion-native)"
+                          "--eval" "(princ gemini-companion-native-directory)")
+            (should (equal (buffer-string) (gemini-companion-test-path "lisp/")))))
+      (delete-directory place t))))
 
 (ert-deftest gemini-companion-native/versions-agree ()
   (let ((cargo (gemini-companion-test-read (gemini-companion-test-path "Cargo.toml")))

@@ -127,7 +127,8 @@ EXTRA are further variables, which win."
   "Start an Emacs with the package loaded and return it.
 Unless MODE is nil, `gemini-companion-mode' is on.  FILES are
 \(NAME . TEXT) pairs to create in its project.  LISP is where the
-package is, by default this checkout's.  ENVIRONMENT are strings
+package is, by default this checkout's; with \"\" it is not loaded.
+ENVIRONMENT are strings
 to add to its environment.  SIZE is its (COLUMNS . LINES).
 DIRECTORY, of an earlier Emacs, keeps home, project and so on.
 With DAEMON non-nil it is a daemon, without a frame to look at."

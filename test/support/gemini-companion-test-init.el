@@ -200,8 +200,10 @@ names of all buffers but Emacs's own hidden ones."
       server-name "s")
 (server-start)
 
-(add-to-list 'load-path (getenv "GEMINI_COMPANION_TEST_LISP"))
-(require 'gemini-companion)
+(let ((lisp (getenv "GEMINI_COMPANION_TEST_LISP")))
+  (unless (equal lisp "")
+    (add-to-list 'load-path lisp)
+    (require 'gemini-companion)))
 
 (setq gemini-companion-test-inner-done t)
 
