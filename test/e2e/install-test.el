@@ -235,7 +235,7 @@ Else each test would take a minute for that."
   :tags '(e2e)
   (pcase-dolist (`(,repository ,build)
                  '(("straight/repos/gemini-companion" "straight/build/gemini-companion")
-                   ("elpaca/repos/gemini-companion" "elpaca/builds/gemini-companion")))
+                   ("elpaca/sources/gemini-companion" "elpaca/builds/gemini-companion")))
     (gemini-companion-installed-test--with emacs place
       (gemini-companion-installed-test--links place repository build)
       (gemini-companion-installed-test--answer emacs "d")
@@ -251,21 +251,32 @@ Else each test would take a minute for that."
           (gemini-companion-test-mode-on next)
           (gemini-companion-installed-test--works next))))))
 
-(ert-deftest gemini-companion-installed/package-vc ()
-  "From a repository, in Emacsen that can do that."
+(defun gemini-companion-installed-test--readme-form (repository)
+  "Return what the README says to write into an init file, for REPOSITORY."
+  (with-temp-buffer
+    (insert-file-contents (gemini-companion-test-path "README.md"))
+    (search-forward "(use-package gemini-companion\n")
+    (goto-char (match-beginning 0))
+    (let* ((form (read (current-buffer)))
+           (source (plist-get (cddr form) :vc)))
+      (setf (plist-get source :url) repository
+            (plist-get source :branch) "main")
+      form)))
+
+(ert-deftest gemini-companion-installed/use-package-vc ()
+  "As the README says, from a repository, in Emacsen that can do that."
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (let ((repository (expand-file-name "repository" place)))
       (gemini-companion-installed-test--copy repository)
       (gemini-companion-installed-test--git repository)
       "")
-    (unless (gemini-companion-test-eval emacs '(locate-library "package-vc"))
-      (ert-skip "This Emacs has no package-vc"))
+    (when (gemini-companion-test-eval emacs '(version< emacs-version "30"))
+      (ert-skip "This Emacs has no use-package with :vc"))
     (gemini-companion-test-eval
      emacs `(progn (package-initialize)
-                   (package-vc-install '(gemini-companion
-                                         :url ,(expand-file-name "repository" place)
-                                         :lisp-dir "lisp"))
+                   ,(gemini-companion-installed-test--readme-form
+                     (expand-file-name "repository" place))
                    nil)
      120)
     (gemini-companion-installed-test--answer emacs "d")
