@@ -1,9 +1,18 @@
 # shellcheck shell=sh
 # What the scripts share.  Sourced first thing; works in the repository's top directory from then on.
 
+started_in=$PWD
 cd "$(dirname -- "$0")/.." || exit 1
 
 EMACS=${EMACS:-emacs}
+
+# The file that a caller means, who may have been in another directory.
+absolute() {
+    case $1 in
+        /* | [A-Za-z]:*) printf '%s\n' "$1" ;;
+        *) printf '%s\n' "$started_in/$1" ;;
+    esac
+}
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -69,3 +78,28 @@ is_debian_like() {
         *) false ;;
     esac
 }
+
+# Published modules: their version, the platforms that they are for, and the name of a file.
+
+module_version() { sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml; }
+
+platforms='x86_64-linux-gnu aarch64-linux-gnu x86_64-macos aarch64-macos x86_64-windows'
+
+module_suffix() {
+    case " $platforms " in
+        *" $1 "*) ;;
+        *) loud "$1 is none of $platforms"; return 1 ;;
+    esac
+    case $1 in
+        *-linux-gnu) echo so ;;
+        *-macos) echo dylib ;;
+        *-windows) echo dll ;;
+    esac
+}
+
+asset_name() {
+    suffix=$(module_suffix "$1") || return
+    echo "gemini-companion-module-$(module_version)-$1.$suffix"
+}
+
+sha256() { if have sha256sum; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }
