@@ -3,11 +3,12 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc test conformance soak endurance bench screenshot demo lint fmt clean distclean
+.PHONY: help build compile doc dist test conformance soak endurance bench screenshot demo lint fmt \
+	release-check clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build the native module and put it beside the Lisp files
 	@scripts/bootstrap build
@@ -21,6 +22,10 @@ compile: ## Byte-compile the Lisp files; a warning is an error
 doc: ## Make the Info manual, docs/gemini-companion.info
 	@scripts/bootstrap doc
 	makeinfo --no-split --output docs/gemini-companion.info docs/gemini-companion.texi
+
+dist: ## Make the package in dist/, with the module if that is built, and try to install it
+	@scripts/bootstrap doc
+	@scripts/dist
 
 test: ## Run all tests; SUITE=rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
 	@scripts/bootstrap test
@@ -57,6 +62,10 @@ demo: ## Show the companion at work, with a client, in a scripted session
 lint: ## Check formatting, style and packaging
 	@scripts/bootstrap lint
 	@scripts/lint
+
+release-check: ## Build the module as published, twice, and compare; gets 0.5 GB of tools
+	@scripts/bootstrap build
+	@scripts/release-check
 
 fmt: ## Format the Rust sources
 	cargo fmt
