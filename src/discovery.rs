@@ -144,6 +144,7 @@ fn prepare_directory(directory: &Path) -> Result<()> {
 }
 
 fn create_private_directory(directory: &Path) -> io::Result<()> {
+    #[cfg_attr(not(unix), allow(unused_mut))]
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 
 /// A process, told from a later one with the same id by when it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Process {
     id: u32,
     started: String,
@@ -15,6 +16,7 @@ pub struct Process {
 
 /// The two ends of a connection as its server sees them.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Connection {
     pub client: SocketAddr,
     pub server: SocketAddr,
