@@ -66,6 +66,19 @@ node_is_recent() {
     have node && have npm && at_least 20 "$(node --version | tr -d v)"
 }
 
+# cargo_tool NAME VERSION: print the program of Cargo's subcommand NAME, which is installed below .cache
+# if need be.  From a Python package, since Cargo would compile for minutes.
+cargo_tool() {
+    tool_home=$PWD/.cache/cargo-$1-$2
+    if [ ! -x "$tool_home/bin/cargo-$1" ]; then
+        rm -rf "$tool_home"
+        python3 -m venv "$tool_home" >&2 &&
+            "$tool_home/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+                --only-binary :all: "astral-dev-toolchain-cargo-$1==$2" >&2 || return
+    fi
+    echo "$tool_home/bin/cargo-$1"
+}
+
 # Where to find distribution and release, as VARIABLE of the file that every Linux has.
 os_release() {
     # shellcheck disable=SC1091 # is not ours
