@@ -3,8 +3,8 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc dist test conformance soak endurance bench screenshot demo lint fmt \
-	release-check clean distclean
+.PHONY: help build compile doc dist test coverage conformance soak endurance bench screenshot demo lint \
+	fmt release-check clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
@@ -31,6 +31,11 @@ test: ## Run all tests; SUITE=rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGR
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/test
+
+coverage: ## Run all tests and print which share of the lines they ran, for each file
+	@scripts/bootstrap test
+	@scripts/bootstrap coverage
+	@scripts/coverage
 
 conformance: ## Run MCP's own conformance suite against a batch Emacs
 	@scripts/bootstrap build

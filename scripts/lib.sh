@@ -56,6 +56,9 @@ find_rust() {
     rust_is_recent
 }
 
+# The version of LLVM whose tools read what this compiler's programs count.
+llvm_wanted() { find_rust && rustc --version --verbose | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'; }
+
 # Emacs 28.1 or later that can load modules; the program is $1.
 emacs_is_usable() {
     have "$1" && "$1" -Q --batch --eval \

@@ -1,0 +1,131 @@
+;;; coverage.el --- Which lines of the package's Lisp were run -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Loaded by scripts/coverage into each Emacs of the tests, before the package is.  Edebug
+;; instruments the package's functions, but what it calls at each form only counts here.  When
+;; Emacs ends, it writes one line for each such form to a file of its own, of those in
+;; $COVERAGE_POINTS:
+;;
+;;   FILE LINE COLUMN COUNT
+;;
+;; This is what undercover does, but that visits the libraries as files, in buffers and windows
+;; that an Emacs under test must not have.
+
+;;; Code:
+
+(require 'edebug)
+
+(defconst gemini-companion-coverage--lisp
+  (expand-file-name "../lisp/" (file-name-directory load-file-name))
+  "The directory of the package.")
+
+(defvar gemini-companion-coverage--file nil
+  "The name of the package's file that is being loaded.")
+
+(defvar gemini-companion-coverage--counts nil
+  "How often each form of the definition that runs was run, a vector.")
+
+(defvar gemini-companion-coverage--definitions nil
+  "What is counted: a list of (FILE PLACES COUNTS).
+PLACES are (LINE . COLUMN), or nil where there is nothing to count.")
+
+;;;; Instrumenting
+
+(defun gemini-companion-coverage--load (fullname file &rest arguments)
+  "Load FILE as `load-with-code-conversion' does, instrumented if it is ours.
+Tests copy the package, so its files are known by their names.  FULLNAME
+and ARGUMENTS are as there."
+  (let ((name (file-name-nondirectory fullname)))
+    (if (file-exists-p (expand-file-name name gemini-companion-coverage--lisp))
+        (gemini-companion-coverage--load-instrumented fullname name)
+      (apply #'load-with-code-conversion fullname file arguments))))
+
+(defun gemini-companion-coverage--load-instrumented (fullname name)
+  "Load the file FULLNAME instrumented, as the package's file NAME."
+  (let ((edebug-all-defs t)
+        (edebug-new-definition-function #'gemini-companion-coverage--define)
+        (gemini-companion-coverage--file name)
+        (load-in-progress t)
+        (load-file-name fullname)
+        (load-true-file-name fullname))
+    ;; Edebug instruments what is read from the current buffer only.
+    (with-temp-buffer
+      (insert-file-contents fullname)
+      (eval-buffer nil nil fullname nil t)))
+  (do-after-load-evaluation fullname)
+  t)
+
+(defun gemini-companion-coverage--define (name)
+  "Prepare to count in the definition NAME, in the current buffer."
+  (pcase-let* ((`(,start ,_ ,offsets) (get name 'edebug))
+               (counts (make-vector (length offsets) 0)))
+    (put name 'edebug-behavior 'gemini-companion-coverage)
+    (put name 'gemini-companion-coverage counts)
+    (push (list gemini-companion-coverage--file
+                (mapcar (lambda (offset)
+                          (gemini-companion-coverage--place (+ start offset)))
+                        offsets)
+                counts)
+          gemini-companion-coverage--definitions)))
+
+(defun gemini-companion-coverage--place (position)
+  "Return the line and column of the form at POSITION.
+That is where a list begins or a symbol ends.  Where a list ends there is
+nothing to count: forms that throw or signal were run, too."
+  (save-excursion
+    (goto-char position)
+    (unless (and (eq (char-before) ?\)) (not (eq (char-after) ?\()))
+      (cons (line-number-at-pos) (current-column)))))
+
+;;;; Counting
+
+(defun gemini-companion-coverage--enter (name _arguments body)
+  "Call BODY, that of the definition NAME."
+  (let ((gemini-companion-coverage--counts (get name 'gemini-companion-coverage)))
+    (funcall body)))
+
+(defun gemini-companion-coverage--before (index)
+  "Count that the form at INDEX is run."
+  (setf (aref gemini-companion-coverage--counts index)
+        (1+ (aref gemini-companion-coverage--counts index)))
+  index)
+
+(defun gemini-companion-coverage--after (_before index value)
+  "Count that the form at INDEX was run, and return its VALUE."
+  (gemini-companion-coverage--before index)
+  value)
+
+(defun gemini-companion-coverage--write ()
+  "Write what was counted to a file."
+  (with-temp-buffer
+    (pcase-dolist (`(,file ,places ,counts) gemini-companion-coverage--definitions)
+      (dotimes (index (length counts))
+        (pcase (nth index places)
+          (`(,line . ,column)
+           (insert (format "%s %d %d %d\n" file line column (aref counts index)))))))
+    (let ((coding-system-for-write 'utf-8-unix))
+      (write-region nil nil (make-temp-name (expand-file-name
+                                             (format "%d-" (emacs-pid))
+                                             (getenv "COVERAGE_POINTS")))
+                    nil 'silent))))
+
+(push '(gemini-companion-coverage gemini-companion-coverage--enter
+                                  gemini-companion-coverage--before
+                                  gemini-companion-coverage--after)
+      edebug-behavior-alist)
+;; From Emacs 30 on, it is about unused arguments when a closure is made: Edebug uses them all.
+(defvar byte-compile-log-warning-function)
+(setq load-source-file-function #'gemini-companion-coverage--load
+      byte-compile-log-warning-function #'ignore
+      ;; Instrumented code is nested more deeply.
+      max-lisp-eval-depth (max max-lisp-eval-depth 20000))
+(with-suppressed-warnings ((obsolete max-specpdl-size))
+  (setq max-specpdl-size (max max-specpdl-size 50000)))
+;; After all others, which are part of what is counted.
+(add-hook 'kill-emacs-hook #'gemini-companion-coverage--write 100)
+
+(provide 'coverage)
+;;; coverage.el ends here
