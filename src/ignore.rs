@@ -169,5 +169,8 @@ mod tests {
         std::fs::create_dir(&ignore_file).unwrap();
         assert!(names(&ignore_file, &directory.path().join("a")).is_err());
         assert!(names(&ignore_file, Path::new("/elsewhere/a")).is_err());
+        let large = directory.path().join("large");
+        std::fs::File::create(&large).unwrap().set_len(MAX_SIZE + 1).unwrap();
+        assert!(names(&large, &directory.path().join("a")).is_err());
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::support::TestCompanion;
 use crate::agent::Agent;
+use crate::bridge::Event;
 use crate::discovery::{DiscoveryFile, split_roots};
 use crate::limits::Limits;
 use crate::token::Token;
@@ -265,4 +266,20 @@ fn roots_that_cannot_be_listed_are_left_out() {
     let (usable, unusable) = split_roots(&roots);
     assert_eq!(usable, ["/a", "/d e"]);
     assert_eq!(unusable, ["/b:c", ""]);
+}
+
+#[test]
+fn the_user_hears_what_clients_do_not() {
+    let server = TestCompanion::start();
+    let warning = |roots: &[&str]| {
+        server.companion.set_roots(&roots.iter().map(|&root| root.to_owned()).collect::<Vec<_>>());
+        match server.next_event() {
+            Event::Warning(text) => text,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(warning(&["/a:b", "/c"]).contains("/a:b"));
+    fs::remove_dir_all(&server.directory).unwrap();
+    fs::write(&server.directory, "").unwrap();
+    assert!(warning(&["/c"]).contains("move it away"));
 }
