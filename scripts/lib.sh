@@ -59,6 +59,12 @@ find_rust() {
 # The version of LLVM whose tools read what this compiler's programs count.
 llvm_wanted() { find_rust && rustc --version --verbose | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'; }
 
+# Those of the system, or of rustup's component llvm-tools.
+has_llvm() {
+    have "llvm-cov-$(llvm_wanted)" ||
+        ls "$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-cov >/dev/null 2>&1
+}
+
 # Emacs 28.1 or later that can load modules; the program is $1.
 emacs_is_usable() {
     have "$1" && "$1" -Q --batch --eval \
