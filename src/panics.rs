@@ -46,3 +46,25 @@ fn describe(info: &PanicHookInfo) -> String {
         None => message.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_its_message_and_place() {
+        let usual = std::panic::take_hook();
+        install_hook();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let run = |text: Option<&'static str>| {
+            runtime.block_on(caught(async move {
+                assert!(text.is_none(), "{}", text.unwrap());
+                1
+            }))
+        };
+        let (fault, fine) = (run(Some("on purpose")).unwrap_err(), run(None));
+        std::panic::set_hook(usual);
+        assert!(fault.starts_with("on purpose (src/panics.rs:"), "{fault}");
+        assert_eq!(fine, Ok(1));
+    }
+}

@@ -106,8 +106,9 @@ fn socket_inode(connection: Connection) -> Option<String> {
     table.lines().find_map(|line| {
         let mut fields = line.split_whitespace().skip(1);
         let matches = fields.next()? == local && fields.next()? == remote;
-        // State, queues, timer, retransmissions, user and timeout stand between.
-        fields.nth(6).filter(|_| matches).map(str::to_owned)
+        // State, queues, timer, retransmissions, user and timeout stand between. Of a connection that
+        // its client has closed it is 0.
+        fields.nth(6).filter(|inode| matches && *inode != "0").map(str::to_owned)
     })
 }
 

@@ -45,3 +45,15 @@ impl Token {
         Token(text.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_shows_itself_only_when_asked() {
+        let token = Token::generate().unwrap();
+        assert_eq!(format!("{token:?} {:?}", Some(&token)), "Token(..) Some(Token(..))");
+        assert!(token.matches(token.reveal().as_bytes()));
+    }
+}

@@ -326,12 +326,27 @@ pub struct Response {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Outcome {
-    Result(Value),
+    Result(Output),
     Error(Failure),
 }
 
+/// What a request that succeeds gets.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Output {
+    Made(Value),
+    /// The same each time, so that its text is made once.
+    Ready(&'static RawValue),
+}
+
+impl From<Value> for Output {
+    fn from(value: Value) -> Output {
+        Output::Made(value)
+    }
+}
+
 impl Response {
-    pub fn new(id: Id, outcome: Result<Value, Failure>) -> Response {
+    pub fn new(id: Id, outcome: Result<Output, Failure>) -> Response {
         let outcome = match outcome {
             Ok(result) => Outcome::Result(result),
             Err(failure) => Outcome::Error(failure),
@@ -394,7 +409,7 @@ mod tests {
     fn ids_go_back_as_they_came() {
         for id in ["0", "-7", "1.50", "\"a\\u0041\"", "123456789012345678901234567890"] {
             let request = request(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
-            let response = Response::new(request.id, Ok(Value::Object(Default::default())));
+            let response = Response::new(request.id, Ok(Value::Object(Default::default()).into()));
             assert_eq!(
                 serde_json::to_string(&response).unwrap(),
                 format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)

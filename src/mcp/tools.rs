@@ -5,8 +5,10 @@
 //! Where 004 differs, in the text of the answer to `closeDiff`, newer clients have it their way.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -48,7 +50,13 @@ struct DecideDiff {
 }
 
 /// The result of `tools/list`, all on one page.
-pub fn list() -> Value {
+pub fn list() -> &'static RawValue {
+    static LIST: LazyLock<Box<RawValue>> =
+        LazyLock::new(|| to_raw_value(&all()).expect("a value always serialises"));
+    &LIST
+}
+
+fn all() -> Value {
     json!({ "tools": [
         {
             "name": "openDiff",

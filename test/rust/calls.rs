@@ -112,3 +112,15 @@ fn a_client_that_hangs_up_wants_no_answer() {
     });
     assert_eq!(session.request("ping", json!({}))["result"], json!({}));
 }
+
+#[test]
+fn a_call_that_panics_is_an_error_and_all_goes_on() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let answer = session.post(&request(7, "test/panic", json!({})));
+    assert_eq!((answer.status, answer.error_code()), (200, -32603));
+    assert_eq!(answer.json()["id"], 7);
+    let Event::Warning(text) = server.next_event() else { panic!("no warning") };
+    assert!(text.starts_with("a request failed because of a fault"), "{text}");
+    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
+}

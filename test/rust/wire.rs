@@ -193,7 +193,9 @@ impl Reply {
     /// The body.
     pub fn json(&self) -> Value {
         let body = std::str::from_utf8(&self.body).expect("text");
-        loose(serde_json::from_str(body).unwrap_or_else(|_| panic!("no JSON: {body}")))
+        loose(serde_json::from_str(body).unwrap_or_else(|error| {
+            panic!("no JSON: {} {error} {:?}", self.head, String::from_utf8_lossy(&self.body))
+        }))
     }
 }
 
