@@ -1,6 +1,8 @@
 //! Behaviour of a companion as clients and the disk see it: real sockets, no mocks.
 
 mod calls;
+#[cfg(soak)]
+mod cost;
 mod discovery;
 mod hostile;
 mod life;

@@ -1,0 +1,204 @@
+//! What a session and a request cost in memory: what the server asks the allocator for, whatever
+//! that makes of it. What the kernel keeps for each connection is not in it. `make bench` runs it.
+//!
+//!     RUSTFLAGS="--cfg soak" cargo test --release session_cost -- --ignored --nocapture
+//!
+//! The clients are on the test's thread, which is not counted. The test takes the events for Lisp,
+//! which the server has made: that is counted, so that whatever is counted when it comes is counted
+//! when it goes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::limits::raise_descriptors;
+use super::support::{DEADLINE, Session, Stream, TestCompanion, request};
+use super::wire::{Next, Wire};
+use crate::limits::Limits;
+
+const SESSIONS: usize = 500;
+const REQUESTS: usize = 1000;
+/// How much more may be in use in the end than before, in bytes: less than two for each session and
+/// one for each request.
+const MARGIN: usize = 1000;
+/// Nothing happens any more when nothing has happened for so long.
+const QUIET: Duration = Duration::from_millis(200);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static TAKEN_BYTES: AtomicUsize = AtomicUsize::new(0);
+static GIVEN: AtomicUsize = AtomicUsize::new(0);
+static GIVEN_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Needs no memory itself: it is constant, and has nothing to drop.
+    static COUNTS: Cell<bool> = const { Cell::new(true) };
+}
+
+/// The system's allocator, and a count of what threads ask of it.
+struct Counting;
+
+fn count(number: &AtomicUsize, bytes: &AtomicUsize, size: usize) {
+    if COUNTS.get() {
+        number.fetch_add(1, Relaxed);
+        bytes.fetch_add(size, Relaxed);
+    }
+}
+
+// Safety: all is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(&TAKEN, &TAKEN_BYTES, layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(&TAKEN, &TAKEN_BYTES, layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(&GIVEN, &GIVEN_BYTES, layout.size());
+        count(&TAKEN, &TAKEN_BYTES, size);
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(&GIVEN, &GIVEN_BYTES, layout.size());
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// What was counted until a moment.
+#[derive(Clone, Copy, PartialEq)]
+struct Count {
+    taken: usize,
+    taken_bytes: usize,
+    given: usize,
+    given_bytes: usize,
+}
+
+impl Count {
+    fn now() -> Count {
+        Count {
+            taken: TAKEN.load(Relaxed),
+            taken_bytes: TAKEN_BYTES.load(Relaxed),
+            given: GIVEN.load(Relaxed),
+            given_bytes: GIVEN_BYTES.load(Relaxed),
+        }
+    }
+
+    /// When the server has done what there was to do, and Lisp knows of it.
+    fn at_rest(server: &TestCompanion) -> Count {
+        let (start, mut since) = (Instant::now(), Instant::now());
+        let mut last = Count::now();
+        while since.elapsed() < QUIET {
+            assert!(start.elapsed() < DEADLINE, "the server does not come to rest");
+            std::thread::sleep(QUIET / 10);
+            counted(|| drop(server.events()));
+            let now = Count::now();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+        }
+        last
+    }
+
+    fn kept(&self) -> usize {
+        self.taken_bytes - self.given_bytes
+    }
+
+    fn blocks(&self) -> usize {
+        self.taken - self.given
+    }
+}
+
+/// Calls `action` on this thread and has it counted.
+fn counted(action: impl FnOnce()) {
+    COUNTS.set(true);
+    action();
+    COUNTS.set(false);
+}
+
+#[test]
+#[ignore = "a measurement: make bench"]
+fn session_cost() {
+    // Both ends of each stream are here.
+    raise_descriptors(4 * SESSIONS as u64);
+    // No signs of life while it is measured.
+    let server =
+        TestCompanion::with(Limits { keep_alive: Duration::from_secs(3600), ..Limits::default() });
+    COUNTS.set(false);
+    println!();
+    open_and_close(&server, 1); // what is there only from first use on
+    let before = Count::at_rest(&server);
+    let open = open_and_close(&server, SESSIONS);
+    let after = Count::at_rest(&server);
+    let each = |open: usize, before: usize| (open - before) as f64 / SESSIONS as f64;
+    println!("session: {:.0} bytes", each(open.kept(), before.kept()));
+    println!("session: {:.2} blocks", each(open.blocks(), before.blocks()));
+    // Tables that have grown stay so, once.
+    open_and_close(&server, SESSIONS);
+    let again = Count::at_rest(&server);
+    assert_back(again, after);
+    assert!(2 * (after.kept() - before.kept()) < open.kept() - before.kept());
+    for method in ["tools/list", "ping"] {
+        measure_requests(&server, method);
+    }
+}
+
+/// What is in use while `count` sessions with a stream each are open.
+fn open_and_close(server: &TestCompanion, count: usize) -> Count {
+    let sessions: Vec<(Session, Stream)> = (0..count)
+        .map(|_| {
+            let session = server.open_session();
+            let stream = session.open_stream();
+            (session, stream)
+        })
+        .collect();
+    let open = Count::at_rest(server);
+    assert_eq!(server.companion.sessions().count(), count);
+    for (session, _) in &sessions {
+        let gone = server.request("DELETE", "/mcp", &[("Mcp-Session-Id", &session.id)], "");
+        assert_eq!(gone.status, 200, "{}", gone.body);
+    }
+    open
+}
+
+/// Prints what the server allocates for a request, on a connection that is kept.
+fn measure_requests(server: &TestCompanion, method: &str) {
+    let session = server.open_session();
+    let changes = [("Connection", ""), ("Mcp-Session-Id", session.id.as_str())];
+    let body = request(1, method, json!({}));
+    let head = server.head("POST", "/mcp", &changes);
+    let message = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let mut wire = Wire::connect(server.companion.port()).unwrap();
+    let mut ask = || {
+        wire.send(message.as_bytes()).unwrap();
+        match wire.reply(DEADLINE, false) {
+            Next::Got(reply) if reply.status == 200 => {}
+            other => panic!("{method} got {other:?}"),
+        }
+    };
+    (0..REQUESTS).for_each(|_| ask());
+    let before = Count::at_rest(server);
+    (0..REQUESTS).for_each(|_| ask());
+    let after = Count::at_rest(server);
+    let each = |after: usize, before: usize| (after - before) as f64 / REQUESTS as f64;
+    let allocations = each(after.taken, before.taken);
+    println!("{method}: {allocations:.2} allocations");
+    println!("{method}: {:.0} bytes allocated", each(after.taken_bytes, before.taken_bytes));
+    assert!(allocations >= 1.0, "who does not allocate is not counted");
+    assert_back(after, before);
+}
+
+/// Fails if what is in use has grown.
+fn assert_back(now: Count, before: Count) {
+    let (now, before) = (now.kept(), before.kept());
+    assert!(now <= before + MARGIN, "{now} bytes are in use, after {before}");
+}
