@@ -5,7 +5,7 @@
 //!
 //! The clients are on the test's thread, which is not counted. The test takes the events for Lisp,
 //! which the server has made: that is counted, so that whatever is counted when it comes is counted
-//! when it goes.
+//! when it goes. No other test may run beside it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::support::{TestCompanion, notification, request};
 
@@ -186,4 +186,7 @@ fn both_tools_are_listed_with_their_schemas() {
     assert_eq!(names, ["openDiff", "closeDiff", "getActiveFile", "acceptDiff", "rejectDiff"]);
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["filePath", "newContent"]));
     assert_eq!(tools[1]["inputSchema"]["required"], json!(["filePath"]));
+    // The servers that `make bench` compares with ours offer the same.
+    let compared: Value = serde_json::from_str(include_str!("../bench/tools.json")).unwrap();
+    assert_eq!(answer["result"], compared);
 }
