@@ -52,6 +52,7 @@ endurance: ## See the client stay connected for minutes; ENDURANCE_SILENCE, ENDU
 	@scripts/endurance
 
 bench: ## Measure what it costs, and print one table; EMACS=PROGRAM is what is measured
+	@scripts/bootstrap test
 	scripts/build
 	@scripts/bench
 

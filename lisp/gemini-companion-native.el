@@ -35,7 +35,8 @@ looked for.  Else the module is looked for beside the package, in
   :risky t)
 
 (defcustom gemini-companion-module-directory
-  (locate-user-emacs-file "gemini-companion/")
+  ;; Not `locate-user-emacs-file', which makes that directory if it is not there.
+  (expand-file-name "gemini-companion/" user-emacs-directory)
   "The directory into which native modules are installed.
 It is made when it is needed.  The package itself may lie in a directory
 that cannot be written, or that its package manager deletes."
@@ -52,6 +53,12 @@ that cannot be written, or that its package manager deletes."
   "The directory of the Lisp files of this package, where their sources are.
 Package managers link these into a directory of their own, in which only
 the compiled files are no links.")
+
+(defconst gemini-companion-native--chunk (* 256 1024)
+  "How many bytes of a file are read at once to find its version.")
+
+(defconst gemini-companion-native--marker 100
+  "A number of bytes that is more than what tells the version.")
 
 (defvar gemini-companion-native--loaded nil
   "The files of native modules that this Emacs has loaded.
@@ -188,10 +195,20 @@ Not what the kernel says: that may run programs built for others, too."
   (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
-      (insert-file-contents-literally file)
-      (gemini-companion-native-version-here))))
+      (let ((size (file-attribute-size (file-attributes file)))
+            (read 0)
+            (version nil))
+        ;; It stands near the beginning, and to read all of it takes milliseconds.
+        (while (and (not version) (< read size))
+          (let ((next (min size (+ read gemini-companion-native--chunk))))
+            (goto-char (point-max))
+            (insert-file-contents-literally file nil read next)
+            (goto-char (max (point-min) (- read gemini-companion-native--marker)))
+            (setq version (gemini-companion-native--version-here)
+                  read next)))
+        version))))
 
-(defun gemini-companion-native-version-here ()
+(defun gemini-companion-native--version-here ()
   "Return the version of the module whose bytes follow point, nil if none do."
   (let ((case-fold-search nil))
     ;; This is many times as fast as to search for all of it.

@@ -117,5 +117,71 @@ That is in microseconds for each call, less what an empty loop takes."
                 (t "%.2f %s"))
           number unit))
 
+;;;; Programs
+
+(defun gemini-companion-bench-path (name)
+  "Return the file NAME of the benchmarks."
+  (expand-file-name name (file-name-directory (locate-library "gemini-companion-bench"))))
+
+(defun gemini-companion-bench-emacs ()
+  "Return the command of a batch Emacs that has the package, compiled."
+  (list (expand-file-name invocation-name invocation-directory) "-Q" "--batch"
+        "-L" (file-name-directory (locate-library "gemini-companion"))))
+
+(defun gemini-companion-bench-load-program ()
+  "Return the program that puts servers under load: load.rs, compiled."
+  (or (getenv "BENCH_LOAD") (error "BENCH_LOAD is not set; `make bench' sets it")))
+
+(cl-defstruct (gemini-companion-bench-program
+               (:constructor gemini-companion-bench--make-program)
+               (:copier nil))
+  "A program that runs, and prints lines."
+  (process nil :documentation "Its process.")
+  (lines nil :documentation "The lines that were not taken, the first first.")
+  (partial "" :documentation "A line that has not come to its end."))
+
+(defun gemini-companion-bench--start-program (command)
+  "Start COMMAND, a list, and return its `gemini-companion-bench-program'."
+  (let ((program (gemini-companion-bench--make-program)))
+    (setf (gemini-companion-bench-program-process program)
+          (make-process
+           :name "bench" :command command :connection-type 'pipe :noquery t
+           :stderr (get-buffer-create " *bench stderr*")
+           :filter (lambda (_ text) (gemini-companion-bench--take program text))))
+    program))
+
+(defun gemini-companion-bench--take (program text)
+  "Add TEXT to what PROGRAM has printed."
+  (let ((lines (split-string (concat (gemini-companion-bench-program-partial program) text) "\n")))
+    (setf (gemini-companion-bench-program-partial program) (car (last lines))
+          (gemini-companion-bench-program-lines program)
+          (append (gemini-companion-bench-program-lines program) (butlast lines)))))
+
+(defun gemini-companion-bench-program-line (program &optional regexp)
+  "Return the next line of PROGRAM, that matches REGEXP, when it is there."
+  (with-timeout (60 (error "The program %s said nothing: %s"
+                           (process-command (gemini-companion-bench-program-process program))
+                           (with-current-buffer " *bench stderr*" (buffer-string))))
+    (let ((line nil))
+      (while (not (and (setq line (pop (gemini-companion-bench-program-lines program)))
+                       (string-match-p (or regexp "") line)))
+        (unless line (accept-process-output nil 0.1)))
+      line)))
+
+(defmacro gemini-companion-bench-with-program (spec &rest body)
+  "Evaluate BODY with a program that runs, and end that.
+SPEC is (VARIABLE COMMAND); COMMAND is a list."
+  (declare (indent 1) (debug ((symbolp form) body)))
+  `(let ((,(car spec) (gemini-companion-bench--start-program ,(cadr spec))))
+     (unwind-protect (progn ,@body)
+       (delete-process (gemini-companion-bench-program-process ,(car spec))))))
+
+(defun gemini-companion-bench-memory (id)
+  "Return the memory of the process ID that is resident, in kB."
+  (with-temp-buffer
+    (insert-file-contents (format "/proc/%d/status" id))
+    (re-search-forward "^VmRSS:\\s-*\\([0-9]+\\)")
+    (string-to-number (match-string 1))))
+
 (provide 'gemini-companion-bench)
 ;;; gemini-companion-bench.el ends here

@@ -164,6 +164,17 @@ to load one counts only as such."
                   (gemini-companion-test-path "lisp" gemini-companion-native-test--name))
                  gemini-companion-native-version)))
 
+(ert-deftest gemini-companion-native/a-version-is-found-wherever-it-stands ()
+  (gemini-companion-native-test--in directory
+    (let ((gemini-companion-native--chunk 128)
+          (file (expand-file-name "module" directory))
+          (marked (gemini-companion-native-test--module "1.2.3")))
+      (dotimes (n 300)
+        (gemini-companion-test-write file (concat (make-string n ?x) marked))
+        (should (equal (gemini-companion-native-file-version file) "1.2.3")))
+      (gemini-companion-test-write file (concat (make-string 300 ?x) (substring marked 0 -3)))
+      (should-not (gemini-companion-native-file-version file)))))
+
 (ert-deftest gemini-companion-native/sources-are-found-through-links-of-a-package-manager ()
   "In a directory in which all but the compiled files are links."
   (let ((place (gemini-companion-test-temp-directory))

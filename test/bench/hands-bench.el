@@ -1,0 +1,166 @@
+;;; hands-bench.el --- From the user's hands to the client  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; In an interactive Emacs: how often it wakes up, and what time it takes, while nobody does
+;; anything; and how long it is from a command that moves point to the message that says so at the
+;; client.  Of single movements the 50 ms are subtracted for which the companion waits; while one
+;; types they are not, for there a key is told of as soon as those of an earlier one are over.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path (file-name-directory (macroexp-file-name))))
+(require 'gemini-companion-bench)
+(require 'gemini-companion-test-emacs)
+
+(defconst gemini-companion-bench--debounce 50
+  "The milliseconds for which the companion waits before it tells of a movement.")
+
+(defconst gemini-companion-bench--idle-seconds 6
+  "Seconds for which an idle Emacs is watched.")
+
+(defun gemini-companion-bench--lisp ()
+  "Return the directory of the package that is measured."
+  (file-name-directory (locate-library "gemini-companion")))
+
+(defun gemini-companion-bench--where (emacs)
+  "Return port and token of the companion in EMACS, as strings."
+  (gemini-companion-test-eval
+   emacs '(list (getenv "GEMINI_CLI_IDE_SERVER_PORT") (getenv "GEMINI_CLI_IDE_AUTH_TOKEN"))))
+
+(defmacro gemini-companion-bench--with-clients (emacs count &rest body)
+  "Evaluate BODY, in which `clients' is a program with COUNT sessions of EMACS."
+  (declare (indent 2) (debug t))
+  `(gemini-companion-bench-with-program
+       (clients (append (list (gemini-companion-bench-load-program) "listen")
+                        (gemini-companion-bench--where ,emacs)
+                        (list (number-to-string ,count))))
+     (gemini-companion-bench-program-line clients "sessions")
+     ,@body))
+
+;;;; Idle
+
+(defun gemini-companion-bench--usage (id)
+  "Return how often threads of the process ID have waited, and its seconds."
+  (let ((waits 0))
+    (dolist (thread (directory-files (format "/proc/%d/task" id) t "\\`[0-9]"))
+      (with-temp-buffer
+        (insert-file-contents (expand-file-name "status" thread))
+        (re-search-forward "^voluntary_ctxt_switches:\\s-*\\([0-9]+\\)")
+        (setq waits (+ waits (string-to-number (match-string 1))))))
+    (let ((attributes (process-attributes id)))
+      (list waits (float-time (alist-get 'time attributes))))))
+
+(defun gemini-companion-bench--idle (emacs state &optional baseline)
+  "Measure EMACS, which is idle, in STATE; compare with BASELINE, another state."
+  (let* ((id (gemini-companion-test-emacs-pid emacs))
+         (seconds gemini-companion-bench--idle-seconds)
+         (runs (cl-loop repeat 3 collect
+                        (pcase-let ((`(,waits ,time) (gemini-companion-bench--usage id)))
+                          ;; This is the measure itself: nothing is waited for.
+                          (sleep-for seconds)
+                          (pcase-let ((`(,later ,end) (gemini-companion-bench--usage id)))
+                            (list (/ (- later waits) (float seconds))
+                                  (/ (* 100 (- end time)) seconds)))))))
+    (cl-loop for (name unit) in '(("wake-ups" "/s") ("processor" "%"))
+             for n from 0
+             do (gemini-companion-bench-add
+                 (format "idle: %s, %s" name state) unit
+                 (mapcar (lambda (run) (nth n run)) runs)
+                 (and baseline (format "idle: %s, %s" name baseline))))))
+
+(defun gemini-companion-bench-idle ()
+  "Measure an Emacs in which nobody does anything."
+  (gemini-companion-test-with-emacs (emacs :mode nil :lisp (gemini-companion-bench--lisp)
+                                           :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-bench--idle emacs "mode off")
+    (gemini-companion-test-mode-on emacs)
+    (gemini-companion-bench--idle emacs "mode on" "mode off")
+    (gemini-companion-bench--with-clients emacs 1
+      (gemini-companion-bench--idle emacs "with a client" "mode off"))))
+
+;;;; Moving
+
+(defun gemini-companion-bench--prepare (emacs)
+  "Let EMACS note each command: when it ended, and where point is then."
+  (gemini-companion-test-eval
+   emacs
+   '(progn
+      ;; Its own pauses are another matter.
+      (setq gc-cons-threshold most-positive-fixnum)
+      (defvar gemini-companion-bench-notes nil)
+      (defvar gemini-companion-bench-keys nil)
+      (defun gemini-companion-bench-note ()
+        (push (list (round (* 1e6 (float-time))) (line-number-at-pos) (1+ (current-column)))
+              gemini-companion-bench-notes))
+      (defun gemini-companion-bench-type ()
+        (when gemini-companion-bench-keys
+          (setq unread-command-events (list (pop gemini-companion-bench-keys)))))
+      (add-hook 'post-command-hook #'gemini-companion-bench-note)
+      nil)))
+
+(defun gemini-companion-bench--type (emacs keys pause)
+  "Type KEYS, a list, into EMACS, one each PAUSE seconds.
+Wait until it has obeyed, and return what it noted."
+  (let ((count (length keys)))
+    (gemini-companion-test-eval
+     emacs `(progn (setq gemini-companion-bench-notes nil
+                         gemini-companion-bench-keys ',keys)
+                   (cancel-function-timers #'gemini-companion-bench-type)
+                   (run-at-time ,pause ,pause #'gemini-companion-bench-type)
+                   nil))
+    (gemini-companion-test-wait
+     "the keys to be typed"
+     (lambda () (null (gemini-companion-test-eval emacs 'gemini-companion-bench-keys)))
+     (+ 10 (* 2 count pause)))
+    (gemini-companion-test-eval emacs '(progn (sit-for 0.2) gemini-companion-bench-notes))))
+
+(defun gemini-companion-bench--delays (notes lines)
+  "Return the milliseconds from each of NOTES to those of LINES that tell of it."
+  (let ((noted (make-hash-table :test #'equal)))
+    ;; The first at a place is the command that went there.
+    (pcase-dolist (`(,time . ,place) notes)
+      (puthash place time noted))
+    (delq nil (mapcar (lambda (line)
+                        (pcase-let* ((`(,time . ,place)
+                                      (mapcar #'string-to-number (split-string line)))
+                                     (begun (gethash place noted)))
+                          (and begun (/ (- time begun) 1000.0))))
+                      lines))))
+
+(defun gemini-companion-bench--move (emacs name keys pause count less)
+  "Measure, as the figure NAME, how COUNT clients of EMACS hear of KEYS.
+One is typed each PAUSE seconds.  LESS milliseconds are subtracted."
+  (gemini-companion-bench--with-clients emacs count
+    (let* ((notes (gemini-companion-bench--type emacs keys pause))
+           (delays (gemini-companion-bench--delays
+                    notes (gemini-companion-bench-program-lines clients))))
+      (gemini-companion-bench-add
+       (format "cursor to client: %s, %d client%s" name count (if (= count 1) "" "s"))
+       "ms" (mapcar (lambda (delay) (- delay less)) delays)))))
+
+(defun gemini-companion-bench-cursor ()
+  "Measure from the user's keys to the clients."
+  (gemini-companion-test-with-emacs
+      (emacs :lisp (gemini-companion-bench--lisp)
+             :files `(("a.txt" . ,(mapconcat #'identity (make-list 1000 "a line\n") ""))))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-bench--prepare emacs)
+    (dolist (count '(1 10 100))
+      (gemini-companion-test-eval emacs '(progn (goto-char (point-min)) nil))
+      ;; Each down by one line, with time to be told.
+      (gemini-companion-bench--move emacs "moving, less 50 ms" (make-list 200 ?\C-n) 0.1 count
+                                    gemini-companion-bench--debounce)
+      (gemini-companion-test-eval emacs '(progn (goto-char (point-max)) nil))
+      (gemini-companion-bench--move emacs "typing 30 keys/s" (make-list 300 ?x) 0.0333 count 0))))
+
+(gemini-companion-bench-idle)
+(gemini-companion-bench-cursor)
+
+;;; hands-bench.el ends here

@@ -1,0 +1,58 @@
+;;; start-child.el --- One Emacs that starts, and tells what that took  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Loaded by a batch Emacs of its own.  Prints a list of the milliseconds that it took to load the
+;; package, to switch the mode on, and from before both to the first byte that is served; and of the
+;; kilobytes of memory that both added.  Collecting garbage, which falls into this or not as it
+;; happens, is not counted.
+
+;;; Code:
+
+(defvar gemini-companion-bench-start--marks nil
+  "The times of what happened, the last first.")
+
+(defun gemini-companion-bench-start--mark ()
+  "Note the time."
+  (push (current-time) gemini-companion-bench-start--marks))
+
+(defun gemini-companion-bench-start--memory ()
+  "Return the memory of this process that is resident, in kilobytes."
+  (garbage-collect)
+  (with-temp-buffer
+    (insert-file-contents "/proc/self/status")
+    (re-search-forward "^VmRSS:\\s-*\\([0-9]+\\)")
+    (string-to-number (match-string 1))))
+
+(defun gemini-companion-bench-start--wait-byte ()
+  "Ask the server for something, and wait for the first byte of the answer."
+  (let ((answered nil)
+        (port (string-to-number (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))
+    (let ((connection (make-network-process
+                       :name "first" :host "127.0.0.1" :service port :noquery t
+                       :filter (lambda (&rest _) (setq answered t)))))
+      (process-send-string connection "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+      (while (not answered)
+        (accept-process-output connection 1)))))
+
+(let ((before (gemini-companion-bench-start--memory))
+      (gc-cons-threshold most-positive-fixnum))
+  (gemini-companion-bench-start--mark)
+  (require 'gemini-companion)
+  (gemini-companion-bench-start--mark)
+  (funcall (intern "gemini-companion-mode") 1)
+  (gemini-companion-bench-start--mark)
+  (gemini-companion-bench-start--wait-byte)
+  (gemini-companion-bench-start--mark)
+  (let ((memory (- (gemini-companion-bench-start--memory) before)))
+    (pcase-let ((`(,served ,on ,loaded ,begun) gemini-companion-bench-start--marks))
+      (princ (list (* 1e3 (float-time (time-subtract loaded begun)))
+                   (* 1e3 (float-time (time-subtract on loaded)))
+                   (* 1e3 (float-time (time-subtract served begun)))
+                   memory)))))
+
+;;; start-child.el ends here
