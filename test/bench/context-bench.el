@@ -32,15 +32,11 @@
 (defun gemini-companion-bench--functions (name functions &optional baseline)
   "Measure, as the figure NAME, what it takes to run FUNCTIONS from a hook.
 BASELINE is the name of a figure."
-  (let ((nothing (let ((gemini-companion-bench--hook nil))
-                   (apply #'min (gemini-companion-bench-times 20 10000
-                                  (run-hooks 'gemini-companion-bench--hook)))))
-        (gemini-companion-bench--hook functions))
+  (let ((gemini-companion-bench--hook functions))
     (gemini-companion-bench-add
      name "us"
-     (mapcar (lambda (time) (max 0 (- time nothing)))
-             (gemini-companion-bench-times 50 10000
-               (run-hooks 'gemini-companion-bench--hook)))
+     (gemini-companion-bench-times 50 10000
+       (run-hooks 'gemini-companion-bench--hook))
      baseline)))
 
 (defun gemini-companion-bench--gather (name &optional baseline)

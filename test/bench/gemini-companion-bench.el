@@ -96,11 +96,11 @@ That is in microseconds for each call, less what an empty loop takes."
   "Print all figures as a table, and write them to FILE as JSON."
   (let ((rows (mapcar #'gemini-companion-bench--row
                       (reverse gemini-companion-bench--figures))))
-    (princ (format "%-46s %10s %10s %10s %7s  %s\n"
+    (princ (format "%-52s %10s %10s %10s %7s  %s\n"
                    "what" "median" "p99" "spread" "ratio" "to"))
     (dolist (row rows)
       (let-alist row
-        (princ (format "%-46s %10s %10s %10s %7s  %s\n"
+        (princ (format "%-52s %10s %10s %10s %7s  %s\n"
                        .name
                        (gemini-companion-bench--number .median .unit)
                        (gemini-companion-bench--number .p99 .unit)
