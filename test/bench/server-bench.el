@@ -92,8 +92,9 @@ BASELINE is a figure, ARGUMENTS are those of the program."
 
 (defun gemini-companion-bench--ask-many (name baseline &rest arguments)
   "Add the figures NAME over many connections.
-These are the requests per second, and what each took.  BASELINE is the figure of many connections, ARGUMENTS are those of the
-program, without their number and how long."
+These are the requests per second, and what each took.  BASELINE is the
+figure of many connections, ARGUMENTS are those of the program, without
+their number and how long."
   (let* ((connections (format "%d connections" gemini-companion-bench--connections))
          (runs (cl-loop repeat 5 collect
                         (apply #'gemini-companion-bench--load
