@@ -76,12 +76,9 @@ impl Process {
     /// serves.
     pub fn of_client(connection: Connection, likely: &[Process]) -> Option<Process> {
         let socket = format!("socket:[{}]", socket_inode(connection)?);
-        let all = std::fs::read_dir("/proc").ok()?.flatten();
-        let id = likely
-            .iter()
-            .map(|process| process.id)
-            .chain(all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()))
-            .find(|id| holds(*id, &socket))?;
+        let likely = likely.iter().map(|process| process.id);
+        let all = std::iter::once_with(process_ids).flatten();
+        let id = likely.chain(all).find(|id| holds(*id, &socket))?;
         Process::with_id(id)
     }
 }
@@ -106,8 +103,8 @@ fn socket_inode(connection: Connection) -> Option<String> {
     table.lines().find_map(|line| {
         let mut fields = line.split_whitespace().skip(1);
         let matches = fields.next()? == local && fields.next()? == remote;
-        // State, queues, timer, retransmissions, user and timeout stand between. Of a connection that
-        // its client has closed it is 0.
+        // State, queues, timer, retransmissions, user and timeout stand between.
+        // Of a connection that its client has closed it is 0.
         fields.nth(6).filter(|inode| matches && *inode != "0").map(str::to_owned)
     })
 }
@@ -118,6 +115,16 @@ fn table_address(address: SocketAddr) -> Option<String> {
     let SocketAddr::V4(address) = address else { return None };
     let bytes = u32::from_ne_bytes(address.ip().octets());
     Some(format!("{bytes:08X}:{:04X}", address.port()))
+}
+
+/// All processes, the newest first: most clients are young.
+#[cfg(target_os = "linux")]
+fn process_ids() -> impl Iterator<Item = u32> {
+    let all = std::iter::once_with(|| std::fs::read_dir("/proc")).flatten().flatten().flatten();
+    let mut ids: Vec<u32> =
+        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    ids.sort_unstable_by(|one, other| other.cmp(one));
+    ids.into_iter()
 }
 
 #[cfg(target_os = "linux")]

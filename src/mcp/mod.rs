@@ -14,8 +14,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
 
 use crate::agent::Agent;
 use crate::bridge::Bridge;
@@ -25,7 +23,7 @@ use session::{Busy, Client, SessionId, Sessions};
 
 /// Revisions of MCP we speak, the newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// How long a client that may have come back waits to be recognised.
+/// How long a client waits to be recognised.
 const RECOGNITION: Duration = Duration::from_secs(1);
 /// The last revision that has JSON-RPC batches.
 const LAST_WITH_BATCHES: &str = "2025-03-26";
@@ -33,13 +31,11 @@ const LAST_WITH_BATCHES: &str = "2025-03-26";
 pub struct Protocol {
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
-    /// One search at a time: what others have to wait for needs the threads, too.
-    search: Arc<Semaphore>,
 }
 
 impl Protocol {
     pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Protocol {
-        Protocol { bridge, sessions, search: Arc::new(Semaphore::new(1)) }
+        Protocol { bridge, sessions }
     }
 
     pub fn bridge(&self) -> &Arc<Bridge> {
@@ -64,34 +60,26 @@ impl Protocol {
     ) -> (Response, Option<SessionId>) {
         match self.open_session(&request.params, agent) {
             Ok((result, session)) => {
-                // If it takes longer it goes on without the client.
-                if self.sessions.any_lost() {
-                    let recognition = self.recognise(&session, connection);
-                    let _ = tokio::time::timeout(RECOGNITION, recognition).await;
-                }
+                self.recognise(&session, connection).await;
                 (Response::new(request.id, Ok(result.into())), Some(session))
             }
             Err(failure) => (Response::new(request.id, Err(failure)), None),
         }
     }
 
-    /// Finds out which process is the client at the other end of `connection`. That takes
-    /// milliseconds, in which others are served: nobody waits for it, but a client that may have come
-    /// back hears of its new session afterwards, so that what it inherits is there by then.
-    pub fn recognise(&self, session: &SessionId, connection: Connection) -> JoinHandle<()> {
+    /// Finds out which process the client is. That takes milliseconds, in which others are served.
+    /// The client hears of its session afterwards, so that what it inherits is there by then.
+    async fn recognise(&self, session: &SessionId, connection: Connection) {
         let (sessions, session) = (self.sessions.clone(), session.clone());
-        let turn = self.search.clone().acquire_owned();
-        tokio::spawn(async move {
-            let _turn = turn.await;
-            if !sessions.is_stranger(&session) {
-                return; // it has ended, or another search has found it
-            }
+        let recognition = tokio::spawn(async move {
             let known = sessions.clone();
             let search = move || Process::of_client(connection, &known.processes());
             if let Ok(Some(process)) = tokio::task::spawn_blocking(search).await {
                 sessions.recognise(&session, process);
             }
-        })
+        });
+        // If it takes longer it goes on without the client.
+        let _ = tokio::time::timeout(RECOGNITION, recognition).await;
     }
 
     fn open_session(

@@ -243,33 +243,23 @@ impl Sessions {
 
     /// Notes which process the client of a session is.
     ///
-    /// What a session of the same process that had lost its stream when this one began has not heard,
-    /// and the reviews it waits for, become this one's: the client lost its connection and waits for
-    /// them still.
+    /// What a session of the same process that lost its stream has not heard, and the reviews it
+    /// waits for, become this one's: the client lost its connection and waits for them still.
     pub fn recognise(&self, id: &SessionId, process: Process) {
         let mut state = self.state();
         let Some(session) = state.sessions.get_mut(id) else { return };
         session.process = Some(process.clone());
-        let (agent, begun) = (session.client.agent.clone(), session.begun);
+        let agent = session.client.agent.clone();
+        let lost = |session: &Session| matches!(session.stream, Stream::Lost { .. });
         for left in state.sessions_where(|other, session| {
             other != id
-                && matches!(session.stream, Stream::Lost { since } if since <= begun)
+                && lost(session)
                 && session.process.as_ref() == Some(&process)
                 && session.client.agent == agent
         }) {
             state.inherit(id, &left);
         }
         self.changed.notify_one();
-    }
-
-    /// Whether some client has lost its stream, and may come back with a new session.
-    pub fn any_lost(&self) -> bool {
-        self.state().sessions.values().any(Session::is_lost)
-    }
-
-    /// Whether it is not known which process the client of a session is.
-    pub fn is_stranger(&self, id: &SessionId) -> bool {
-        self.state().sessions.get(id).is_some_and(|session| session.process.is_none())
     }
 
     /// The processes of all clients, each once.
@@ -730,7 +720,7 @@ impl State {
                 && heir.process.as_ref() == Some(process)
                 && heir.client.agent == client.agent
                 && heir.begun + LOOK_AGAIN > *since
-                && !heir.is_lost()
+                && !matches!(heir.stream, Stream::Lost { .. })
         });
         heirs.max_by_key(|(_, heir)| heir.begun).map(|(id, _)| id.clone())
     }
@@ -749,7 +739,9 @@ impl State {
     fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let idle = self.sessions.values().filter_map(Session::idle_until);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
-        let recognised = |session: &&Session| session.process.is_some() && session.is_lost();
+        let recognised = |session: &&Session| {
+            session.process.is_some() && matches!(session.stream, Stream::Lost { .. })
+        };
         let look = self.sessions.values().filter(recognised).map(|_| now + LOOK_AGAIN);
         // What is due and stays, for its client is owed something, is looked at again later.
         idle.chain(gone).map(|due| due.max(now + LOOK_AGAIN)).chain(look).min()
@@ -802,14 +794,10 @@ impl Session {
         self.is_connected(now) || self.process.as_ref().is_some_and(Process::is_alive)
     }
 
-    /// Whether the client had a stream that broke, and has not come back.
-    fn is_lost(&self) -> bool {
-        matches!(self.stream, Stream::Lost { .. })
-    }
-
     /// Whether the client's process is known to have ended.
     fn is_dead(&self) -> bool {
-        self.is_lost() && self.process.as_ref().is_some_and(|process| !process.is_alive())
+        matches!(self.stream, Stream::Lost { .. })
+            && self.process.as_ref().is_some_and(|process| !process.is_alive())
     }
 }
 

@@ -167,7 +167,7 @@ impl Endpoint {
         }
         tracer.show(Direction::FromClient, request.method().as_str(), b"");
         match *request.method() {
-            Method::GET => self.get(request.headers(), &agent, from.connection),
+            Method::GET => self.get(request.headers(), &agent),
             Method::DELETE => self.delete(request.headers(), &agent),
             _ => Ok(method_not_allowed(METHODS)),
         }
@@ -345,7 +345,7 @@ impl Endpoint {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, &reason)
     }
 
-    fn get(&self, headers: &HeaderMap, agent: &Agent, from: Connection) -> Result<Answer, Problem> {
+    fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
         if !accepts(headers, EVENT_STREAM) {
             return Err(Problem::new(
                 StatusCode::NOT_ACCEPTABLE,
@@ -362,10 +362,6 @@ impl Endpoint {
             .ok_or_else(Problem::unknown_session)?;
         if self.is_retired() {
             return Ok(event_stream(Full::default())); // it comes back, to another server
-        }
-        // Only a client with a stream can lose it, and be looked for.
-        if self.protocol.sessions().is_stranger(session.session()) {
-            self.protocol.recognise(session.session(), from);
         }
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }

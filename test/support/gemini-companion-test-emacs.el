@@ -70,7 +70,7 @@
         (expand-file-name name)
       (or (executable-find name) (error "There is no program `%s'" name)))))
 
-(defun gemini-companion-test--emacsclient (emacs)
+(defun gemini-companion-test--emacsclient-program (emacs)
   "Return the emacsclient for EMACS: the one beside it, else the installed."
   (let ((beside (expand-file-name
                  "emacsclient" (file-name-directory
@@ -311,13 +311,23 @@ seconds."
     file))
 
 (defun gemini-companion-test--emacsclient-eval (emacs expression timeout)
-  "Let EMACS evaluate the string EXPRESSION within TIMEOUT seconds."
+  "Let EMACS evaluate the string EXPRESSION within TIMEOUT seconds.
+A \\`C-g' that was typed before may end the evaluation before it begins."
+  (let ((answer nil))
+    (while (and (setq answer (gemini-companion-test--emacsclient emacs expression timeout))
+                (string-search "*ERROR*: Quit" answer)))
+    (when answer
+      (error "The program emacsclient failed: %s" answer))))
+
+(defun gemini-companion-test--emacsclient (emacs expression timeout)
+  "Let EMACS evaluate the string EXPRESSION within TIMEOUT seconds.
+Return what emacsclient said if it failed, else nil."
   (with-temp-buffer
     (let ((process
            (make-process
             :name "emacsclient" :buffer (current-buffer) :noquery t
             :connection-type 'pipe :sentinel #'ignore
-            :command (list (gemini-companion-test--emacsclient emacs)
+            :command (list (gemini-companion-test--emacsclient-program emacs)
                            "-s" (gemini-companion-test-emacs-file emacs "s")
                            "--eval" expression))))
       (unwind-protect
@@ -326,7 +336,7 @@ seconds."
            (lambda () (not (process-live-p process))) timeout)
         (delete-process process))
       (unless (zerop (process-exit-status process))
-        (error "The program emacsclient failed: %s" (buffer-string))))))
+        (buffer-string)))))
 
 (defun gemini-companion-test--take-value (file form timeout)
   "Return the value of the FORM in FILE, once it is there.
@@ -440,7 +450,7 @@ Return its pane, for `gemini-companion-test-pane'."
     (gemini-companion-test--tmux
      emacs "new-window" "-d" "-t" "main:" "-n" name
      (format "exec env TERM=screen-256color %s -t -s %s"
-             (shell-quote-argument (gemini-companion-test--emacsclient emacs))
+             (shell-quote-argument (gemini-companion-test--emacsclient-program emacs))
              (shell-quote-argument
               (gemini-companion-test-emacs-file emacs "s"))))
     (gemini-companion-test-wait-eval
