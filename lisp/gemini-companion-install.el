@@ -262,7 +262,9 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
           ((> (- (float-time) (gemini-companion-install--job-since job))
               gemini-companion-install--patience)
            (gemini-companion-install--fail "nothing came for %d seconds"
-                                           gemini-companion-install--patience)))))
+                                           gemini-companion-install--patience))
+          ;; Other messages may have hidden it.
+          ((zerop size) (gemini-companion-install--show-progress "")))))
 
 (defun gemini-companion-install--answer-buffer (job)
   "Return the buffer with the answer to JOB, nil if there is none.
