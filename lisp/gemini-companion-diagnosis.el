@@ -180,7 +180,8 @@ so far and the number of things that are still being looked into."
                (cons "install" #'gemini-companion-install-module))))
     (gemini-companion-native-missing
      (list (gemini-companion-diagnosis--finding
-            'problem (format "The native module cannot be used: %s." (cadr error))
+            'problem (format "The native module cannot be used: %s."
+                             (gemini-companion-log-reason error))
             "Correct that name, or have the module looked for.")))))
 
 (defun gemini-companion-diagnosis--check-companion (case)

@@ -80,7 +80,7 @@ address of https."
   `(condition-case error
        (progn ,@body)
      (gemini-companion-native-missing
-      (user-error "Native module of gemini-companion: %s" (cadr error)))))
+      (user-error "Native module of gemini-companion: %s" (gemini-companion-log-reason error)))))
 
 (defun gemini-companion-install-instead (continue ask)
   "Get the native module, and call CONTINUE when it is loaded.
@@ -301,7 +301,7 @@ STATUS is that of `url-retrieve'.  What has not CHECKSUM is refused."
                 (gemini-companion-install--write start)
                 (gemini-companion-install--installed))
             (error (gemini-companion-install--fail
-                    "%s" (gemini-companion-install--reason error)))))
+                    "%s" (gemini-companion-log-reason error)))))
       (kill-buffer buffer))))
 
 (defun gemini-companion-install--check-answer (status)
@@ -309,8 +309,7 @@ STATUS is that of `url-retrieve'.  What has not CHECKSUM is refused."
 Signal what is wrong with that, going by STATUS, that of `url-retrieve'."
   (let ((code (bound-and-true-p url-http-response-status))
         (failure (plist-get status :error))
-        (start (progn (goto-char (point-min))
-                      (re-search-forward "\n\r?\n" nil t)))
+        (start (gemini-companion-install--body))
         (length (gemini-companion-install--content-length (current-buffer))))
     (cond ((and (numberp code) (>= code 400))
            (gemini-companion-native-signal
@@ -326,13 +325,19 @@ Signal what is wrong with that, going by STATUS, that of `url-retrieve'."
                                            (- (point-max) start) length)))
     start))
 
+(defun gemini-companion-install--body ()
+  "Return where the body begins of the HTTP answer in the current buffer, or nil."
+  (save-excursion
+    (goto-char (point-min))
+    (re-search-forward "\n\r?\n" nil t)))
+
 (defun gemini-companion-install--content-length (buffer)
   "Return the length that the HTTP answer in BUFFER claims to have, or nil."
   (with-current-buffer buffer
     (save-excursion
       (goto-char (point-min))
       (let ((case-fold-search t)
-            (end (save-excursion (re-search-forward "\n\r?\n" nil t))))
+            (end (gemini-companion-install--body)))
         (and end
              (re-search-forward "^content-length: *\\([0-9]+\\)" end t)
              (string-to-number (match-string 1)))))))
@@ -341,19 +346,12 @@ Signal what is wrong with that, going by STATUS, that of `url-retrieve'."
 
 (defun gemini-companion-install--build ()
   "Build the module with cargo in a visible buffer, and install it."
-  (let* ((manifest (or (gemini-companion-install--manifest)
-                       (gemini-companion-native-signal
-                        "its sources (Cargo.toml) are not beside this package")))
+  (let* ((manifest (gemini-companion-install--check-tools))
          ;; Not in the directory of the sources, which may be read-only, or a package manager's.
-         (target (expand-file-name "build" (gemini-companion-install--make-directory)))
-         (default-directory gemini-companion-module-directory)
+         (default-directory (gemini-companion-install--make-directory))
+         (target (expand-file-name "build"))
          (process-environment (append '("CARGO_TERM_COLOR=never" "CARGO_TERM_PROGRESS_WHEN=never")
                                       process-environment)))
-    (unless (executable-find "cargo")
-      (gemini-companion-native-signal
-       "cargo is not on `exec-path', so the module cannot be built: install Rust %s or newer, with \
-your system's package manager or as https://rustup.rs says"
-       (gemini-companion-install--rust-version manifest)))
     (message "Building the native module of gemini-companion, which takes a minute")
     (with-current-buffer
         (compilation-start
@@ -366,6 +364,18 @@ your system's package manager or as https://rustup.rs says"
                   (lambda (_buffer status)
                     (gemini-companion-install--built job manifest target status))
                   nil t)))))
+
+(defun gemini-companion-install--check-tools ()
+  "Return the name of the module's Cargo.toml; signal what is missing to build it."
+  (let ((manifest (or (gemini-companion-install--manifest)
+                      (gemini-companion-native-signal
+                       "its sources (Cargo.toml) are not beside this package"))))
+    (unless (executable-find "cargo")
+      (gemini-companion-native-signal
+       "cargo is not on `exec-path', so the module cannot be built: install Rust %s or newer, with \
+your system's package manager or as https://rustup.rs says"
+       (gemini-companion-install--rust-version manifest)))
+    manifest))
 
 (defun gemini-companion-install--manifest ()
   "Return the name of the module's Cargo.toml, or nil.
@@ -399,7 +409,7 @@ It is beside this file in a package, one directory up in a checkout."
           (gemini-companion-install--fail
            "the build failed (%s), and its buffer says why; Rust %s or newer is needed"
            (string-trim status) (gemini-companion-install--rust-version manifest)))
-      (error (gemini-companion-install--fail "%s" (gemini-companion-install--reason error))))))
+      (error (gemini-companion-install--fail "%s" (gemini-companion-log-reason error))))))
 
 (defun gemini-companion-install--built-file (target)
   "Return the file of the module that cargo made in the directory TARGET.
@@ -522,12 +532,6 @@ To install it by hand:  M-x gemini-companion-install-from-file  with
                          (gemini-companion-install--url) (gemini-companion-install--checksum))
                ""))
      :error)))
-
-(defun gemini-companion-install--reason (error)
-  "Return the words of ERROR, as caught by `condition-case'."
-  (if (eq (car error) 'gemini-companion-native-missing)
-      (cadr error)
-    (error-message-string error)))
 
 (provide 'gemini-companion-install)
 ;;; gemini-companion-install.el ends here

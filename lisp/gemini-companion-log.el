@@ -63,6 +63,14 @@
   (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))
                             text t t))
 
+(defun gemini-companion-log-reason (error)
+  "Return the words of ERROR, as caught by `condition-case'.
+Without the quotes that `error-message-string' has for those of ours."
+  (let ((words (delq nil (mapcar (lambda (part) (and (stringp part) part)) (cdr error)))))
+    (if words
+        (mapconcat #'identity words ": ")
+      (error-message-string error))))
+
 (defun gemini-companion-log-duration (seconds)
   "Return SECONDS in words."
   (let ((seconds (max 0 (floor seconds))))

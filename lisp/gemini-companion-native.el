@@ -77,9 +77,7 @@ Return non-nil if it is, nil if there is none.  Signal
      "this Emacs was built without support for native modules; install one that has it (its \
 build option is --with-modules)"))
   (or (gemini-companion-native-current-p)
-      (when-let ((files (gemini-companion-native-find)))
-        (gemini-companion-native--load-any files)
-        t)))
+      (gemini-companion-native--load-best)))
 
 (defun gemini-companion-native-signal (format &rest arguments)
   "Signal `gemini-companion-native-missing' with FORMAT and ARGUMENTS."
@@ -100,26 +98,28 @@ Not by its feature: `unload-feature' takes that away, not the module."
   "Return non-nil if the native module of this version is loaded."
   (equal (gemini-companion-native-loaded-version) gemini-companion-native-version))
 
-(defun gemini-companion-native--load-any (files)
-  "Load the first of FILES that can be loaded."
-  (let ((new (cl-loop for file in files
-                      unless (member file gemini-companion-native--loaded) collect file))
-        (failures nil))
-    (unless new
-      (gemini-companion-native-signal
-       "version %s is loaded, this package needs %s: restart Emacs"
-       (gemini-companion-native-loaded-version) gemini-companion-native-version))
-    (while (and new (not (gemini-companion-native-current-p)))
+(defun gemini-companion-native--load-best ()
+  "Load the best file that can be loaded; see `gemini-companion-native-load'."
+  (let ((tried gemini-companion-native--loaded)
+        (failures nil)
+        (file nil))
+    (while (and (not (gemini-companion-native-current-p))
+                (setq file (gemini-companion-native-find tried)))
+      (push file tried)
       (condition-case error
-          (gemini-companion-native--load-file (car new))
-        (error (push (format "%s cannot be loaded (%s)" (car new) (error-message-string error))
-                     failures)))
-      (setq new (cdr new)))
-    (unless (gemini-companion-native-current-p)
-      (gemini-companion-native-signal
-       "%s%s" (mapconcat #'identity (nreverse failures) "; ")
-       (if (gemini-companion-native-named-file) ""
-         ": C-u M-x gemini-companion-install-module gets another one")))))
+          (gemini-companion-native--load-file file)
+        (error (push (format "%s cannot be loaded (%s)" file (error-message-string error))
+                     failures))))
+    (cond ((gemini-companion-native-current-p))
+          (failures
+           (gemini-companion-native-signal
+            "%s%s" (mapconcat #'identity (nreverse failures) "; ")
+            (if (gemini-companion-native-named-file) ""
+              ": C-u M-x gemini-companion-install-module gets another one")))
+          ((gemini-companion-native-find)
+           (gemini-companion-native-signal
+            "version %s is loaded, this package needs %s: restart Emacs"
+            (gemini-companion-native-loaded-version) gemini-companion-native-version)))))
 
 (defun gemini-companion-native--load-file (file)
   "Load the module FILE."
@@ -128,38 +128,41 @@ Not by its feature: `unload-feature' takes that away, not the module."
 
 ;;;; Where it is
 
-(defun gemini-companion-native-find ()
-  "Return the files of modules of this version, the best first.
-Signal `gemini-companion-native-missing' if a file is named that is none."
+(defun gemini-companion-native-find (&optional except)
+  "Return the best file of a module of this version, nil if there is none.
+It is none of EXCEPT, a list.  Signal `gemini-companion-native-missing' if
+a file is named that is none."
   (let ((named (gemini-companion-native-named-file)))
     (cond ((not named)
-           (cl-loop for file in (gemini-companion-native--places)
-                    if (gemini-companion-native--usable-p file) collect file))
-          ((gemini-companion-native--usable-p named) (list named))
-          (t (gemini-companion-native-signal
-              "%s, which %s names, is %s" named
-              (if gemini-companion-module-file "`gemini-companion-module-file'"
-                "GEMINI_COMPANION_MODULE")
-              (gemini-companion-native-describe-file named))))))
+           (gemini-companion-native--search
+            (lambda (file) (and (not (member file except))
+                                (gemini-companion-native--usable-p file)))))
+          ((not (gemini-companion-native--usable-p named))
+           (gemini-companion-native-signal
+            "%s, which %s names, is %s" named
+            (if gemini-companion-module-file "`gemini-companion-module-file'"
+              "GEMINI_COMPANION_MODULE")
+            (gemini-companion-native-describe-file named)))
+          ((member named except) nil)
+          (t named))))
 
 (defun gemini-companion-native-named-file ()
   "Return the file that the user says is the module, nil if none is named."
   (when-let ((file (or gemini-companion-module-file (getenv "GEMINI_COMPANION_MODULE"))))
     (and (not (string-empty-p file)) (expand-file-name file))))
 
-(defun gemini-companion-native--places ()
-  "Return the files that may be the module and that exist, the best first."
+(defun gemini-companion-native--search (predicate)
+  "Return the first file for which PREDICATE holds of those that may be the module.
+These need not exist.  No more are looked at than need be: `load-path' may
+be long."
   (let ((names (delete-dups (list (concat "gemini-companion-module" module-file-suffix)
                                   "gemini-companion-module.so")))
-        (files nil))
-    (dolist (directory (cons gemini-companion-native-directory load-path))
-      (dolist (name names)
-        (let ((file (expand-file-name name directory)))
-          (unless (or (member file files) (not (file-exists-p file)))
-            (push file files)))))
-    (let ((installed (gemini-companion-native-installed-file)))
-      (when (file-exists-p installed) (push installed files)))
-    (nreverse files)))
+        (installed (gemini-companion-native-installed-file)))
+    (or (cl-loop for directory in (cons gemini-companion-native-directory load-path)
+                 thereis (cl-loop for name in names
+                                  for file = (expand-file-name name directory)
+                                  if (funcall predicate file) return file))
+        (and (funcall predicate installed) installed))))
 
 (defun gemini-companion-native-installed-file ()
   "Return the name of the file in which the module is installed."
@@ -218,19 +221,17 @@ Not what the kernel says: that may run programs built for others, too."
 
 (defun gemini-companion-native-describe-missing ()
   "Say what is missing, and what is there instead."
-  (let ((places (gemini-companion-native--places)))
+  (let ((other (gemini-companion-native--search #'file-exists-p)))
     (format "version %s for %s is not installed%s" gemini-companion-native-version
             (gemini-companion-native-platform)
-            (if places
-                (format " (%s is %s)" (car places)
-                        (gemini-companion-native-describe-file (car places)))
+            (if other
+                (format " (%s is %s)" other (gemini-companion-native-describe-file other))
               ""))))
 
 (defun gemini-companion-native-describe-file (file)
   "Say what FILE is instead of a module of this version."
   (let ((version (gemini-companion-native-file-version file)))
-    (cond ((equal version gemini-companion-native-version) (format "of version %s" version))
-          (version (format "of version %s; version %s is needed"
+    (cond (version (format "of version %s; version %s is needed"
                            version gemini-companion-native-version))
           ((file-exists-p file) "no module of this package")
           (t "not there"))))

@@ -192,31 +192,22 @@ to get it."
   (when gemini-companion--wanted
     ;; On only while it runs: the module may have to be installed first.
     (setq gemini-companion-mode nil)
-    (gemini-companion--try
-     (lambda ()
-       (if (or (gemini-companion-bridge-running-p) (gemini-companion-native-load))
-           (gemini-companion--start)
-         (gemini-companion-install-instead #'gemini-companion--switch-on ask))))))
+    (condition-case error
+        (if (or (gemini-companion-bridge-running-p) (gemini-companion-native-load))
+            (gemini-companion--start)
+          (gemini-companion-install-instead #'gemini-companion--switch-on ask))
+      (error (gemini-companion--give-up error)))))
 
-(defun gemini-companion--try (start)
-  "Call START; if it signals an error say so, and leave nothing running."
-  (condition-case error
-      (funcall start)
-    (error
-     (gemini-companion--stop)
-     (let ((text (gemini-companion--describe-error error)))
-       (gemini-companion-log-add "%s" text)
-       ;; Not a signal, which would end the loading of an init file; not a message, which
-       ;; the next one would hide.
-       (if noninteractive
-           (error "%s" text)
-         (display-warning 'gemini-companion text :error))))))
-
-(defun gemini-companion--describe-error (error)
-  "Return one line for ERROR, as caught by `condition-case'."
-  (let ((text (string-join (cl-loop for part in (cdr error) if (stringp part) collect part) ": ")))
-    (format "Gemini companion is off: %s"
-            (if (string-empty-p text) (error-message-string error) text))))
+(defun gemini-companion--give-up (error)
+  "Leave nothing running, because of ERROR, and say so."
+  (gemini-companion--stop)
+  (let ((text (format "Gemini companion is off: %s" (gemini-companion-log-reason error))))
+    (gemini-companion-log-add "%s" text)
+    ;; Not a signal, which would end the loading of an init file; not a message, which the next
+    ;; one would hide.
+    (if noninteractive
+        (error "%s" text)
+      (display-warning 'gemini-companion text :error))))
 
 (defun gemini-companion--start ()
   "Start the companion and follow the user.  The native module is loaded."

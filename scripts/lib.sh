@@ -21,6 +21,10 @@ heading() { printf '\n=== %s ===\n' "$*"; }
 # A line that must not drown in the output of other programs.
 loud() { printf '!!! %s\n' "$*" >&2; }
 
+# quietly COMMAND...: what it says is shown only if it fails, and ends the script.  Needs a folder, $work.
+# shellcheck disable=SC2154 # it is the script's
+quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }; }
+
 # Something that is not worth failing for on a user's machine, but is in CI.
 missing() {
     if [ "${CI:-}" = true ]; then
@@ -75,17 +79,24 @@ node_is_recent() {
     have node && have npm && at_least 20 "$(node --version | tr -d v)"
 }
 
-# cargo_tool NAME VERSION: print the program of Cargo's subcommand NAME, which is installed below .cache
-# if need be.  From a Python package, since Cargo would compile for minutes.
-cargo_tool() {
-    tool_home=$PWD/.cache/cargo-$1-$2
-    if [ ! -x "$tool_home/bin/cargo-$1" ]; then
+# python_tool FOLDER PROGRAM ARGUMENT...: print the program that pip installs by the ARGUMENTS, below
+# .cache, in a FOLDER of its own; it is installed if it is not there.
+python_tool() {
+    tool_home=$PWD/.cache/$1 tool=$PWD/.cache/$1/bin/$2
+    shift 2
+    if [ ! -x "$tool" ]; then
         rm -rf "$tool_home"
         python3 -m venv "$tool_home" >&2 &&
-            "$tool_home/bin/pip" install --quiet --disable-pip-version-check --no-deps \
-                --only-binary :all: "astral-dev-toolchain-cargo-$1==$2" >&2 || return
+            "$tool_home/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 || return
     fi
-    echo "$tool_home/bin/cargo-$1"
+    echo "$tool"
+}
+
+# cargo_tool NAME VERSION: print the program of Cargo's subcommand NAME, which is installed if need be.
+# From a Python package, since Cargo would compile for minutes.
+cargo_tool() {
+    python_tool "cargo-$1-$2" "cargo-$1" --no-deps --only-binary :all: \
+        "astral-dev-toolchain-cargo-$1==$2"
 }
 
 # Where to find distribution and release, as VARIABLE of the file that every Linux has.

@@ -77,7 +77,7 @@ impl Process {
     pub fn of_client(connection: Connection, likely: &[Process]) -> Option<Process> {
         let socket = format!("socket:[{}]", socket_inode(connection)?);
         let likely = likely.iter().map(|process| process.id);
-        let all = std::iter::once_with(process_ids).flatten();
+        let all = std::iter::once_with(process_ids).flatten(); // only if it is none of those
         let id = likely.chain(all).find(|id| holds(*id, &socket))?;
         Process::with_id(id)
     }
@@ -119,12 +119,12 @@ fn table_address(address: SocketAddr) -> Option<String> {
 
 /// All processes, the newest first: most clients are young.
 #[cfg(target_os = "linux")]
-fn process_ids() -> impl Iterator<Item = u32> {
-    let all = std::iter::once_with(|| std::fs::read_dir("/proc")).flatten().flatten().flatten();
+fn process_ids() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut ids: Vec<u32> =
-        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    ids.sort_unstable_by(|one, other| other.cmp(one));
-    ids.into_iter()
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    ids.sort_unstable_by_key(|id| std::cmp::Reverse(*id));
+    ids
 }
 
 #[cfg(target_os = "linux")]

@@ -15,6 +15,8 @@
 (require 'json)
 (require 'seq)
 
+(declare-function gemini-companion-test-eval "gemini-companion-test-emacs")
+
 (cl-defstruct (gemini-companion-bench-figure
                (:constructor gemini-companion-bench-figure--make)
                (:copier nil))
@@ -123,10 +125,14 @@ That is in microseconds for each call, less what an empty loop takes."
   "Return the file NAME of the benchmarks."
   (expand-file-name name (file-name-directory (locate-library "gemini-companion-bench"))))
 
+(defun gemini-companion-bench-lisp ()
+  "Return the directory of the package that is measured, compiled."
+  (file-name-directory (locate-library "gemini-companion")))
+
 (defun gemini-companion-bench-emacs ()
-  "Return the command of a batch Emacs that has the package, compiled."
+  "Return the command of a batch Emacs that has the package."
   (list (expand-file-name invocation-name invocation-directory) "-Q" "--batch"
-        "-L" (file-name-directory (locate-library "gemini-companion"))))
+        "-L" (gemini-companion-bench-lisp)))
 
 (defun gemini-companion-bench-load-program ()
   "Return the program that puts servers under load: load.rs, compiled."
@@ -176,12 +182,10 @@ SPEC is (VARIABLE COMMAND); COMMAND is a list."
      (unwind-protect (progn ,@body)
        (delete-process (gemini-companion-bench-program-process ,(car spec))))))
 
-(defun gemini-companion-bench-memory (id)
-  "Return the memory of the process ID that is resident, in kB."
-  (with-temp-buffer
-    (insert-file-contents (format "/proc/%d/status" id))
-    (re-search-forward "^VmRSS:\\s-*\\([0-9]+\\)")
-    (string-to-number (match-string 1))))
+(defun gemini-companion-bench-where (emacs)
+  "Return port and token of the companion in EMACS, as strings."
+  (gemini-companion-test-eval
+   emacs '(list (getenv "GEMINI_CLI_IDE_SERVER_PORT") (getenv "GEMINI_CLI_IDE_AUTH_TOKEN"))))
 
 (provide 'gemini-companion-bench)
 ;;; gemini-companion-bench.el ends here

@@ -16,6 +16,7 @@
 (eval-and-compile
   (add-to-list 'load-path (file-name-directory (macroexp-file-name))))
 (require 'gemini-companion-bench)
+(require 'gemini-companion-bench-proc)
 (require 'gemini-companion-test-emacs)
 
 (defconst gemini-companion-bench--debounce 50
@@ -24,21 +25,12 @@
 (defconst gemini-companion-bench--idle-seconds 6
   "Seconds for which an idle Emacs is watched.")
 
-(defun gemini-companion-bench--lisp ()
-  "Return the directory of the package that is measured."
-  (file-name-directory (locate-library "gemini-companion")))
-
-(defun gemini-companion-bench--where (emacs)
-  "Return port and token of the companion in EMACS, as strings."
-  (gemini-companion-test-eval
-   emacs '(list (getenv "GEMINI_CLI_IDE_SERVER_PORT") (getenv "GEMINI_CLI_IDE_AUTH_TOKEN"))))
-
 (defmacro gemini-companion-bench--with-clients (emacs count &rest body)
   "Evaluate BODY, in which `clients' is a program with COUNT sessions of EMACS."
   (declare (indent 2) (debug t))
   `(gemini-companion-bench-with-program
        (clients (append (list (gemini-companion-bench-load-program) "listen")
-                        (gemini-companion-bench--where ,emacs)
+                        (gemini-companion-bench-where ,emacs)
                         (list (number-to-string ,count))))
      (gemini-companion-bench-program-line clients "sessions")
      ,@body))
@@ -47,14 +39,10 @@
 
 (defun gemini-companion-bench--usage (id)
   "Return how often threads of the process ID have waited, and its seconds."
-  (let ((waits 0))
-    (dolist (thread (directory-files (format "/proc/%d/task" id) t "\\`[0-9]"))
-      (with-temp-buffer
-        (insert-file-contents (expand-file-name "status" thread))
-        (re-search-forward "^voluntary_ctxt_switches:\\s-*\\([0-9]+\\)")
-        (setq waits (+ waits (string-to-number (match-string 1))))))
-    (let ((attributes (process-attributes id)))
-      (list waits (float-time (alist-get 'time attributes))))))
+  (list (cl-loop for thread in (directory-files (format "/proc/%d/task" id) nil "\\`[0-9]")
+                 sum (gemini-companion-bench-proc (format "%d/task/%s" id thread)
+                                                  "voluntary_ctxt_switches"))
+        (float-time (alist-get 'time (process-attributes id)))))
 
 (defun gemini-companion-bench--idle (emacs state &optional baseline)
   "Measure EMACS, which is idle, in STATE; compare with BASELINE, another state."
@@ -76,7 +64,7 @@
 
 (defun gemini-companion-bench-idle ()
   "Measure an Emacs in which nobody does anything."
-  (gemini-companion-test-with-emacs (emacs :mode nil :lisp (gemini-companion-bench--lisp)
+  (gemini-companion-test-with-emacs (emacs :mode nil :lisp (gemini-companion-bench-lisp)
                                            :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-bench--idle emacs "mode off")
@@ -148,7 +136,7 @@ One is typed each PAUSE seconds.  LESS milliseconds are subtracted."
 (defun gemini-companion-bench-cursor ()
   "Measure from the user's keys to the clients."
   (gemini-companion-test-with-emacs
-      (emacs :lisp (gemini-companion-bench--lisp)
+      (emacs :lisp (gemini-companion-bench-lisp)
              :files `(("a.txt" . ,(mapconcat #'identity (make-list 1000 "a line\n") ""))))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-bench--prepare emacs)

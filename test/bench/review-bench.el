@@ -87,15 +87,13 @@ milliseconds."
 (defun gemini-companion-bench-review ()
   "Measure proposals of all sizes."
   (gemini-companion-test-with-emacs
-      (emacs :lisp (file-name-directory (locate-library "gemini-companion"))
+      (emacs :lisp (gemini-companion-bench-lisp)
              :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-bench--note-reviews emacs)
     (gemini-companion-bench-with-program
         (client (append (list (gemini-companion-bench-load-program) "propose")
-                        (gemini-companion-test-eval
-                         emacs '(list (getenv "GEMINI_CLI_IDE_SERVER_PORT")
-                                      (getenv "GEMINI_CLI_IDE_AUTH_TOKEN")))
+                        (gemini-companion-bench-where emacs)
                         (list (gemini-companion-test-project emacs "a.txt"))))
       (gemini-companion-bench-program-line client "ready")
       (gemini-companion-bench--reviews emacs client)

@@ -15,6 +15,7 @@
 (eval-and-compile
   (add-to-list 'load-path (file-name-directory (macroexp-file-name))))
 (require 'gemini-companion-bench)
+(require 'gemini-companion-bench-proc)
 (require 'gemini-companion-test-util)
 
 (defconst gemini-companion-bench--connections 32
@@ -126,13 +127,14 @@ Return the seconds it took, and the microseconds of each request."
     (gemini-companion-bench-with-program (process command)
       (let* ((where (split-string (gemini-companion-bench-program-line process)))
              (id (process-id (gemini-companion-bench-program-process process)))
-             (before (gemini-companion-bench-memory id)))
+             (memory (lambda () (gemini-companion-bench-proc id "VmRSS")))
+             (before (funcall memory)))
         (gemini-companion-bench-with-program
             (clients `(,(gemini-companion-bench-load-program) "listen" ,@where "500"))
           (gemini-companion-bench-program-line clients)
           (gemini-companion-bench-add
            (format "memory: each of 500 sessions, %s" server) "kB"
-           (list (/ (- (gemini-companion-bench-memory id) before) 500.0))
+           (list (/ (- (funcall memory) before) 500.0))
            (unless (string-prefix-p "this" server)
              "memory: each of 500 sessions, this, Emacs idle")))))))
 

@@ -13,6 +13,12 @@
 
 ;;; Code:
 
+(eval-and-compile
+  (add-to-list 'load-path (file-name-directory (macroexp-file-name))))
+(require 'gemini-companion-bench-proc)
+
+(declare-function gemini-companion-mode "gemini-companion")
+
 (defvar gemini-companion-bench-start--marks nil
   "The times of what happened, the last first.")
 
@@ -23,10 +29,7 @@
 (defun gemini-companion-bench-start--memory ()
   "Return the memory of this process that is resident, in kilobytes."
   (garbage-collect)
-  (with-temp-buffer
-    (insert-file-contents "/proc/self/status")
-    (re-search-forward "^VmRSS:\\s-*\\([0-9]+\\)")
-    (string-to-number (match-string 1))))
+  (gemini-companion-bench-proc "self" "VmRSS"))
 
 (defun gemini-companion-bench-start--wait-byte ()
   "Ask the server for something, and wait for the first byte of the answer."
@@ -44,7 +47,7 @@
   (gemini-companion-bench-start--mark)
   (require 'gemini-companion)
   (gemini-companion-bench-start--mark)
-  (funcall (intern "gemini-companion-mode") 1)
+  (gemini-companion-mode 1)
   (gemini-companion-bench-start--mark)
   (gemini-companion-bench-start--wait-byte)
   (gemini-companion-bench-start--mark)

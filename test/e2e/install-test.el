@@ -17,6 +17,10 @@
 
 ;;;; The package
 
+(defconst gemini-companion-installed-test--module
+  (concat "gemini-companion-module" module-file-suffix)
+  "The name of a module beside the Lisp files.")
+
 (defun gemini-companion-installed-test--copy (directory)
   "Make DIRECTORY a checkout of this package, as it is when released.
 No file is compiled, and the native module is not there."
@@ -28,10 +32,16 @@ No file is compiled, and the native module is not there."
     (copy-file (gemini-companion-test-path name) (file-name-as-directory directory)))
   (gemini-companion-installed-test--publish (expand-file-name "lisp" directory)))
 
+(defun gemini-companion-installed-test--checkout (place)
+  "Make a checkout in the directory PLACE, and return where its Lisp files are."
+  (let ((checkout (expand-file-name "checkout" place)))
+    (gemini-companion-installed-test--copy checkout)
+    (expand-file-name "lisp" checkout)))
+
 (defun gemini-companion-installed-test--published ()
   "Return the bytes of the module that is published: this checkout's."
   (gemini-companion-test-bytes
-   (gemini-companion-test-path "lisp" (concat "gemini-companion-module" module-file-suffix))))
+   (gemini-companion-test-path "lisp" gemini-companion-installed-test--module)))
 
 (defun gemini-companion-installed-test--publish (lisp)
   "Let the package in the directory LISP know of the published module."
@@ -217,11 +227,9 @@ Else each test would take a minute for that."
 (ert-deftest gemini-companion-installed/a-checkout-with-a-stale-module-is-built ()
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
-    (let ((lisp (expand-file-name "checkout/lisp" place)))
-      (gemini-companion-installed-test--copy (expand-file-name "checkout" place))
-      (gemini-companion-test-write
-       (expand-file-name (concat "gemini-companion-module" module-file-suffix) lisp)
-       "gemini-companion-module:version=0.0.9:end")
+    (let ((lisp (gemini-companion-installed-test--checkout place)))
+      (gemini-companion-test-write (expand-file-name gemini-companion-installed-test--module lisp)
+                                   "gemini-companion-module:version=0.0.9:end")
       lisp)
     (gemini-companion-installed-test--warm-up emacs)
     (gemini-companion-installed-test--answer emacs "b")
@@ -287,14 +295,12 @@ Else each test would take a minute for that."
   "The module of the old version is loaded; the new one takes its place."
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
-    (let* ((lisp (expand-file-name "checkout/lisp" place))
-           (name (concat "gemini-companion-module" module-file-suffix))
-           (coding-system-for-write 'no-conversion))
-      (gemini-companion-installed-test--copy (expand-file-name "checkout" place))
+    (let ((lisp (gemini-companion-installed-test--checkout place))
+          (coding-system-for-write 'no-conversion))
       (write-region (string-replace (concat ":version=" gemini-companion-native-version)
                                     ":version=0.0.9"
                                     (gemini-companion-installed-test--published))
-                    nil (expand-file-name name lisp) nil 0)
+                    nil (expand-file-name gemini-companion-installed-test--module lisp) nil 0)
       lisp)
     (gemini-companion-test-eval emacs '(setq gemini-companion-native-version "0.0.9"))
     (gemini-companion-test-mode-on emacs)
@@ -313,8 +319,7 @@ Else each test would take a minute for that."
   "Nor does an init file ask that switches the mode on."
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
-    (progn (gemini-companion-installed-test--copy (expand-file-name "checkout" place))
-           (expand-file-name "checkout/lisp" place))
+    (gemini-companion-installed-test--checkout place)
     (gemini-companion-test-eval emacs '(progn (gemini-companion-mode 1) nil))
     (gemini-companion-test-wait-screen emacs "M-x gemini-companion-install-module installs it")
     (gemini-companion-installed-test--answer emacs "n")
@@ -334,9 +339,7 @@ Else each test would take a minute for that."
   "Emacs can be used meanwhile."
   :tags '(e2e)
   (gemini-companion-installed-test--call
-   (lambda (place)
-     (gemini-companion-installed-test--copy (expand-file-name "checkout" place))
-     (expand-file-name "checkout/lisp" place))
+   #'gemini-companion-installed-test--checkout
    #'ignore
    (lambda (emacs _place)
      (gemini-companion-installed-test--answer emacs "d")
@@ -353,9 +356,7 @@ Else each test would take a minute for that."
 (ert-deftest gemini-companion-installed/a-bad-download-is-told ()
   :tags '(e2e)
   (gemini-companion-installed-test--call
-   (lambda (place)
-     (gemini-companion-installed-test--copy (expand-file-name "checkout" place))
-     (expand-file-name "checkout/lisp" place))
+   #'gemini-companion-installed-test--checkout
    (lambda (_) (gemini-companion-test-http-answer "404 Not Found" "no"))
    (lambda (emacs _place)
      (gemini-companion-installed-test--answer emacs "d")

@@ -242,8 +242,7 @@ It has no others of those that lead to this Emacs."
 (ert-deftest gemini-companion-doctor/no-module ()
   (gemini-companion-doctor-test--with
     (cl-letf* (((symbol-function 'gemini-companion--mod-version) #'ignore)
-               (places nil)
-               ((symbol-function 'gemini-companion-native--places) (lambda () places)))
+               ((symbol-function 'gemini-companion-native--search) #'ignore))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        (format "module is missing: version %s for %s is not installed."
