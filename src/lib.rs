@@ -15,6 +15,7 @@ mod mcp;
 mod panics;
 mod process;
 mod server;
+mod socket;
 mod token;
 mod trace;
 

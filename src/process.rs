@@ -4,7 +4,9 @@
 //! tells that what the old session was owed belongs to the new one. Known on Linux only: elsewhere
 //! nobody is recognised, and time decides whether a client is gone.
 
-use std::net::SocketAddr;
+use crate::socket::Connection;
+#[cfg(target_os = "linux")]
+use crate::socket::client_inode;
 
 /// A process, told from a later one with the same id by when it started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,14 +14,6 @@ use std::net::SocketAddr;
 pub struct Process {
     id: u32,
     started: String,
-}
-
-/// The two ends of a connection as its server sees them.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-pub struct Connection {
-    pub client: SocketAddr,
-    pub server: SocketAddr,
 }
 
 /// Whether a process with this id lives.
@@ -75,7 +69,7 @@ impl Process {
     /// through the file descriptors of processes, the `likely` ones first: not for the thread that
     /// serves.
     pub fn of_client(connection: Connection, likely: &[Process]) -> Option<Process> {
-        let socket = format!("socket:[{}]", socket_inode(connection)?);
+        let socket = format!("socket:[{}]", client_inode(connection)?);
         let likely = likely.iter().map(|process| process.id);
         let all = std::iter::once_with(process_ids).flatten(); // only if it is none of those
         let id = likely.chain(all).find(|id| holds(*id, &socket))?;
@@ -92,29 +86,6 @@ impl Process {
     pub fn of_client(_connection: Connection, _likely: &[Process]) -> Option<Process> {
         None
     }
-}
-
-/// The inode of the client's socket, from the kernel's table of connections.
-#[cfg(target_os = "linux")]
-fn socket_inode(connection: Connection) -> Option<String> {
-    let local = table_address(connection.client)?;
-    let remote = table_address(connection.server)?;
-    let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
-    table.lines().find_map(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        let matches = fields.next()? == local && fields.next()? == remote;
-        // State, queues, timer, retransmissions, user and timeout stand between.
-        // Of a connection that its client has closed it is 0.
-        fields.nth(6).filter(|inode| matches && *inode != "0").map(str::to_owned)
-    })
-}
-
-/// An IPv4 address as that table writes it: four bytes in the machine's order, and the port.
-#[cfg(target_os = "linux")]
-fn table_address(address: SocketAddr) -> Option<String> {
-    let SocketAddr::V4(address) = address else { return None };
-    let bytes = u32::from_ne_bytes(address.ip().octets());
-    Some(format!("{bytes:08X}:{:04X}", address.port()))
 }
 
 /// All processes, the newest first: most clients are young.

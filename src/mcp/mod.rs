@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::bridge::Bridge;
-use crate::process::{Connection, Process};
+use crate::process::Process;
+use crate::socket::Connection;
 use message::{Failure, Message, Output, Params, Request, Response};
 use session::{Busy, Client, SessionId, Sessions};
 

@@ -28,7 +28,7 @@ use crate::mcp::Protocol;
 use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
 use crate::panics;
-use crate::process::Connection;
+use crate::socket::Connection;
 use crate::token::Token;
 use crate::trace::{Direction, Traced, Tracer};
 

@@ -28,7 +28,7 @@ use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
-use crate::process::Connection;
+use crate::socket::Connection;
 use door::{Door, Visitor};
 use endpoint::Endpoint;
 use guard::Guard;
