@@ -84,29 +84,32 @@
       (setq gc-cons-threshold most-positive-fixnum)
       (defvar gemini-companion-bench-notes nil)
       (defvar gemini-companion-bench-keys nil)
+      (defvar gemini-companion-bench-typed-file nil)
       (defun gemini-companion-bench-note ()
         (push (list (round (* 1e6 (float-time))) (line-number-at-pos) (1+ (current-column)))
               gemini-companion-bench-notes))
       (defun gemini-companion-bench-type ()
-        (when gemini-companion-bench-keys
-          (setq unread-command-events (list (pop gemini-companion-bench-keys)))))
+        (if gemini-companion-bench-keys
+            (setq unread-command-events (list (pop gemini-companion-bench-keys)))
+          (cancel-function-timers #'gemini-companion-bench-type)
+          (write-region "" nil gemini-companion-bench-typed-file nil 'silent)))
       (add-hook 'post-command-hook #'gemini-companion-bench-note)
       nil)))
 
 (defun gemini-companion-bench--type (emacs keys pause)
   "Type KEYS, a list, into EMACS, one each PAUSE seconds.
 Wait until it has obeyed, and return what it noted."
-  (let ((count (length keys)))
+  (let ((typed (expand-file-name "typed" (gemini-companion-test-tmpdir emacs))))
+    (ignore-errors (delete-file typed))
     (gemini-companion-test-eval
      emacs `(progn (setq gemini-companion-bench-notes nil
-                         gemini-companion-bench-keys ',keys)
-                   (cancel-function-timers #'gemini-companion-bench-type)
+                         gemini-companion-bench-keys ',keys
+                         gemini-companion-bench-typed-file ,typed)
                    (run-at-time ,pause ,pause #'gemini-companion-bench-type)
                    nil))
-    (gemini-companion-test-wait
-     "the keys to be typed"
-     (lambda () (null (gemini-companion-test-eval emacs 'gemini-companion-bench-keys)))
-     (+ 10 (* 2 count pause)))
+    ;; A file can be waited for without that Emacs having to answer meanwhile.
+    (gemini-companion-test-wait "the keys to be typed" (lambda () (file-exists-p typed))
+                                (+ 10 (* 2 pause (length keys))))
     (gemini-companion-test-eval emacs '(progn (sit-for 0.2) gemini-companion-bench-notes))))
 
 (defun gemini-companion-bench--delays (notes lines)
