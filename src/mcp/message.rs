@@ -1,5 +1,6 @@
 //! JSON-RPC 2.0 messages: parsed once into types, and never looked up by key again.
 
+use memchr::memchr2;
 use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -180,13 +181,12 @@ impl<'de> Deserialize<'de> for Batch {
 
 /// Whether arrays and objects are nested deeper than any message of ours.
 fn is_too_deep(json: &str) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json.bytes() {
+    let json = json.as_bytes();
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = json.get(at) {
+        at += 1;
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
+            b'"' => at += rest_of_string(&json[at..]),
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
@@ -196,6 +196,19 @@ fn is_too_deep(json: &str) -> bool {
         }
     }
     false
+}
+
+/// The length of what is left of the string in which `json` begins: most of a large message.
+fn rest_of_string(json: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(offset) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += offset;
+        if json[at] == b'"' {
+            return at + 1;
+        }
+        at += 2; // what is escaped is not the end
+    }
+    json.len()
 }
 
 /// Replaces escapes of lone surrogates, which JavaScript's strings may hold and UTF-8 cannot, by
@@ -487,6 +500,9 @@ mod tests {
         assert_eq!(code(&with(&nested(MAX_DEPTH - 1))), None);
         assert_eq!(code(&with(&nested(MAX_DEPTH))), Some(-32700));
         assert_eq!(code(&with(&format!(r#"["\"{}"]"#, "[".repeat(1000)))), None);
+        let behind_a_string = format!(r#"["\"\\",{}]"#, nested(MAX_DEPTH - 1));
+        assert_eq!(code(&with(&behind_a_string)), Some(-32700));
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"a\"#), Some(-32700));
     }
 
     #[test]
