@@ -118,7 +118,14 @@ Return the seconds it took, and the microseconds of each request."
       (cons (string-to-number (nth 1 words))
             (mapcar #'string-to-number (nthcdr 2 words))))))
 
-;;;; Sessions
+;;;; Memory
+
+(defun gemini-companion-bench--allocated ()
+  "Add what the server asked the allocator for, as scripts/bench has had it counted."
+  (with-temp-buffer
+    (insert-file-contents (getenv "BENCH_COST"))
+    (while (re-search-forward "^\\(memory: .*\\): \\([0-9.]+\\)$" nil t)
+      (gemini-companion-bench-add (match-string 1) "" (list (string-to-number (match-string 2)))))))
 
 (defun gemini-companion-bench--sessions ()
   "Measure what memory a session takes, of 500 with an event stream each."
@@ -141,5 +148,6 @@ Return the seconds it took, and the microseconds of each request."
 (gemini-companion-bench--start)
 (gemini-companion-bench--requests)
 (gemini-companion-bench--sessions)
+(gemini-companion-bench--allocated)
 
 ;;; server-bench.el ends here

@@ -140,8 +140,8 @@ fn session_cost() {
     let open = open_and_close(&server, SESSIONS);
     let after = Count::at_rest(&server);
     let each = |open: usize, before: usize| (open - before) as f64 / SESSIONS as f64;
-    println!("session: {:.0} bytes", each(open.kept(), before.kept()));
-    println!("session: {:.2} blocks", each(open.blocks(), before.blocks()));
+    println!("memory: a session, bytes in use: {:.0}", each(open.kept(), before.kept()));
+    println!("memory: a session, blocks in use: {:.1}", each(open.blocks(), before.blocks()));
     // Tables that have grown stay so, once.
     open_and_close(&server, SESSIONS);
     let again = Count::at_rest(&server);
@@ -191,8 +191,11 @@ fn measure_requests(server: &TestCompanion, method: &str) {
     let after = Count::at_rest(server);
     let each = |after: usize, before: usize| (after - before) as f64 / REQUESTS as f64;
     let allocations = each(after.taken, before.taken);
-    println!("{method}: {allocations:.2} allocations");
-    println!("{method}: {:.0} bytes allocated", each(after.taken_bytes, before.taken_bytes));
+    println!("memory: {method}, blocks allocated: {allocations:.1}");
+    println!(
+        "memory: {method}, bytes allocated: {:.0}",
+        each(after.taken_bytes, before.taken_bytes)
+    );
     assert!(allocations >= 1.0, "who does not allocate is not counted");
     assert_back(after, before);
 }
