@@ -125,16 +125,42 @@ Wait until it has obeyed, and return what it noted."
                           (and begun (/ (- time begun) 1000.0))))
                       lines))))
 
-(defun gemini-companion-bench--move (emacs name keys pause count less)
+(defconst gemini-companion-bench--floor "cursor to client: a timer of 50 ms, how late"
+  "The figure of an Emacs without clients, in which commands start a timer.")
+
+(defun gemini-companion-bench--timer (emacs)
+  "Measure how late a timer is that each command of EMACS starts."
+  (gemini-companion-test-eval
+   emacs
+   '(progn
+      (defvar gemini-companion-bench-lags nil)
+      (defun gemini-companion-bench-start-timer ()
+        (run-at-time 0.05 nil #'gemini-companion-bench-note-lag (current-time)))
+      (defun gemini-companion-bench-note-lag (begun)
+        (push (* 1e3 (float-time (time-subtract (current-time) begun)))
+              gemini-companion-bench-lags))
+      (add-hook 'post-command-hook #'gemini-companion-bench-start-timer)
+      nil))
+  (gemini-companion-bench--type emacs (make-list 200 ?\C-n) 0.1)
+  (gemini-companion-bench-add
+   gemini-companion-bench--floor "ms"
+   (mapcar (lambda (lag) (- lag gemini-companion-bench--debounce))
+           (gemini-companion-test-eval
+            emacs '(progn
+                     (remove-hook 'post-command-hook #'gemini-companion-bench-start-timer)
+                     gemini-companion-bench-lags)))))
+
+(defun gemini-companion-bench--move (emacs name keys pause count less &optional baseline)
   "Measure, as the figure NAME, how COUNT clients of EMACS hear of KEYS.
-One is typed each PAUSE seconds.  LESS milliseconds are subtracted."
+One is typed each PAUSE seconds.  LESS milliseconds are subtracted.
+Compare it with the figure BASELINE."
   (gemini-companion-bench--with-clients emacs count
     (let* ((notes (gemini-companion-bench--type emacs keys pause))
            (delays (gemini-companion-bench--delays
                     notes (gemini-companion-bench-program-lines clients))))
       (gemini-companion-bench-add
        (format "cursor to client: %s, %d client%s" name count (if (= count 1) "" "s"))
-       "ms" (mapcar (lambda (delay) (- delay less)) delays)))))
+       "ms" (mapcar (lambda (delay) (- delay less)) delays) baseline))))
 
 (defun gemini-companion-bench-cursor ()
   "Measure from the user's keys to the clients."
@@ -143,11 +169,13 @@ One is typed each PAUSE seconds.  LESS milliseconds are subtracted."
              :files `(("a.txt" . ,(mapconcat #'identity (make-list 1000 "a line\n") ""))))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-bench--prepare emacs)
+    (gemini-companion-bench--timer emacs)
     (dolist (count '(1 10 100))
       (gemini-companion-test-eval emacs '(progn (goto-char (point-min)) nil))
       ;; Each down by one line, with time to be told.
       (gemini-companion-bench--move emacs "moving, less 50 ms" (make-list 200 ?\C-n) 0.1 count
-                                    gemini-companion-bench--debounce)
+                                    gemini-companion-bench--debounce
+                                    gemini-companion-bench--floor)
       (gemini-companion-test-eval emacs '(progn (goto-char (point-max)) nil))
       (gemini-companion-bench--move emacs "typing 30 keys/s" (make-list 300 ?x) 0.0333 count 0))))
 

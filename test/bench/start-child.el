@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; Loaded by a batch Emacs of its own.  Prints a list of the milliseconds that it took to load the
-;; package, to switch the mode on, and from before both to the first byte that is served; and of the
-;; kilobytes of memory that both added.  Collecting garbage, which falls into this or not as it
-;; happens, is not counted.
+;; Loaded by a batch Emacs of its own.  Prints a list of the milliseconds that it took to load Ediff,
+;; to compare with, to load the package, to switch the mode on, to do both, and from before both to
+;; the first byte that is served; and of the kilobytes of memory that both added.  Collecting garbage,
+;; which falls into this or not as it happens, is not counted.
 
 ;;; Code:
 
@@ -51,11 +51,17 @@
   (gemini-companion-bench-start--mark)
   (gemini-companion-bench-start--wait-byte)
   (gemini-companion-bench-start--mark)
-  (let ((memory (- (gemini-companion-bench-start--memory) before)))
-    (pcase-let ((`(,served ,on ,loaded ,begun) gemini-companion-bench-start--marks))
-      (princ (list (* 1e3 (float-time (time-subtract loaded begun)))
-                   (* 1e3 (float-time (time-subtract on loaded)))
-                   (* 1e3 (float-time (time-subtract served begun)))
+  (let ((memory (- (gemini-companion-bench-start--memory) before))
+        (ediff (current-time)))
+    (require 'ediff)
+    (gemini-companion-bench-start--mark)
+    (pcase-let ((`(,compared ,served ,on ,loaded ,begun) gemini-companion-bench-start--marks)
+                (span (lambda (end start) (* 1e3 (float-time (time-subtract end start))))))
+      (princ (list (funcall span compared ediff)
+                   (funcall span loaded begun)
+                   (funcall span on loaded)
+                   (funcall span on begun)
+                   (funcall span served begun)
                    memory)))))
 
 ;;; start-child.el ends here
