@@ -30,6 +30,7 @@
 (declare-function vterm-mode "ext:vterm")
 (defvar ghostel-kill-buffer-on-exit)
 (defvar vterm-kill-buffer-on-exit)
+(defvar vterm-min-window-width)
 (defvar vterm-shell)
 
 (defcustom gemini-companion-agent 'gemini
@@ -73,6 +74,9 @@ Term, which comes with Emacs."
   :type display-buffer--action-custom-type
   :group 'gemini-companion
   :risky t)
+
+(defconst gemini-companion-run--narrowest 20
+  "Columns that a terminal has at least, whatever its window has.")
 
 (defconst gemini-companion-run--local "localhost,127.0.0.1"
   "Hosts to which a client must not go through a proxy.")
@@ -321,8 +325,11 @@ The buffer is in the selected window.")
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) buffer program arguments)
   "Run PROGRAM with ARGUMENTS in BUFFER by vterm."
   (with-current-buffer buffer
-    (let ((vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " ")))
+    (let ((vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
+          ;; By itself it is never narrower than 80: what is beyond the window could not be seen.
+          (vterm-min-window-width gemini-companion-run--narrowest))
       (vterm-mode)
+      (setq-local vterm-min-window-width gemini-companion-run--narrowest)
       ;; What it said last is worth reading.
       (setq-local vterm-kill-buffer-on-exit nil))))
 

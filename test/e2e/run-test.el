@@ -125,6 +125,34 @@ echo ready\nread line && echo \"line: $line\"\n"
      emacs "Cannot find .no-such-gemini.: install it with  npm install -g @google/gemini-cli")
     (should (equal (gemini-companion-run-test--windows emacs) '("a.txt")))))
 
+(defun gemini-companion-run-test--wait-width (emacs)
+  "Wait until the terminal in the selected window of EMACS is as wide as that."
+  (pcase-let ((`(,tty ,width)
+               (gemini-companion-test-eval
+                emacs '(list (process-tty-name (get-buffer-process (window-buffer)))
+                             (window-max-chars-per-line)))))
+    (gemini-companion-test-wait
+     (format "the %d columns of the window" width)
+     (lambda ()
+       (let ((columns (string-to-number
+                       (cadr (split-string
+                              (car (process-lines "stty" "-F" tty "size")))))))
+         ;; Some use the column of the continuation mark, too.
+         (<= width columns (1+ width)))))))
+
+(gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-as-wide-as-its-window
+    terminal
+  "Also when that is narrow, or changes."
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-cli
+        (cli (gemini-companion-test-cli-start-by-command emacs terminal))
+      (gemini-companion-run-test--wait-width emacs)
+      (should (< (gemini-companion-test-eval emacs '(window-width)) 80))
+      (gemini-companion-test-eval emacs '(progn (window-resize nil -5 t) nil))
+      (gemini-companion-run-test--wait-width emacs))))
+
 (gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-connected-at-once
     terminal
   "The real CLI, started from a buffer of a project that nothing had announced."
