@@ -112,6 +112,24 @@ nothing to count: forms that throw or signal were run, too."
                                              (getenv "COVERAGE_POINTS")))
                     nil 'silent))))
 
+(defun gemini-companion-coverage--skip (index _frame next)
+  "Let `called-interactively-p' see past what counts.
+INDEX, and NEXT, a frame, are as in `called-interactively-p-functions'."
+  (when (eq (nth 1 next) #'gemini-companion-coverage--enter)
+    (let ((frames 1))
+      (while (memq (nth 1 (backtrace-frame index 'called-interactively-p))
+                   '(gemini-companion-coverage--enter edebug-enter))
+        (setq frames (1+ frames)
+              index (1+ index)))
+      frames)))
+
+;; Called at each form; and only compiled they are one frame each.
+(mapc #'byte-compile '(gemini-companion-coverage--enter
+                       gemini-companion-coverage--before
+                       gemini-companion-coverage--after
+                       gemini-companion-coverage--skip))
+(add-hook 'called-interactively-p-functions #'gemini-companion-coverage--skip)
+
 (push '(gemini-companion-coverage gemini-companion-coverage--enter
                                   gemini-companion-coverage--before
                                   gemini-companion-coverage--after)

@@ -169,7 +169,8 @@ Its value is a list of those that differ."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-with-client (client 'fake emacs)
-      (should (gemini-companion-test-client-files client))
+      (gemini-companion-test-wait "a first context"
+                                  (lambda () (gemini-companion-test-client-files client)))
       (should-not (gemini-companion-test-run
                    emacs (gemini-companion-context-e2e--random-form 1000) 60)))))
 
