@@ -35,12 +35,13 @@ the names of the others."
 (defun gemini-companion-context-e2e--play (emacs client steps)
   "Let the user of EMACS do STEPS, and see that CLIENT knows of each.
 A step is a list (KNOWN . DEEDS).  A deed is a vector of keys, a string
-to type, (wait FORM), or another form that is a command of its own."
+to type, (wait FORM), `quit', or another form that is a command of its own."
   (pcase-dolist (`(,known . ,deeds) steps)
     (dolist (deed deeds)
       (pcase deed
         ((pred vectorp) (apply #'gemini-companion-test-keys emacs (append deed nil)))
         ((pred stringp) (gemini-companion-test-type emacs deed))
+        ('quit (gemini-companion-test-quit emacs))
         (`(wait ,form) (gemini-companion-test-wait-eval emacs form))
         (_ (gemini-companion-test-run emacs `(progn ,deed nil)))))
     (gemini-companion-test-wait
@@ -106,7 +107,7 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
         ["C-x" "b"] "*scratch*" ["Enter" "M-x"]
         (wait (active-minibuffer-window)) "forward")
        ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt")
-        ["C-g"] (wait (not (active-minibuffer-window))) (help-with-tutorial))
+        quit (help-with-tutorial))
        ((("b.txt" 1 1) "a.txt" "c.txt" "d.txt")
         ["C-x" "2" "C-x" "o"] (switch-to-buffer "b.txt"))
        ;; A private file is none.

@@ -514,7 +514,7 @@ Only the real one has a process of its own."
       (should-not (gemini-companion-test-review emacs))
       (gemini-companion-test-type emacs "abq")
       (gemini-companion-test-wait-screen emacs "Find file: .*abq")
-      (gemini-companion-test-keys emacs "C-g")
+      (gemini-companion-test-quit emacs)
       (gemini-companion-test-wait-review emacs "two\n")
       (gemini-companion-test-accept emacs)
       (should (equal (gemini-companion-test-client-wait-outcome client handle)

@@ -416,6 +416,18 @@ Return what FUNCTION returns."
   (gemini-companion-test--tmux
    emacs "send-keys" "-t" gemini-companion-test-pane "-l" text))
 
+(defun gemini-companion-test-quit (emacs &optional form)
+  "Press \\`C-g' in EMACS until FORM is non-nil there.
+By default, until it waits for a new key, outside of minibuffers.  A key
+that comes while Emacs does something else quits that instead."
+  (let ((form (or form '(and (not (active-minibuffer-window))
+                             (zerop (length (this-command-keys-vector)))))))
+    (gemini-companion-test-wait
+     (format "%S after C-g" form)
+     (lambda ()
+       (gemini-companion-test-keys emacs "C-g")
+       (ignore-errors (gemini-companion-test-wait-eval emacs form 1))))))
+
 (defun gemini-companion-test-m-x (emacs command)
   "Call COMMAND, a string, in EMACS by its name."
   (gemini-companion-test-keys emacs "M-x")
