@@ -109,16 +109,11 @@ fn holds(id: u32, socket: &str) -> bool {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use crate::socket::tests::connect;
 
     #[test]
     fn the_process_at_the_other_end_is_found() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let connection = Connection {
-            client: client.local_addr().unwrap(),
-            server: listener.local_addr().unwrap(),
-        };
+        let (connection, _listener, _stream) = connect();
         let process = Process::of_client(connection, &[]).unwrap();
         assert_eq!(Some(&process), Process::with_id(std::process::id()).as_ref());
         assert!(process.is_alive());

@@ -107,11 +107,20 @@ mod linux {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-mod tests {
+pub mod tests {
     use super::linux::{ask, look_up};
     use super::*;
     use std::net::{SocketAddrV4, TcpListener, TcpStream};
     use std::os::linux::fs::MetadataExt;
+
+    /// A connection of this process with itself, while its two other values are kept.
+    pub fn connect() -> (Connection, TcpListener, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(server).unwrap();
+        let client = stream.local_addr().unwrap();
+        (Connection { client, server }, listener, stream)
+    }
 
     fn v4(address: SocketAddr) -> SocketAddrV4 {
         match address {
@@ -122,36 +131,31 @@ mod tests {
 
     #[test]
     fn both_ways_lead_to_the_socket_of_the_client() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = listener.local_addr().unwrap();
-        let stream = TcpStream::connect(server).unwrap();
-        let client = stream.local_addr().unwrap();
+        let (connection, _listener, stream) = connect();
         let shown = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&stream));
         let inode = u32::try_from(std::fs::metadata(shown).unwrap().st_ino()).unwrap();
 
+        let Connection { client, server } = connection;
         assert_eq!(ask(v4(client), v4(server)).unwrap(), inode);
         assert_eq!(look_up(v4(client), v4(server)).unwrap(), inode);
-        assert_eq!(client_inode(Connection { client, server }), Some(inode));
+        assert_eq!(client_inode(connection), Some(inode));
     }
 
     #[test]
     fn what_is_not_there_is_not_found() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = listener.local_addr().unwrap();
-        let nobody = Connection { client: "127.0.0.1:1".parse().unwrap(), server };
+        let (connection, _listener, _stream) = connect();
+        let nobody = Connection { client: "127.0.0.1:1".parse().unwrap(), ..connection };
         assert_eq!(client_inode(nobody), None);
         // The kernel shows one that listens for one that is connected.
-        assert_eq!(client_inode(Connection { client: server, ..nobody }), None);
+        let listening = Connection { client: connection.server, ..connection };
+        assert_eq!(client_inode(listening), None);
     }
 
     #[test]
     fn a_client_that_has_gone_has_no_socket() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = listener.local_addr().unwrap();
-        let stream = TcpStream::connect(server).unwrap();
-        let client = stream.local_addr().unwrap();
+        let (connection, listener, stream) = connect();
         let _accepted = listener.accept().unwrap(); // keeps the connection half open
         drop(stream);
-        assert_eq!(client_inode(Connection { client, server }), None);
+        assert_eq!(client_inode(connection), None);
     }
 }

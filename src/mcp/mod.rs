@@ -68,7 +68,7 @@ impl Protocol {
         }
     }
 
-    /// Finds out which process the client is. That takes milliseconds, in which others are served.
+    /// Finds out which process the client is. That may take milliseconds, in which others are served.
     /// The client hears of its session afterwards, so that what it inherits is there by then.
     async fn recognise(&self, session: &SessionId, connection: Connection) {
         let (sessions, session) = (self.sessions.clone(), session.clone());
@@ -178,7 +178,8 @@ fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ClientInfo, 
     info.map_err(|failure| serde::de::Error::custom(failure.message))
 }
 
-/// Names are shown to the user only: one line of modest length is enough of them, without what would start a line or turn the direction of those that follow.
+/// Names are shown to the user only: one line of modest length is enough of them, without what would
+/// start a line or turn the direction of those that follow.
 fn tidy(name: &str) -> String {
     let disturbs = |character: char| {
         character.is_control()

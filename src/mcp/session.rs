@@ -250,10 +250,9 @@ impl Sessions {
         let Some(session) = state.sessions.get_mut(id) else { return };
         session.process = Some(process.clone());
         let agent = session.client.agent.clone();
-        let lost = |session: &Session| matches!(session.stream, Stream::Lost { .. });
         for left in state.sessions_where(|other, session| {
             other != id
-                && lost(session)
+                && session.is_lost()
                 && session.process.as_ref() == Some(&process)
                 && session.client.agent == agent
         }) {
@@ -720,7 +719,7 @@ impl State {
                 && heir.process.as_ref() == Some(process)
                 && heir.client.agent == client.agent
                 && heir.begun + LOOK_AGAIN > *since
-                && !matches!(heir.stream, Stream::Lost { .. })
+                && !heir.is_lost()
         });
         heirs.max_by_key(|(_, heir)| heir.begun).map(|(id, _)| id.clone())
     }
@@ -739,9 +738,7 @@ impl State {
     fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let idle = self.sessions.values().filter_map(Session::idle_until);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
-        let recognised = |session: &&Session| {
-            session.process.is_some() && matches!(session.stream, Stream::Lost { .. })
-        };
+        let recognised = |session: &&Session| session.process.is_some() && session.is_lost();
         let look = self.sessions.values().filter(recognised).map(|_| now + LOOK_AGAIN);
         // What is due and stays, for its client is owed something, is looked at again later.
         idle.chain(gone).map(|due| due.max(now + LOOK_AGAIN)).chain(look).min()
@@ -794,10 +791,14 @@ impl Session {
         self.is_connected(now) || self.process.as_ref().is_some_and(Process::is_alive)
     }
 
+    /// Whether the client had a stream that broke, and has not come back.
+    fn is_lost(&self) -> bool {
+        matches!(self.stream, Stream::Lost { .. })
+    }
+
     /// Whether the client's process is known to have ended.
     fn is_dead(&self) -> bool {
-        matches!(self.stream, Stream::Lost { .. })
-            && self.process.as_ref().is_some_and(|process| !process.is_alive())
+        self.is_lost() && self.process.as_ref().is_some_and(|process| !process.is_alive())
     }
 }
 
