@@ -31,30 +31,12 @@
    (lambda () (and (file-exists-p file)
                    (equal (gemini-companion-test-read file) text)))))
 
-(defmacro gemini-companion-cli-test--with (spec &rest body)
-  "Run BODY with an Emacs and a CLI that is connected to it.
-SPEC is (EMACS CLI FILES [START]): two variables, files as
-\(NAME . TEXT) pairs, all of which Emacs visits, the first one
-last, and the function that starts the CLI."
-  (declare (indent 1) (debug ((symbolp symbolp form &optional form) body)))
-  (pcase-let ((`(,emacs ,cli ,files ,start) spec)
-              (list (make-symbol "files")))
-    `(let ((,list ,files))
-       (gemini-companion-test-require-real-client)
-       (gemini-companion-test-with-emacs (,emacs :files ,list)
-         (dolist (file (reverse ,list))
-           (gemini-companion-test-visit ,emacs (car file)))
-         (gemini-companion-test-with-cli
-             (,cli (funcall ,(or start '#'gemini-companion-test-cli-start)
-                            ,emacs))
-           ,@body)))))
-
 ;;;; Context
 
 (ert-deftest gemini-companion-cli/status-lists-open-files ()
   "The CLI says that it is connected to Emacs, and which files are open."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with
+  (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "b\n") ("a.txt" . "a\n")))
     (gemini-companion-test-cli-submit cli "/ide status")
     (should (string-match-p
@@ -65,7 +47,7 @@ last, and the function that starts the CLI."
 (ert-deftest gemini-companion-cli/model-is-told-file-cursor-and-selection ()
   "The request to the model holds what the user looks at."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with
+  (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "one\ntwo ä𝕏 words\n") ("a.txt" . "a\n")))
     (gemini-companion-test-keys emacs "C-n" "C-Space" "C-f" "C-f" "C-f" "C-f"
                                 "C-f" "C-f")
@@ -99,7 +81,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/accepted-edit-is-written ()
   "An edit accepted in Emacs, after a change there, is written as it is."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\ntwo\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\ntwo\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "one\nzwei 漢字\n")
       (gemini-companion-test-wait-review emacs "one\nzwei 漢字\n")
@@ -119,7 +101,7 @@ a new conversation and ask again until it does."
   "What the CLI has written is taken back, byte for byte."
   :tags '(e2e real)
   (let ((before "\ufeffone\r\ntwo\nthree"))
-    (gemini-companion-cli-test--with (emacs cli `(("a.txt" . ,before)))
+    (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,before)))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
         (gemini-companion-cli-test--propose cli file "another\n")
         (gemini-companion-test-wait-review emacs "another\n")
@@ -142,7 +124,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/rejected-edit-leaves-the-file ()
   "An edit rejected in Emacs is cancelled in the CLI."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
       (gemini-companion-test-wait-review emacs "two\n")
@@ -157,7 +139,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/yes-in-the-cli-takes-the-edited-text ()
   "A yes in the CLI closes the review and writes the text it had."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
       (gemini-companion-test-wait-review emacs "two\n")
@@ -171,7 +153,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/no-in-the-cli-closes-the-review ()
   "Escape in the CLI closes the review and leaves the file."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
       (gemini-companion-test-wait-review emacs "two\n")
@@ -184,7 +166,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/leaving-the-cli-closes-the-review ()
   "A CLI that its user leaves during a review takes it along."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
       (gemini-companion-test-wait-review emacs "two\n")
@@ -197,7 +179,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/replace-keeps-crlf ()
   "A file with CRLF line ends keeps them, as edited in the review."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with
+  (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("dos.txt" . "one\r\ntwo\r\nthree\r\n")))
     (let ((file (gemini-companion-test-project emacs "dos.txt")))
       (gemini-companion-test-cli-script
@@ -222,7 +204,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/new-file-in-a-new-folder ()
   "A file in a folder that does not exist can be reviewed and written."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "sub/new ä.txt")))
       (gemini-companion-cli-test--propose cli file "hello\n")
       (gemini-companion-test-wait-review emacs "hello\n")
@@ -232,7 +214,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/emacs-that-ends-frees-the-cli ()
   "When Emacs ends during a review the CLI sees a rejection and goes on."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
       (gemini-companion-test-wait-review emacs "two\n")
@@ -247,7 +229,7 @@ a new conversation and ask again until it does."
   "Two CLIs propose changes of one file; each hears of its own.
 The second is told apart as made from what the file was before."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with (emacs cli '(("a.txt" . "one\n")))
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (other (gemini-companion-test-cli-start emacs))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
         (gemini-companion-cli-test--propose cli file "two\n")
@@ -302,7 +284,7 @@ The second is told apart as made from what the file was before."
   "In a terminal of Emacs the CLI finds this very Emacs.
 The review appears beside the terminal and the terminal goes on."
   :tags '(e2e real)
-  (gemini-companion-cli-test--with
+  (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              #'gemini-companion-test-cli-start-in-term)
     (let ((file (gemini-companion-test-project emacs "a.txt")))

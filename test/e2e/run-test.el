@@ -143,31 +143,27 @@ echo ready\nread line && echo \"line: $line\"\n"
 (gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-as-wide-as-its-window
     terminal
   "Also when that is narrow, or changes."
-  (gemini-companion-test-require-real-client)
-  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-with-cli
-        (cli (gemini-companion-test-cli-start-by-command emacs terminal))
-      (gemini-companion-run-test--wait-width emacs)
-      (should (< (gemini-companion-test-eval emacs '(window-width)) 80))
-      (gemini-companion-test-eval emacs '(progn (window-resize nil -5 t) nil))
-      (gemini-companion-run-test--wait-width emacs))))
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
+    (gemini-companion-run-test--wait-width emacs)
+    (should (< (gemini-companion-test-eval emacs '(window-width)) 80))
+    (gemini-companion-test-eval emacs '(progn (window-resize nil -5 t) nil))
+    (gemini-companion-run-test--wait-width emacs)))
 
 (gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-connected-at-once
     terminal
   "The real CLI, started from a buffer of a project that nothing had announced."
-  (gemini-companion-test-require-real-client)
-  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-with-cli
-        (cli (gemini-companion-test-cli-start-by-command emacs terminal))
-      (gemini-companion-test-cli-submit cli "/ide status")
-      (gemini-companion-test-cli-wait-screen cli "Connected to Emacs")
-      (let ((windows (gemini-companion-run-test--windows emacs)))
-        (should (= (length windows) 2))
-        (gemini-companion-test-run emacs '(gemini-companion-run))
-        (should (equal (gemini-companion-run-test--windows emacs) (cdr windows)))
-        (gemini-companion-test-run emacs '(gemini-companion-run))
-        (should (equal (gemini-companion-run-test--windows emacs) windows))))))
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
+    (gemini-companion-test-cli-submit cli "/ide status")
+    (gemini-companion-test-cli-wait-screen cli "Connected to Emacs")
+    (let ((windows (gemini-companion-run-test--windows emacs)))
+      (should (= (length windows) 2))
+      (gemini-companion-test-run emacs '(gemini-companion-run))
+      (should (equal (gemini-companion-run-test--windows emacs) (cdr windows)))
+      (gemini-companion-test-run emacs '(gemini-companion-run))
+      (should (equal (gemini-companion-run-test--windows emacs) windows)))))
 
 ;;; run-test.el ends here

@@ -24,16 +24,12 @@ SPEC is (EMACS CLI FILES TERMINAL), as for other tests; the first file is
 visited, and its window selected."
   (declare (indent 1) (debug ((symbolp symbolp form form) body)))
   (pcase-let ((`(,emacs ,cli ,files ,terminal) spec))
-    `(progn
-       (gemini-companion-test-require-real-client)
-       (gemini-companion-test-with-emacs (,emacs :files ,files)
-         (gemini-companion-test-visit ,emacs (caar ,files))
-         (gemini-companion-test-with-cli
-             (,cli (gemini-companion-test-cli-start-by-command ,emacs ,terminal))
-           (gemini-companion-test-run
-            ,emacs '(progn (gemini-companion-run) nil))
-           (gemini-companion-test-wait-eval ,emacs 'buffer-file-name)
-           ,@body)))))
+    `(gemini-companion-test-with-emacs-and-cli
+         (,emacs ,cli ,files
+                 (lambda (it) (gemini-companion-test-cli-start-by-command it ,terminal)))
+       (gemini-companion-test-run ,emacs '(progn (gemini-companion-run) nil))
+       (gemini-companion-test-wait-eval ,emacs 'buffer-file-name)
+       ,@body)))
 
 (defun gemini-companion-talk-test--wait-asked (cli texts)
   "Wait until the model of CLI was asked TEXTS, and nothing else, in order.

@@ -349,6 +349,24 @@ prints the CLI's screen and log."
            (message "%s" (gemini-companion-test-cli-report ,(car spec))))
          (gemini-companion-test-cli-stop ,(car spec))))))
 
+(defmacro gemini-companion-test-with-emacs-and-cli (spec &rest body)
+  "Run BODY with an Emacs and a CLI that is connected to it.
+SPEC is (EMACS CLI FILES [START]): two variables, files as
+\(NAME . TEXT) pairs, all of which Emacs visits, the first one
+last, and the function that starts the CLI."
+  (declare (indent 1) (debug ((symbolp symbolp form &optional form) body)))
+  (pcase-let ((`(,emacs ,cli ,files ,start) spec)
+              (list (make-symbol "files")))
+    `(let ((,list ,files))
+       (gemini-companion-test-require-real-client)
+       (gemini-companion-test-with-emacs (,emacs :files ,list)
+         (dolist (file (reverse ,list))
+           (gemini-companion-test-visit ,emacs (car file)))
+         (gemini-companion-test-with-cli
+             (,cli (funcall ,(or start '#'gemini-companion-test-cli-start)
+                            ,emacs))
+           ,@body)))))
+
 ;;;; Its screen, log and keys
 
 (defun gemini-companion-test-cli--tmux (cli &rest arguments)
