@@ -34,7 +34,8 @@
           (let ((path (gemini-companion-review-path review)))
             (if accept
                 (gemini-companion-apply--accept review)
-              (gemini-companion-review-reject review))
+              (gemini-companion-review-decide review 'rejected
+                                              #'gemini-companion-bridge-reject 'by-client))
             (gemini-companion-bridge-answer
              call (format (if accept "Accepted, and applied to %s" "Rejected: %s") path)))
         (error (gemini-companion-bridge-fail call (error-message-string error))))))))
@@ -52,7 +53,8 @@
        (when (gemini-companion-bridge-accept id text)
          (gemini-companion-history-write
           path (gemini-companion-apply--encode text (gemini-companion-review-base review)))
-         (setq done t))))
+         (setq done t)))
+     'by-client)
     (unless done (error "This diff was decided meanwhile"))
     (gemini-companion-log-errors "follow"
       (gemini-companion-follow-now path))))

@@ -140,7 +140,7 @@ three texts is left to Ediff."
       (set-window-buffer window buffer)
       (set-window-point window (with-current-buffer buffer (point)))
       (select-window window)
-      (gemini-companion-view-select-kept view))
+      (gemini-companion-view-shown view))
     (gemini-companion-view-watch view)))
 
 (defun gemini-companion-diff--follow-proposal (view)
@@ -177,7 +177,7 @@ three texts is left to Ediff."
                     (gemini-companion-review-proposal (gemini-companion-diff--review view)))))
 
 (defun gemini-companion-diff--hide (view)
-  "Take VIEW off the screen.  The windows come back as they were."
+  "Take VIEW off the screen."
   (setf (gemini-companion-review-front (gemini-companion-diff--review view)) nil)
   (gemini-companion-view-end view #'ignore)
   (gemini-companion-view-kill (gemini-companion-diff--buffer view))
@@ -390,10 +390,13 @@ Return the position of what follows."
 ;;;; Commands
 
 (defun gemini-companion-diff--here ()
-  "Return the view of the current buffer."
-  (or (and (derived-mode-p 'gemini-companion-diff-mode)
-           gemini-companion-diff--of-buffer)
-      (user-error "No proposed change is shown here")))
+  "Return the view of the current buffer, whose review is open."
+  (let ((view (and (derived-mode-p 'gemini-companion-diff-mode)
+                   gemini-companion-diff--of-buffer)))
+    (unless view
+      (user-error "No proposed change is shown here"))
+    (gemini-companion-review-check-open (gemini-companion-diff--review view))
+    view))
 
 (defun gemini-companion-diff-drop ()
   "Drop the hunk at point: the proposal then says there what the file says.
@@ -474,12 +477,12 @@ LINES is the first line and their number."
   "Show the proposal in another window, at the line at point, for you to edit it.
 When you stop, the diff shows what you did."
   (interactive)
-  (let ((proposal (gemini-companion-review-proposal
-                   (gemini-companion-diff--review (gemini-companion-diff--here))))
-        (line (gemini-companion-diff--line)))
+  (let* ((view (gemini-companion-diff--here))
+         (proposal (gemini-companion-review-proposal (gemini-companion-diff--review view)))
+         (line (gemini-companion-diff--line)))
     (select-window (or (get-buffer-window proposal)
                        (condition-case nil
-                           (cadr (gemini-companion-view-split (selected-window) 2))
+                           (cadr (gemini-companion-view-split view (selected-window) 2))
                          ;; No room for two.
                          (error (selected-window)))))
     (set-window-buffer nil proposal)

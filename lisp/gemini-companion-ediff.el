@@ -68,7 +68,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
         (`(,current) (ediff-buffers current proposal startup))
         (`(,current ,base) (ediff-buffers3 current proposal base startup)))))
   (gemini-companion-ediff--show-first-difference view)
-  (gemini-companion-view-select-kept view)
+  (gemini-companion-view-shown view)
   (gemini-companion-ediff--watch view))
 
 (defun gemini-companion-ediff--show-first-difference (view)
@@ -112,12 +112,12 @@ does not use it."
 (defun gemini-companion-ediff--arrange (view)
   "Show the buffers of Ediff's session for VIEW.
 The current buffer is its control buffer."
-  (let* ((control (current-buffer))
+  (let* ((control (setf (gemini-companion-ediff-control view) (current-buffer)))
          (area (gemini-companion-view-make-room view))
-         (panel (split-window area (- (max window-min-height 3)) 'below))
+         (panel (gemini-companion-view-split-off view area (max window-min-height 3) 'below))
          (texts (seq-filter #'buffer-live-p
                             (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
-         (windows (gemini-companion-view-split area (length texts))))
+         (windows (gemini-companion-view-split view area (length texts))))
     (cl-mapc #'set-window-buffer windows texts)
     (setq ediff-multiframe nil
           ediff-window-A (nth 0 windows)
@@ -130,7 +130,8 @@ The current buffer is its control buffer."
 
 (defun gemini-companion-ediff--adopt (view)
   "Make the current buffer, the control buffer of a new session, that of VIEW."
-  (setf (gemini-companion-ediff-control view) (current-buffer))
+  (setf (gemini-companion-ediff-control view) (current-buffer)
+        (gemini-companion-review-front (gemini-companion-ediff-review view)) (current-buffer))
   (setq gemini-companion-review--of-buffer (gemini-companion-ediff-review view))
   (setq-local ediff-actual-diff-options gemini-companion-ediff--diff-options
               ediff-actual-diff3-options gemini-companion-ediff--diff-options)
@@ -159,7 +160,8 @@ The current buffer is its control buffer."
 ;;;; Taking down
 
 (defun gemini-companion-ediff--hide (view)
-  "Take VIEW off the screen.  The windows come back as they were."
+  "Take VIEW off the screen."
+  (setf (gemini-companion-review-front (gemini-companion-ediff-review view)) nil)
   (let ((proposal (gemini-companion-review-proposal (gemini-companion-ediff-review view))))
     (gemini-companion-view-end view (lambda () (gemini-companion-ediff--end-session view)))
     (mapc #'gemini-companion-view-kill (gemini-companion-ediff-texts view))
@@ -172,10 +174,17 @@ The current buffer is its control buffer."
     (gemini-companion-view-going view)
     (when (buffer-live-p control)
       (with-current-buffer control
-        (kill-local-variable 'ediff-quit-hook)
-        ;; Signals if one of the texts was killed, and leaves the session half there.
-        (let ((ediff-grab-mouse nil))
-          (ignore-errors (ediff-really-quit nil)))))
+        ;; What stands there deletes and selects windows, as do hooks of some users.
+        (setq-local ediff-cleanup-hook nil
+                    ediff-quit-hook nil
+                    ediff-after-quit-hook-internal nil)
+        ;; Signals if one of the texts was killed, and leaves the session half there.  Lays out
+        ;; the windows anew if the user has changed one.
+        (cl-letf ((ediff-grab-mouse nil)
+                  ((symbol-function 'ediff-setup-windows) #'ignore))
+          (ignore-errors (ediff-really-quit nil)))
+        (when (frame-live-p ediff-control-frame)
+          (delete-frame ediff-control-frame))))
     (setq ediff-session-registry (delq control ediff-session-registry))
     (mapc #'gemini-companion-view-kill
           (cons control (gemini-companion-ediff-helpers view)))
@@ -191,7 +200,8 @@ The current buffer is its control buffer."
       (setf (gemini-companion-ediff-helpers view)
             (with-current-buffer control
               (list ediff-diff-buffer ediff-custom-diff-buffer ediff-fine-diff-buffer
-                    ediff-tmp-buffer ediff-error-buffer ediff-msg-buffer))))))
+                    ediff-tmp-buffer ediff-error-buffer ediff-msg-buffer
+                    ediff-debug-buffer))))))
 
 (defun gemini-companion-ediff--kill-new (before)
   "Kill Ediff's buffers that are not in the list BEFORE.

@@ -92,6 +92,9 @@
 (defun gemini-companion-review-list--state (review)
   "Return in words where REVIEW is, and what an accept would miss."
   (concat (cond ((gemini-companion-review-hide review) "on screen")
+                ((gemini-companion-review-fault review)
+                 (propertize (concat "cannot be shown: " (gemini-companion-review-fault review))
+                             'face 'error))
                 ((gemini-companion-review-postponed review) "put off")
                 (t "waiting"))
           (pcase (gemini-companion-review-find-conflict review)
@@ -117,8 +120,7 @@
 (defun gemini-companion-review-list--review ()
   "Return the open review on the current line."
   (let ((review (gemini-companion-review-list--at-point)))
-    (unless (memq review (gemini-companion-review-list-open))
-      (user-error "That change is decided already"))
+    (gemini-companion-review-check-open review)
     review))
 
 (defun gemini-companion-review-list-visit (review)
@@ -129,7 +131,8 @@
 
 (defun gemini-companion-review-list-accept (review)
   "Accept REVIEW, the one on the current line; the client writes the file.
-If that would lose something, ask first."
+If it was never on screen, show it instead.  If to accept would lose
+something, ask first."
   (interactive (list (gemini-companion-review-list--review))
                gemini-companion-review-list-mode)
   (gemini-companion-review-accept review))

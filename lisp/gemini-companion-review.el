@@ -6,12 +6,21 @@
 
 ;;; Commentary:
 
-;; A review is one proposal of a client for one file.  Reviews wait in a queue and are shown one
-;; at a time, the oldest first, when the user is not in the middle of something.  How a review is
-;; shown is the business of `gemini-companion-diff-function'; this file knows what the proposal
-;; says now and sees to it that each review ends exactly once.
+;; A review is one proposal of a client for one file.  It is always in one of four states, and
+;; only this file moves it from one to another:
 ;;
-;; After an accept the client writes the file, never we.
+;;   waiting  in the queue, not on screen: it has not been shown yet, or was put off
+;;   shown    on screen; one review at a time is
+;;   asked    on screen or not, while a question about it is in the minibuffer
+;;   ended    accepted, rejected, or closed by its client; nothing leaves this state
+;;
+;; The user's hands and clients act at the same time, so three rules hold.  A command holds the
+;; review that it is about, and looks again after each question: the client may have closed it.
+;; What was never on screen is not decided, but shown.  And a client is answered at once, but
+;; windows change only at a calm moment, when the user is in the middle of nothing.
+;;
+;; How a review is shown is the business of `gemini-companion-diff-function'.  After an accept the
+;; client writes the file, never we.
 
 ;;; Code:
 
@@ -75,7 +84,11 @@ keeps waiting, too.  If `reject', the change is rejected."
   (front nil :documentation "While shown, the buffer to go to, if it is not `proposal'.")
   (with-base nil :documentation "Non-nil to show the text it was made from, too.")
   (hide nil :documentation "While shown, a function that takes the view off the screen.")
-  (postponed nil :documentation "Non-nil if the user wants to decide later."))
+  (state 'waiting :documentation "`waiting', `shown', `asked' or `ended'; see the commentary.")
+  (seen nil :documentation "Non-nil once it was on screen.")
+  (postponed nil :documentation "Non-nil if the user wants to decide later.")
+  (fault nil :documentation "Why it could not be shown when that was tried last, or nil.")
+  (ending nil :documentation "Once it has ended, how, in words."))
 
 (defconst gemini-companion-review--retry 0.2
   "Seconds between tries to show a review.")
@@ -85,6 +98,16 @@ keeps waiting, too.  If `reject', the change is rejected."
 
 (defconst gemini-companion-review--look 1.0
   "Seconds between looks at the file of the review on screen.")
+
+(defconst gemini-companion-review--pause 1.0
+  "Seconds without a review after a client has closed the one on screen.
+A key that was meant for that one must not decide the next.")
+
+(defconst gemini-companion-review--held-after 2.0
+  "Seconds for which a review is held back before the user is told.")
+
+(defconst gemini-companion-review--write-time 3.0
+  "Seconds within which a client whose user said yes has written the file.")
 
 ;;;; State
 
@@ -96,6 +119,19 @@ keeps waiting, too.  If `reject', the change is rejected."
 
 (defvar gemini-companion-review--watch nil
   "The timer that looks at the file of the review on screen, or nil.")
+
+(defvar gemini-companion-review--leaving nil
+  "Reviews that have ended and are still on screen until there is a calm moment.")
+
+(defvar gemini-companion-review--news nil
+  "What to tell the user at the next calm moment, the newest first.")
+
+(defvar gemini-companion-review--not-before 0
+  "The time, as a number of seconds, before which no review is shown by itself.")
+
+(defvar gemini-companion-review--held nil
+  "Since when a review is held back by what the user does, a number of seconds.
+It is `told' once the user was told; nil if none is.")
 
 (defvar-local gemini-companion-review--of-buffer nil
   "The review of which this buffer is a part.")
@@ -120,14 +156,52 @@ Or what is known of one that is on it.")
   (cl-loop for review in gemini-companion-review--open
            if (gemini-companion-review-hide review) return review))
 
+(defun gemini-companion-review-open-p (review)
+  "Return non-nil if REVIEW still awaits a decision."
+  (not (eq (gemini-companion-review-state review) 'ended)))
+
+(defun gemini-companion-review-check-open (review)
+  "Signal a `user-error' that says how REVIEW has ended, if it has."
+  (unless (gemini-companion-review-open-p review)
+    (user-error "%s: %s" (gemini-companion-review-file review)
+                (gemini-companion-review-ending review))))
+
 (defun gemini-companion-review-current ()
   "Return the review that a command is about.
 That is the one of the current buffer, else the one on screen, else the
-oldest.  Signal a `user-error' if there is none."
-  (or (car (memq gemini-companion-review--of-buffer gemini-companion-review--open))
-      (gemini-companion-review-shown)
-      (car gemini-companion-review--open)
-      (user-error "No change awaits your decision")))
+oldest.  Signal a `user-error' if there is none, or if that of the current
+buffer has ended: then that is taken off the screen."
+  (let ((mine gemini-companion-review--of-buffer))
+    (cond ((null mine)
+           (or (gemini-companion-review-shown)
+               (car gemini-companion-review--open)
+               (user-error "No change awaits your decision")))
+          ((gemini-companion-review-open-p mine) mine)
+          (t
+           (gemini-companion-review--leave mine)
+           (gemini-companion-review-check-open mine)))))
+
+(defun gemini-companion-review-on-screen-p (review)
+  "Return non-nil if the user can see REVIEW on the present terminal."
+  (and (gemini-companion-review-hide review)
+       (or (gemini-companion-review--window-of (gemini-companion-review-front review))
+           (gemini-companion-review--window-of (gemini-companion-review-proposal review)))
+       t))
+
+(defun gemini-companion-review--window-of (buffer)
+  "Return a window of BUFFER, which may be dead or nil, that the user can see."
+  (and (buffer-live-p buffer)
+       (cl-loop for window in (get-buffer-window-list buffer 'no-minibuffer t)
+                if (gemini-companion-review--visible-p window) return window)))
+
+(defun gemini-companion-review--visible-p (window)
+  "Return non-nil if the user can see WINDOW from the selected frame.
+A text terminal shows one frame at a time."
+  (let ((frame (window-frame window)))
+    (or (eq frame (selected-frame))
+        (and (display-graphic-p frame)
+             (eq (frame-terminal frame) (frame-terminal))
+             (eq (frame-visible-p frame) t)))))
 
 (defun gemini-companion-review-current-text (review)
   "Return what the proposal of REVIEW says now."
@@ -144,6 +218,11 @@ oldest.  Signal a `user-error' if there is none."
   (gemini-companion-log-one-line
    (file-name-nondirectory (gemini-companion-review-path review))))
 
+(defun gemini-companion-review--client-title (review)
+  "Return what users call the program of REVIEW."
+  (or (gemini-companion-agent-get (gemini-companion-review-agent review) :title)
+      (gemini-companion-log-one-line (gemini-companion-review-client review))))
+
 (defun gemini-companion-review-visiting (review)
   "Return the buffer that visits the file of REVIEW, or nil."
   (let ((file-name-handler-alist nil))
@@ -153,17 +232,28 @@ oldest.  Signal a `user-error' if there is none."
 
 (gemini-companion-define-handler open-review (id agent client path text)
   "Queue the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH."
-  (let ((review (gemini-companion-review--make
-                 :id id :agent agent :client client :path path :proposed text :text text
-                 :created (current-time)
-                 :stamp (gemini-companion-follow-stamp path)
-                 :base (gemini-companion-history-read path))))
-    (setq gemini-companion-review--open
-          (append gemini-companion-review--open (list review)))
-    (gemini-companion-log-add "review %d opened: %s (%s)" id path client)
-    (gemini-companion-review--changed)
-    (unless (gemini-companion-review--pops-up-p)
-      (gemini-companion-review--announce review))))
+  (condition-case error
+      (gemini-companion-review--add
+       (gemini-companion-review--make
+        :id id :agent agent :client client :path path :proposed text :text text
+        :created (current-time)
+        :stamp (gemini-companion-follow-stamp path)
+        :base (gemini-companion-history-read path)))
+    (error
+     ;; Nobody would ever decide it.
+     (gemini-companion-bridge-reject id)
+     (signal (car error) (cdr error)))))
+
+(defun gemini-companion-review--add (review)
+  "Let REVIEW wait for a decision."
+  (setq gemini-companion-review--open
+        (append gemini-companion-review--open (list review)))
+  (gemini-companion-log-add "review %d opened: %s (%s)" (gemini-companion-review-id review)
+                            (gemini-companion-review-path review)
+                            (gemini-companion-review-client review))
+  (gemini-companion-review--changed)
+  (unless (gemini-companion-review--pops-up-p)
+    (gemini-companion-review--announce review)))
 
 (gemini-companion-define-handler close-review (id call)
   "Close the review ID without asking; CALL, unless nil, waits for its text."
@@ -176,21 +266,56 @@ oldest.  Signal a `user-error' if there is none."
            (gemini-companion-bridge-fail call "this diff is not open in Emacs any more")))
     (when review
       (gemini-companion-log-add "review %d closed by the client" id)
-      (when call (gemini-companion-follow (gemini-companion-review-path review)))
-      (gemini-companion-review--end review (if call 'closed 'withdrawn) before)
-      (when call (gemini-companion-review--warn-of-lost-edits review)))))
+      (if call
+          (gemini-companion-review--answered-there review before)
+        (gemini-companion-review--end review 'withdrawn before
+                                      (format "withdrawn, %s is gone"
+                                              (gemini-companion-review--client-title review)))
+        (gemini-companion-review--say-ending review)))))
+
+(defun gemini-companion-review--answered-there (review before)
+  "End REVIEW, which the user has answered in the client.
+BEFORE are the bytes of its file.  The client does not say which answer
+that was: it writes the file, or does not."
+  (let ((there (gemini-companion-review--client-title review)))
+    (gemini-companion-follow (gemini-companion-review-path review))
+    (gemini-companion-review--end review 'closed before (concat "decided in " there))
+    (gemini-companion-review--say-ending review)
+    (unless (gemini-companion-review--warn-of-lost-edits review)
+      (gemini-companion-review--await-write review))))
+
+(defun gemini-companion-review--await-write (review)
+  "Tell the user whether the client of REVIEW, closed there, writes the file."
+  (let* ((path (gemini-companion-review-path review))
+         (there (gemini-companion-review--client-title review))
+         (stamp (gemini-companion-follow-stamp path))
+         (deadline (+ (float-time) gemini-companion-review--write-time))
+         (timer nil))
+    (setq timer
+          (run-at-time
+           gemini-companion-review--retry gemini-companion-review--retry
+           (lambda ()
+             (let ((written (not (equal (gemini-companion-follow-stamp path) stamp))))
+               (when (or written (> (float-time) deadline))
+                 (cancel-timer timer)
+                 (setf (gemini-companion-review-ending review)
+                       (concat (if written "accepted in " "rejected in ") there))
+                 (gemini-companion-review--say-ending review))))))))
 
 (defun gemini-companion-review--warn-of-lost-edits (review)
   "Say where the user's edits are if the client of REVIEW leaves them behind.
-It closes the review, for the user answered there."
+It closes the review, for the user answered there.  Return nil if it does
+not leave any."
   (unless (or (gemini-companion-agent-get (gemini-companion-review-agent review) :takes-edits)
               (equal (gemini-companion-review-text review)
                      (gemini-companion-review-proposed review)))
     (gemini-companion-log-add "the edits of review %d are in the history only"
                               (gemini-companion-review-id review))
-    (message "%s takes no edits along when you say yes there: yours of %s are kept in \
+    (gemini-companion-review--say
+     "%s takes no edits along when you say yes there: yours of %s are kept in \
 M-x gemini-companion-review-history"
-             (gemini-companion-review-client review) (gemini-companion-review-file review))))
+     (gemini-companion-review-client review) (gemini-companion-review-file review))
+    t))
 
 (defun gemini-companion-review-with-id (id)
   "Return the open review that has ID, or nil."
@@ -208,34 +333,108 @@ Return `unreadable' if there is one that cannot be read."
              (gemini-companion-history-read path)))
           (t 'unreadable))))
 
-(defun gemini-companion-review--end (review outcome before)
-  "REVIEW has ended with OUTCOME: take it off the list and off the screen.
-BEFORE are the bytes of its file until then.  Show the next one."
-  (setq gemini-companion-review--open (delq review gemini-companion-review--open))
-  (gemini-companion-log-errors "the history"
-    (gemini-companion-history-add
-     :client (gemini-companion-review-client review)
-     :path (gemini-companion-review-path review)
-     :outcome outcome
-     :before before
-     :after (gemini-companion-review-current-text review)))
+;;;; Ending
+
+(defun gemini-companion-review--end (review outcome before ending &optional by-command)
+  "REVIEW has ended with OUTCOME, a symbol; ENDING says so in words.
+BEFORE are the bytes of its file until then.  With BY-COMMAND non-nil the
+user has ended it, and it is taken off the screen at once; else when the
+user is in the middle of nothing."
+  (let ((shown (gemini-companion-review-hide review)))
+    ;; What the user types from now on would be in no text that anybody gets.
+    (gemini-companion-review--freeze review)
+    (setf (gemini-companion-review-state review) 'ended
+          (gemini-companion-review-ending review) ending
+          gemini-companion-review--open (delq review gemini-companion-review--open))
+    (gemini-companion-log-errors "the history"
+      (gemini-companion-history-add
+       :client (gemini-companion-review-client review)
+       :path (gemini-companion-review-path review)
+       :outcome outcome
+       :before before
+       :after (gemini-companion-review-current-text review)))
+    (push review gemini-companion-review--leaving)
+    (cond (by-command (gemini-companion-review--leave review))
+          (t (when shown
+               (setq gemini-companion-review--not-before
+                     (+ (float-time) gemini-companion-review--pause)))
+             (gemini-companion-review--clear-screen))))
+  (gemini-companion-review--changed))
+
+(defun gemini-companion-review--freeze (review)
+  "Keep what the proposal of REVIEW says, and let it be edited no more."
+  (let ((proposal (gemini-companion-review-proposal review)))
+    (when (buffer-live-p proposal)
+      (setf (gemini-companion-review-text review)
+            (gemini-companion-review-current-text review))
+      (with-current-buffer proposal
+        (setq buffer-read-only t)))))
+
+(defun gemini-companion-review--clear-screen ()
+  "Take reviews that have ended off the screen, those that may go now."
+  (dolist (review gemini-companion-review--leaving)
+    (when (gemini-companion-review--may-go-p review)
+      (gemini-companion-review--leave review))))
+
+(defun gemini-companion-review--may-go-p (review)
+  "Return non-nil if the windows of REVIEW, which has ended, may be deleted.
+If the user is in one of them, only after a pause: what is typed next goes
+to another buffer."
+  (or (not (gemini-companion-review-hide review))
+      (and (gemini-companion-review--undisturbed-p)
+           (or (not (eq (buffer-local-value 'gemini-companion-review--of-buffer
+                                            (window-buffer))
+                        review))
+               (gemini-companion-review--paused-p)))))
+
+(defun gemini-companion-review--leave (review)
+  "Take REVIEW, which has ended, off the screen now, and kill its proposal."
+  (setq gemini-companion-review--leaving (delq review gemini-companion-review--leaving))
   (unwind-protect
       (gemini-companion-review--hide review)
-    (when (buffer-live-p (gemini-companion-review-proposal review))
-      (kill-buffer (gemini-companion-review-proposal review)))
-    (gemini-companion-review--changed)))
+    (let ((proposal (gemini-companion-review-proposal review)))
+      (when (buffer-live-p proposal)
+        (with-current-buffer proposal (set-buffer-modified-p nil))
+        (gemini-companion-log-errors "killing a proposal" (kill-buffer proposal))))))
 
 (defun gemini-companion-review--hide (review)
   "Take REVIEW off the screen if it is there."
-  (when-let ((hide (gemini-companion-review-hide review)))
+  (when-let* ((hide (gemini-companion-review-hide review)))
     (setf (gemini-companion-review-hide review) nil)
+    (when (eq (gemini-companion-review-state review) 'shown)
+      (setf (gemini-companion-review-state review) 'waiting))
     (gemini-companion-log-errors "hiding a review" (funcall hide))))
 
 (defun gemini-companion-review-end-all ()
   "Close all reviews, for the companion stops: their clients are told so."
   (dolist (review (gemini-companion-review-list-open))
-    (gemini-companion-review--end review 'rejected (gemini-companion-review--bytes review)))
+    (gemini-companion-log-errors "ending a review"
+      (gemini-companion-review--end review 'rejected (gemini-companion-review--bytes review)
+                                    "rejected, the companion was switched off")))
+  (mapc #'gemini-companion-review--leave gemini-companion-review--leaving)
+  (setq gemini-companion-review--news nil)
+  (gemini-companion-review--changed)
   (gemini-companion-follow-stop))
+
+;;;; News
+
+(defun gemini-companion-review--say-ending (review)
+  "Tell the user how REVIEW has ended."
+  (gemini-companion-review--say "%s: %s" (gemini-companion-review-file review)
+                                (gemini-companion-review-ending review)))
+
+(defun gemini-companion-review--say (format &rest arguments)
+  "Show a message, FORMAT with ARGUMENTS, as soon as it takes no prompt's place."
+  (push (apply #'format-message format arguments) gemini-companion-review--news)
+  (gemini-companion-review--tell-news)
+  (gemini-companion-review--adjust-timers))
+
+(defun gemini-companion-review--tell-news ()
+  "Show the messages that wait, if the echo area is free."
+  (when (and gemini-companion-review--news (gemini-companion-review--undisturbed-p))
+    (let ((news (nreverse gemini-companion-review--news)))
+      (setq gemini-companion-review--news nil)
+      (message "%s" (string-join news "; ")))))
 
 ;;;; Showing
 
@@ -243,7 +442,25 @@ BEFORE are the bytes of its file until then.  Show the next one."
   "The list has changed, or what is on screen.
 Show the next review when there is a good moment."
   (gemini-companion-bridge-set-awaited (and gemini-companion-review--open t))
+  (if gemini-companion-review--open
+      (add-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit)
+    (remove-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit))
   (force-mode-line-update t)
+  (gemini-companion-review--adjust-timers)
+  (run-hooks 'gemini-companion-review-functions))
+
+(defun gemini-companion-review--query-exit ()
+  "Ask whether to leave Emacs while reviews await a decision."
+  (or noninteractive
+      (not (gemini-companion-review--user-frame-p))
+      (let ((count (gemini-companion-review-count)))
+        (yes-or-no-p (format "%s for your decision.  Reject %s and exit? "
+                             (if (= count 1) "A proposed change waits"
+                               (format "%d proposed changes wait" count))
+                             (if (= count 1) "it" "them"))))))
+
+(defun gemini-companion-review--adjust-timers ()
+  "Start or cancel the timers, as what there is to do needs them."
   (setq gemini-companion-review--watch
         (gemini-companion-review--adjust gemini-companion-review--watch
                                          (gemini-companion-review-shown)
@@ -252,10 +469,11 @@ Show the next review when there is a good moment."
                                          #'gemini-companion-review--look-at-file)
         gemini-companion-review--timer
         (gemini-companion-review--adjust gemini-companion-review--timer
-                                         (gemini-companion-review--due)
+                                         (or gemini-companion-review--leaving
+                                             gemini-companion-review--news
+                                             (gemini-companion-review--due))
                                          0 gemini-companion-review--retry
-                                         #'gemini-companion-review--try))
-  (run-hooks 'gemini-companion-review-functions))
+                                         #'gemini-companion-review--try)))
 
 (defun gemini-companion-review--adjust (timer wanted first seconds function)
   "Return TIMER, started or cancelled as WANTED says.
@@ -277,66 +495,103 @@ It calls FUNCTION in FIRST seconds and then each SECONDS."
              unless (gemini-companion-review-postponed review) collect review)))
 
 (defun gemini-companion-review--try ()
-  "Show the next review if this is a good moment."
-  (when (gemini-companion-review--calm-p)
-    (when-let ((review (car (gemini-companion-review--due))))
-      (condition-case error
-          (let ((throw-on-input nil))
-            (with-local-quit
-              (gemini-companion-review-show review gemini-companion-diff-focus)
-              (gemini-companion-review--announce review)))
-        (error
-         (gemini-companion-log-add "showing review %d: %s" (gemini-companion-review-id review)
-                                   (error-message-string error))
-         (message "The change of %s cannot be shown: %s"
-                  (gemini-companion-review-file review) (error-message-string error)))))
-    (gemini-companion-review--changed)))
+  "Do what waits for a calm moment, if this is one.
+First take off the screen what has ended, then show the next review."
+  (gemini-companion-review--clear-screen)
+  (gemini-companion-review--tell-news)
+  (let ((due (gemini-companion-review--due)))
+    (when (and due (not gemini-companion-review--leaving)
+               (> (float-time) gemini-companion-review--not-before))
+      (if (gemini-companion-review--calm-p)
+          (gemini-companion-review--pop-up (car due))
+        (gemini-companion-review--hold (car due)))))
+  (unless (gemini-companion-review--due)
+    (gemini-companion-review--release))
+  (gemini-companion-review--adjust-timers))
+
+(defun gemini-companion-review--pop-up (review)
+  "Show REVIEW, and say why if that cannot be."
+  (gemini-companion-review--release)
+  (condition-case error
+      (let ((throw-on-input nil))
+        (with-local-quit
+          (gemini-companion-review-show review gemini-companion-diff-focus)
+          (gemini-companion-review--announce review)))
+    (error
+     (message "The change of %s cannot be shown: %s.  Decide it in %s, or in \
+M-x gemini-companion-review-list"
+              (gemini-companion-review-file review) (gemini-companion-log-reason error)
+              (gemini-companion-review--client-title review))))
+  (gemini-companion-review--changed))
 
 (defun gemini-companion-review-show (review focus)
   "Show REVIEW now, in place of the one that is shown.
-FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'."
+FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If it
+cannot be shown it still waits, and has a note that says why."
+  (gemini-companion-review-check-open review)
   (unless (gemini-companion-review-hide review)
-    (when-let ((shown (gemini-companion-review-shown)))
+    (when-let* ((shown (gemini-companion-review-shown)))
       (setf (gemini-companion-review-postponed shown) t)
       (gemini-companion-review--hide shown))
-    ;; If this fails the review still waits, and is not tried again every moment.
+    ;; If this fails it is not tried again every moment.
     (setf (gemini-companion-review-postponed review) t
           (gemini-companion-review-conflict review)
           (gemini-companion-review-find-conflict review))
-    (let ((hide (funcall gemini-companion-diff-function review focus)))
-      (setf (gemini-companion-review-hide review) hide
-            (gemini-companion-review-postponed review) nil))
-    (gemini-companion-review--changed)))
+    (condition-case error
+        (gemini-companion-review--note-shown
+         review (funcall gemini-companion-diff-function review focus))
+      (error
+       (let ((fault (gemini-companion-log-reason error)))
+         (setf (gemini-companion-review-fault review) fault)
+         (gemini-companion-log-add "showing review %d: %s"
+                                   (gemini-companion-review-id review) fault)
+         (gemini-companion-review--changed)
+         (signal (car error) (cdr error)))))))
+
+(defun gemini-companion-review--note-shown (review hide)
+  "REVIEW is on screen; the function HIDE takes it off again."
+  (setf (gemini-companion-review-hide review) hide
+        (gemini-companion-review-seen review) t
+        (gemini-companion-review-fault review) nil
+        (gemini-companion-review-postponed review) nil)
+  (when (eq (gemini-companion-review-state review) 'waiting)
+    (setf (gemini-companion-review-state review) 'shown))
+  (gemini-companion-review--changed))
 
 (defun gemini-companion-review--announce (review)
   "Tell the user of REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
-    (message "%s proposes a change of %s%s"
-             (gemini-companion-review-client review)
-             (gemini-companion-review-file review)
-             (if (gemini-companion-review-hide review) ""
-               (substitute-command-keys
-                "; \\[gemini-companion-review-next] shows it")))))
+    (gemini-companion-review--say
+     "%s proposes a change of %s%s"
+     (gemini-companion-review-client review)
+     (gemini-companion-review-file review)
+     (if (gemini-companion-review-hide review) ""
+       (substitute-command-keys "; \\[gemini-companion-review-next] shows it")))))
 
 (defun gemini-companion-review-postpone (review)
   "Take REVIEW off the screen, undecided.  It is not shown again by itself."
-  (when (memq review gemini-companion-review--open)
+  (when (gemini-companion-review-open-p review)
     (setf (gemini-companion-review-postponed review) t)
     (gemini-companion-review--hide review)
     (gemini-companion-review--changed)
-    (message "%s"
-             (substitute-command-keys
-              "The client still waits: \\[gemini-companion-review-next] shows the change again"))))
+    (gemini-companion-review--say
+     "%s"
+     (substitute-command-keys
+      "The client still waits: \\[gemini-companion-review-next] shows the change again"))))
 
 (defun gemini-companion-review-taken-down (review)
   "The user has killed the view of REVIEW: that means what an option says."
-  (if (eq gemini-companion-diff-on-kill 'reject)
-      (when (memq review gemini-companion-review--open)
-        (gemini-companion-review-reject review))
-    (gemini-companion-review-postpone review)))
+  (cond ((not (gemini-companion-review-open-p review))
+         (gemini-companion-review--leave review))
+        ((eq gemini-companion-diff-on-kill 'reject)
+         (gemini-companion-review-reject review))
+        (t (gemini-companion-review-postpone review))))
 
-(defun gemini-companion-review--calm-p ()
-  "Return non-nil if windows may change: the user is in the middle of nothing."
+;;;; Calm moments
+
+(defun gemini-companion-review--undisturbed-p ()
+  "Return non-nil if nothing waits for the user's next key.
+That could be a prompt, the rest of a key sequence, or a search."
   (and (zerop (recursion-depth))
        (null this-command)
        (zerop (length (this-command-keys-vector)))
@@ -347,16 +602,54 @@ FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'."
        (not executing-kbd-macro)
        (not (input-pending-p))
        (not throw-on-input)
-       (null overriding-terminal-local-map)
-       (not (bound-and-true-p transient--prefix))
+       ;; The map of Repeat mode is there until another key is pressed, which may be in an hour.
+       (or (null overriding-terminal-local-map)
+           (bound-and-true-p repeat-in-progress))
+       (not (bound-and-true-p transient--prefix))))
+
+(defun gemini-companion-review--paused-p ()
+  "Return non-nil if the user has pressed no key for a moment."
+  (let ((idle (current-idle-time)))
+    (or (null idle) (> (float-time idle) gemini-companion-review--calm))))
+
+(defun gemini-companion-review--calm-p ()
+  "Return non-nil if windows may appear: the user is in the middle of nothing."
+  (and (gemini-companion-review--undisturbed-p)
        (gemini-companion-review--user-frame-p)
-       (let ((idle (current-idle-time)))
-         (or (null idle) (> (float-time idle) gemini-companion-review--calm)))))
+       (gemini-companion-review--paused-p)))
 
 (defun gemini-companion-review--user-frame-p ()
   "Return non-nil if the selected frame is one that a user sees.
 A daemon has a frame that nobody sees."
   (not (equal (terminal-name (frame-terminal)) "initial_terminal")))
+
+(defun gemini-companion-review--hold (review)
+  "Note that REVIEW is held back; after a while, tell the user once.
+The mode line says so, and the echo area if nothing else is there."
+  (cond ((null gemini-companion-review--held)
+         (setq gemini-companion-review--held (float-time)))
+        ((and (numberp gemini-companion-review--held)
+              (> (- (float-time) gemini-companion-review--held)
+                 gemini-companion-review--held-after))
+         (setq gemini-companion-review--held 'told)
+         (force-mode-line-update t)
+         (unless (or (current-message)
+                     cursor-in-echo-area
+                     (active-minibuffer-window)
+                     (bound-and-true-p isearch-mode)
+                     (not (gemini-companion-review--user-frame-p)))
+           (message "A change of %s waits to be shown until you pause"
+                    (gemini-companion-review-file review))))))
+
+(defun gemini-companion-review--release ()
+  "Note that no review is held back."
+  (when gemini-companion-review--held
+    (setq gemini-companion-review--held nil)
+    (force-mode-line-update t)))
+
+(defun gemini-companion-review-held-p ()
+  "Return non-nil if a review has been held back for a while."
+  (eq gemini-companion-review--held 'told))
 
 ;;;; Conflicts
 
@@ -382,7 +675,7 @@ A daemon has a frame that nobody sees."
 (defun gemini-companion-review--look-at-file ()
   "Note whether an accept of the review on screen would miss something."
   (gemini-companion-log-errors "looking at a file"
-    (when-let ((review (gemini-companion-review-shown)))
+    (when-let* ((review (gemini-companion-review-shown)))
       (let ((conflict (gemini-companion-review-find-conflict review)))
         (unless (eq conflict (gemini-companion-review-conflict review))
           (setf (gemini-companion-review-conflict review) conflict)
@@ -405,28 +698,62 @@ A daemon has a frame that nobody sees."
 (defun gemini-companion-accept ()
   "Accept the proposed change as its text now reads.
 The client then writes the file.  Decides the review of the current
-buffer, else the one on screen, else the oldest.  If that would lose
-something, ask first."
+buffer, else the one on screen.  If none is on screen, show the oldest
+instead.  If to accept would lose something, ask first."
   (interactive)
-  (gemini-companion-review-accept (gemini-companion-review-current)))
-
-(defun gemini-companion-review-accept (review)
-  "Accept REVIEW as its text now reads; if that would lose something, ask first."
-  (gemini-companion-review--check review)
-  (gemini-companion-follow (gemini-companion-review-path review))
-  (gemini-companion-review-decide review 'accepted #'gemini-companion-bridge-accept
-                                  (gemini-companion-review-current-text review)))
+  (gemini-companion-review--decide-current #'gemini-companion-review-accept))
 
 ;;;###autoload
 (defun gemini-companion-reject ()
   "Reject the proposed change; the file stays as it is.
-Decides the review of the current buffer, else the one on screen, else
-the oldest."
+Decides the review of the current buffer, else the one on screen.  If
+none is on screen, show the oldest instead."
   (interactive)
-  (gemini-companion-review-reject (gemini-companion-review-current)))
+  (gemini-companion-review--decide-current #'gemini-companion-review-reject))
+
+(defun gemini-companion-review--decide-current (decide)
+  "Call DECIDE with the review that a command is about.
+If the user sees nothing of that, show it instead."
+  (let ((review (gemini-companion-review-current)))
+    (when (or (eq review gemini-companion-review--of-buffer)
+              (gemini-companion-review-on-screen-p review)
+              (not (gemini-companion-review--show-first review)))
+      (funcall decide review))))
+
+(defun gemini-companion-review--show-first (review)
+  "Show REVIEW, which a command would have decided, and say so.
+Return nil if it cannot be shown."
+  (condition-case nil
+      (progn
+        (gemini-companion-review--hide review)
+        (gemini-companion-review-show review 'keep)
+        (message "%s was not on screen: look at it, then decide"
+                 (gemini-companion-review-file review)))
+    (error nil)))
+
+(defun gemini-companion-review-accept (review)
+  "Accept REVIEW as its text now reads; if that would lose something, ask first.
+If it has never been on screen, show it instead, or ask if it cannot be
+shown."
+  (gemini-companion-review-check-open review)
+  (cond ((gemini-companion-review-seen review)
+         (gemini-companion-review--accept-seen review))
+        ((gemini-companion-review--show-first review))
+        (t
+         (gemini-companion-review--ask-unseen review)
+         (gemini-companion-review--accept-seen review))))
+
+(defun gemini-companion-review--accept-seen (review)
+  "Accept REVIEW, of which the user knows what it says."
+  (gemini-companion-review--check review)
+  (gemini-companion-follow (gemini-companion-review-path review))
+  (let ((text (gemini-companion-review-current-text review)))
+    (gemini-companion-review-decide review 'accepted
+                                    (lambda (id) (gemini-companion-bridge-accept id text)))))
 
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is."
+  (gemini-companion-review-check-open review)
   (gemini-companion-review-decide review 'rejected #'gemini-companion-bridge-reject))
 
 ;;;###autoload
@@ -436,40 +763,43 @@ If none but that on screen does, go there."
   (interactive)
   (let* ((current (gemini-companion-review-current))
          (rest (cdr (memq current gemini-companion-review--open)))
-         (next (if (gemini-companion-review-hide current)
+         (next (if (gemini-companion-review-on-screen-p current)
                    (or (car rest) (car gemini-companion-review--open))
                  current)))
     (gemini-companion-review-visit next)))
 
 (defun gemini-companion-review-visit (review)
-  "Show REVIEW if it is not on screen, and go there."
-  (let ((window (gemini-companion-review--window review)))
-    (if (and window (gemini-companion-review-hide review))
+  "Go to REVIEW; if the user does not see it, show it in the selected frame."
+  (gemini-companion-review-check-open review)
+  (let ((window (and (gemini-companion-review-hide review)
+                     (gemini-companion-review--window-of
+                      (or (gemini-companion-review-front review)
+                          (gemini-companion-review-proposal review))))))
+    (if window
         (progn (select-frame-set-input-focus (window-frame window))
                (select-window window))
-      ;; Its windows may be gone though nobody took it down.
+      ;; Its windows may be gone though nobody took it down, or be on another terminal.
       (gemini-companion-review--hide review)
       (gemini-companion-review-show review 'select))))
-
-(defun gemini-companion-review--window (review)
-  "Return the window of REVIEW to which commands go, or nil."
-  (let ((buffer (or (gemini-companion-review-front review)
-                    (gemini-companion-review-proposal review))))
-    (and (buffer-live-p buffer) (get-buffer-window buffer t))))
 
 (defun gemini-companion-review-quit ()
   "Ask what to do with the change on screen: accept it, reject it, or decide later."
   (interactive)
-  (pcase (car (condition-case nil
-                  (read-multiple-choice
-                   "Proposed change:"
-                   '((?a "accept" "The client writes the text as it now reads")
-                     (?r "reject" "The file stays as it is")
-                     (?l "later" "The client keeps waiting")))
-                (quit nil)))
-    (?a (gemini-companion-accept))
-    (?r (gemini-companion-reject))
-    (_ (gemini-companion-review-postpone (gemini-companion-review-current)))))
+  (let* ((review (gemini-companion-review-current))
+         (answer (gemini-companion-review--ask
+                  review
+                  (lambda ()
+                    (condition-case nil
+                        (car (read-multiple-choice
+                              "Proposed change:"
+                              '((?a "accept" "The client writes the text as it now reads")
+                                (?r "reject" "The file stays as it is")
+                                (?l "later" "The client keeps waiting"))))
+                      (quit nil))))))
+    (pcase answer
+      (?a (gemini-companion-review-accept review))
+      (?r (gemini-companion-review-reject review))
+      (_ (gemini-companion-review-postpone review)))))
 
 (defun gemini-companion-review-three-way ()
   "Show the change with the text from which it was made, or without it again.
@@ -482,26 +812,49 @@ are not saved."
 
 (defun gemini-companion-review--show-with-base (review with-base)
   "Show REVIEW, if WITH-BASE is non-nil with the text from which it was made."
+  (gemini-companion-review-check-open review)
   (setf (gemini-companion-review-with-base review) with-base)
   (gemini-companion-review--hide review)
   (gemini-companion-review-show review 'select))
 
-(defun gemini-companion-review-decide (review outcome report &rest arguments)
+(defun gemini-companion-review-decide (review outcome report &optional by-client)
   "End REVIEW with OUTCOME, a symbol.
-REPORT is called with its id and ARGUMENTS to tell the client."
+REPORT is called with its id to tell the client; it returns nil if that
+has decided already.  BY-CLIENT is non-nil if not a command of the user
+but the client itself decides."
   (let (;; Once it knows, the client writes the file.
-        (before (gemini-companion-review--bytes review)))
-    (if (apply report (gemini-companion-review-id review) arguments)
-        (progn
-          (gemini-companion-log-add "review %d %s" (gemini-companion-review-id review) outcome)
-          (gemini-companion-review--end review outcome before)
-          (message "Change of %s %s" (gemini-companion-review-file review) outcome))
-      ;; The client has closed it; the event that says so must answer with this very text.
-      (gemini-companion-bridge-drain)
-      (message "The change of %s was decided in the client already"
-               (gemini-companion-review-file review)))))
+        (before (gemini-companion-review--bytes review))
+        (file (gemini-companion-review-file review)))
+    (cond ((not (funcall report (gemini-companion-review-id review)))
+           ;; The client has closed it; the event that says so must answer with this very text.
+           (gemini-companion-bridge-drain)
+           (message "The change of %s was decided in the client already" file))
+          (t
+           (gemini-companion-log-add "review %d %s" (gemini-companion-review-id review) outcome)
+           (gemini-companion-review--end
+            review outcome before
+            (if by-client
+                (format "%s in %s" outcome (gemini-companion-review--client-title review))
+              (symbol-name outcome))
+            (not by-client))
+           (if by-client
+               (gemini-companion-review--say-ending review)
+             (message "Change of %s %s" file outcome))))))
 
 ;;;; Questions before an accept
+
+(defun gemini-companion-review--ask (review question)
+  "Call QUESTION, a function that asks about REVIEW, and return its value.
+Signal a `user-error' if REVIEW has ended by then."
+  (let ((before (gemini-companion-review-state review)))
+    (setf (gemini-companion-review-state review) 'asked)
+    (prog1 (unwind-protect (funcall question)
+             (when (eq (gemini-companion-review-state review) 'asked)
+               (setf (gemini-companion-review-state review)
+                     (cond ((eq before 'asked) before)
+                           ((gemini-companion-review-hide review) 'shown)
+                           (t 'waiting)))))
+      (gemini-companion-review-check-open review))))
 
 (defun gemini-companion-review--check (review)
   "Ask before REVIEW is accepted if that would lose something.
@@ -509,11 +862,14 @@ Signal a `user-error' if the user does not want it."
   (gemini-companion-review--check-text review)
   (when (setf (gemini-companion-review-conflict review)
               (gemini-companion-review-find-conflict review))
-    (pcase (car (read-multiple-choice
-                 (concat (gemini-companion-review-warning review) ".")
-                 '((?a "accept" "The client writes this text; unsaved edits stay in their buffer")
-                   (?t "three-way" "Show all texts side by side, and decide then")
-                   (?c "cancel" "Decide later"))))
+    (pcase (gemini-companion-review--ask
+            review
+            (lambda ()
+              (car (read-multiple-choice
+                    (concat (gemini-companion-review-warning review) ".")
+                    '((?a "accept" "The client writes this text; unsaved edits stay in their buffer")
+                      (?t "three-way" "Show all texts side by side, and decide then")
+                      (?c "cancel" "Decide later"))))))
       (?a)
       (?t (gemini-companion-review--show-with-base review t)
           (user-error "Not accepted: copy what is missing, then accept again"))
@@ -521,9 +877,25 @@ Signal a `user-error' if the user does not want it."
 
 (defun gemini-companion-review--check-text (review)
   "Ask before an accept of REVIEW that removes all or most of the file."
-  (when-let ((question (gemini-companion-review-question review)))
-    (unless (y-or-n-p question)
-      (user-error "Not accepted"))))
+  (when-let* ((question (gemini-companion-review-question review)))
+    (gemini-companion-review--confirm review question)))
+
+(defun gemini-companion-review--ask-unseen (review)
+  "Ask before an accept of REVIEW, which cannot be shown."
+  (gemini-companion-review--confirm
+   review
+   (format "%s cannot be shown (%s).  Accept it unseen, %d lines in place of %d? "
+           (gemini-companion-log-one-line (gemini-companion-review-path review))
+           (gemini-companion-review-fault review)
+           (gemini-companion-review--count-lines
+            (gemini-companion-review-current-text review))
+           (gemini-companion-review--count-lines
+            (or (gemini-companion-review-base review) "")))))
+
+(defun gemini-companion-review--confirm (review question)
+  "Signal a `user-error' unless the user says yes to QUESTION, about REVIEW."
+  (unless (gemini-companion-review--ask review (lambda () (y-or-n-p question)))
+    (user-error "Not accepted")))
 
 (defun gemini-companion-review-question (review)
   "Return what to ask before an accept of REVIEW, or nil."

@@ -195,9 +195,12 @@ HEADER is a function that returns the header line for REVIEW."
 
 (defun gemini-companion-texts--header-line ()
   "Return the header line of the current buffer."
-  (concat " " (string-replace "%" "%%"
-                              (funcall gemini-companion-texts--header
-                                       gemini-companion-review--of-buffer))))
+  (let ((review gemini-companion-review--of-buffer))
+    (concat " " (string-replace
+                 "%" "%%"
+                 (if (gemini-companion-review-open-p review)
+                     (funcall gemini-companion-texts--header review)
+                   (propertize (gemini-companion-review-ending review) 'face 'warning))))))
 
 (defun gemini-companion-texts--proposal-header (review)
   "Return what accept would send for REVIEW, and what it would miss."

@@ -6,14 +6,17 @@
 
 ;;; Commentary:
 
-;; What every view of a review does with windows, whatever it shows in them: it makes room,
-;; leaving the window in which the user types where it is, notices when the user kills a part of
-;; it, and in the end brings everything back as it was, in another tab as well.
+;; What every view of a review does with windows, whatever it shows in them.  Windows belong to
+;; the user.  A view makes windows of its own above those that are there, which only become
+;; smaller, and in the end deletes those of its own that still show it.  What the user has put
+;; into any window meanwhile stays, and so does what he has opened, closed or selected.
+;;
+;; Where the frame is too small for that, the other windows are deleted, and come back if the
+;; user has not rearranged the frame in the meantime.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'seq)
 (require 'gemini-companion-review)
 
 (defconst gemini-companion-view--side-by-side 70
@@ -22,16 +25,29 @@
 (defconst gemini-companion-view--least-kept 6
   "Least height of the window in which the user goes on typing.")
 
+(defconst gemini-companion-view--least-height 12
+  "Least height of a view beside windows of the user.")
+
 (cl-defstruct (gemini-companion-view
                (:constructor nil)
                (:copier nil))
   "What is on screen while a review is shown.  Each kind of view adds to it."
   (review nil :documentation "The review.")
-  (kept nil :documentation "The window that stays selected, or nil.")
-  (windows nil :documentation "The window configuration before.")
-  (state nil :documentation "The window state before, as tabs keep it.")
-  (last-place nil :documentation "Where it was when the user killed a part of it.")
+  (frame nil :documentation "The frame on which it is shown.")
+  (focus nil :documentation "`keep' or `select', as in `gemini-companion-diff-focus'.")
+  (selected nil :documentation "The window that was selected before.")
+  (windows nil :documentation "The windows that the view has made.")
+  (emptied nil :documentation "Those whose buffer was killed.")
+  (configuration nil :documentation "The window configuration before.")
+  (before nil :documentation "The user's windows before, a list of places.")
+  (beside nil :documentation "The user's windows once it was shown, a list of places.")
   (teardown nil :documentation "Functions that undo what showing did besides."))
+
+(cl-defstruct (gemini-companion-view--place
+               (:constructor gemini-companion-view--make-place)
+               (:copier nil))
+  "What a window shows, and where it is."
+  window buffer point start hscroll edges)
 
 (cl-defgeneric gemini-companion-view-buffers (view)
   "Return the living buffers of VIEW that the user sees.")
@@ -40,44 +56,92 @@
   "A part of the view is being killed, while the rest of it is still there."
   nil)
 
-;;;; Windows
+;;;; Making room
 
 (defun gemini-companion-view-begin (view focus)
   "Note in VIEW the windows as they are before it is shown.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
-  (setf (gemini-companion-view-kept view) (and (eq focus 'keep)
-                                               (not (window-minibuffer-p))
-                                               (selected-window))
-        (gemini-companion-view-windows view) (current-window-configuration)
-        (gemini-companion-view-state view) (window-state-get (frame-root-window) t)))
+  (let ((frame (gemini-companion-view--suitable-frame)))
+    (setf (gemini-companion-view-focus view) focus
+          (gemini-companion-view-frame view) frame
+          (gemini-companion-view-selected view) (selected-window)
+          (gemini-companion-view-configuration view) (current-window-configuration frame)
+          (gemini-companion-view-before view) (gemini-companion-view--places view))))
+
+(defun gemini-companion-view--suitable-frame ()
+  "Return the selected frame, or that of which it is a child."
+  (let ((frame (selected-frame)))
+    (while (frame-parent frame)
+      (setq frame (frame-parent frame)))
+    frame))
 
 (defun gemini-companion-view-make-room (view)
-  "Return a window for VIEW that has the frame to itself, but for what is kept.
-Side windows are, and the window in which the user types."
-  (let* ((kept (gemini-companion-view-kept view))
-         (area (gemini-companion-view--main-window)))
-    (set-window-dedicated-p area nil)
-    ;; `delete-other-windows' deletes side windows, too.
-    (unless (eq area (window-main-window))
-      (delete-other-windows-internal area (window-main-window)))
-    (if (not (eq area kept))
-        area
-      (let ((lines (window-total-height area)))
-        (split-window area
-                      (- (- lines (max gemini-companion-view--least-kept (/ lines 3))))
-                      'above)))))
+  "Return a new window for VIEW, above the user's in the main part of its frame."
+  (let* ((frame (gemini-companion-view-frame view))
+         (main (window-main-window frame))
+         ;; Ediff lays its windows out anew when the user has changed one.
+         (mine (gemini-companion-view--showing-windows view)))
+    (if (and mine (null (gemini-companion-view--users-windows view 'main)))
+        (gemini-companion-view--make-one (car mine) main)
+      (mapc #'gemini-companion-view--delete-window mine)
+      (setf (gemini-companion-view-windows view) nil)
+      (gemini-companion-view--own
+       view (or (gemini-companion-view--split-above view (window-main-window frame))
+                (gemini-companion-view--take-place view))))))
 
-(defun gemini-companion-view--main-window ()
-  "Return the selected window, or one that can become the only one of its frame."
-  (let ((ordinary (lambda (window)
-                    (not (or (window-parameter window 'window-side)
-                             (window-minibuffer-p window))))))
-    (if (funcall ordinary (selected-window))
-        (selected-window)
-      (seq-find ordinary (window-list nil 'no-minibuffer)))))
+(defun gemini-companion-view--split-above (view main)
+  "Return a new window above MAIN, the main window of the frame of VIEW.
+Return nil if there is no room for it."
+  (let* ((total (window-total-height main))
+         (needed (window-min-size main))
+         (share (if (gemini-companion-view--in-main-p view)
+                    (max gemini-companion-view--least-kept (/ total 3))
+                  0))
+         (room (- total (max needed share))))
+    (when (< room gemini-companion-view--least-height)
+      (setq room (- total needed)))
+    (and (>= room gemini-companion-view--least-height)
+         ;; Windows of a fixed size may not let it.
+         (ignore-errors (split-window main (- room) 'above)))))
 
-(defun gemini-companion-view-split (window count)
-  "Split WINDOW into COUNT windows of one size; return them in order.
+(defun gemini-companion-view--in-main-p (view)
+  "Return non-nil if the user goes on typing in the main part of VIEW's frame."
+  (and (eq (gemini-companion-view-focus view) 'keep)
+       (memq (gemini-companion-view-selected view)
+             (gemini-companion-view--users-windows view 'main))))
+
+(defun gemini-companion-view--take-place (view)
+  "Delete the user's windows in the main part of VIEW's frame, but for one.
+Return a new window beside that, or above it."
+  (let* ((windows (gemini-companion-view--users-windows view 'main))
+         (main (window-main-window (gemini-companion-view-frame view)))
+         (kept (gemini-companion-view--make-one
+                (or (car (memq (gemini-companion-view-selected view) windows))
+                    (car windows))
+                main))
+         (lines (window-total-height kept)))
+    (split-window kept
+                  (- (- lines (min gemini-companion-view--least-kept (/ lines 3))))
+                  'above)))
+
+(defun gemini-companion-view--make-one (window main)
+  "Delete all other windows below MAIN, and return WINDOW."
+  ;; `delete-other-windows' deletes side windows, too.
+  (unless (eq window main)
+    (delete-other-windows-internal window main))
+  window)
+
+(defun gemini-companion-view--own (view window)
+  "Note that VIEW has made WINDOW, and return that."
+  (push window (gemini-companion-view-windows view))
+  window)
+
+(defun gemini-companion-view-split-off (view window size side)
+  "Split from WINDOW one of SIZE at SIDE for VIEW; return the new window."
+  (gemini-companion-view--own view (split-window window (- size) side)))
+
+(defun gemini-companion-view-split (view window count)
+  "Split WINDOW into COUNT windows of one size for VIEW; return them in order.
 They stand side by side if that leaves each wide enough."
   (let* ((side (>= (window-total-width window)
                    (* count gemini-companion-view--side-by-side)))
@@ -87,20 +151,53 @@ They stand side by side if that leaves each wide enough."
     (dotimes (done (1- count))
       (let* ((size (if side (window-total-width last) (window-total-height last)))
              (share (/ size (- count done))))
-        (setq last (split-window last share (if side 'right 'below)))
+        (setq last (gemini-companion-view--own
+                    view (split-window last share (if side 'right 'below))))
         (push last windows)))
     (nreverse windows)))
 
-(defun gemini-companion-view-select-kept (view)
-  "Select the window that stays selected while VIEW is shown, if any."
-  (when (window-live-p (gemini-companion-view-kept view))
-    (select-window (gemini-companion-view-kept view))))
+(defun gemini-companion-view-shown (view)
+  "VIEW is on screen: select what its focus says, and note the other windows."
+  (when (and (eq (gemini-companion-view-focus view) 'keep)
+             (window-live-p (gemini-companion-view-selected view)))
+    (select-window (gemini-companion-view-selected view)))
+  (setf (gemini-companion-view-beside view) (gemini-companion-view--places view)))
+
+;;;; Whose windows they are
+
+(defun gemini-companion-view--showing-windows (view)
+  "Return the windows that VIEW has made and that still show it.
+Those in which the user has put something else are the user's."
+  (let ((buffers (gemini-companion-view-buffers view)))
+    (cl-remove-if-not (lambda (window)
+                        (and (window-live-p window)
+                             (or (memq (window-buffer window) buffers)
+                                 (memq window (gemini-companion-view-emptied view)))))
+                      (gemini-companion-view-windows view))))
+
+(defun gemini-companion-view--users-windows (view &optional main)
+  "Return the windows on the frame of VIEW that are the user's.
+With MAIN non-nil leave out side windows."
+  (let ((mine (gemini-companion-view--showing-windows view)))
+    (cl-remove-if (lambda (window)
+                    (or (memq window mine)
+                        (and main (window-parameter window 'window-side))))
+                  (window-list (gemini-companion-view-frame view) 'no-minibuffer))))
+
+(defun gemini-companion-view--places (view)
+  "Return the place of each of the user's windows on the frame of VIEW."
+  (mapcar (lambda (window)
+            (gemini-companion-view--make-place
+             :window window :buffer (window-buffer window)
+             :point (window-point window) :start (window-start window)
+             :hscroll (window-hscroll window) :edges (window-edges window)))
+          (gemini-companion-view--users-windows view)))
 
 ;;;; While it is shown
 
 (defun gemini-companion-view-watch (view)
-  "Notice when a part of VIEW is taken down by something else than a decision."
-  (let ((gone (gemini-companion-view-on-taken-down view)))
+  "Hide VIEW when one of its buffers, its frame or its tab is killed."
+  (let ((gone (gemini-companion-view--on-killed view)))
     (dolist (buffer (gemini-companion-view-buffers view))
       (with-current-buffer buffer
         (add-hook 'kill-buffer-hook gone nil t)
@@ -110,21 +207,29 @@ They stand side by side if that leaves each wide enough."
               (gemini-companion-view-teardown view))))
     (gemini-companion-view--watch-place
      view 'delete-frame-functions
-     (lambda (frame) (eq frame (gemini-companion-view--frame view))))
+     (lambda (frame) (eq frame (gemini-companion-view-frame view))))
     (gemini-companion-view--watch-place
      view 'tab-bar-tab-pre-close-functions
      (lambda (tab &rest _)
        (if (eq (car tab) 'current-tab)
-           (gemini-companion-view--on-screen-p view)
+           (gemini-companion-view--showing-windows view)
          (gemini-companion-view--in-tab-p view tab))))))
+
+(defun gemini-companion-view--on-killed (view)
+  "Return a function for the hook that runs when a buffer of VIEW is killed."
+  (let ((gone (gemini-companion-view-on-taken-down view)))
+    (lambda ()
+      ;; A moment later they show what Emacs has put there.
+      (setf (gemini-companion-view-emptied view)
+            (append (get-buffer-window-list nil 'no-minibuffer t)
+                    (gemini-companion-view-emptied view)))
+      (funcall gone))))
 
 (defun gemini-companion-view--watch-place (view hook here-p)
   "Take VIEW down when HOOK is called with what makes HERE-P return non-nil."
   (let ((function (lambda (&rest arguments)
                     (gemini-companion-log-errors "closing"
                       (when (apply here-p arguments)
-                        ;; What is about to go need not come back.
-                        (setf (gemini-companion-view-windows view) nil)
                         (funcall (gemini-companion-view-on-taken-down view)))))))
     (add-hook hook function)
     (push (lambda () (remove-hook hook function))
@@ -136,102 +241,179 @@ The rest is taken down a moment later."
   (lambda ()
     (let ((review (gemini-companion-view-review view)))
       (gemini-companion-view-going view)
-      ;; A moment later it may be nowhere.
-      (setf (gemini-companion-view-last-place view) (gemini-companion-view--place view))
       (when (gemini-companion-review-hide review)
         (run-at-time 0 nil #'gemini-companion-review-taken-down review)))))
+
+(defun gemini-companion-view--in-tab-p (view tab)
+  "Return non-nil if VIEW is in TAB, one that is not selected."
+  (cl-some (lambda (buffer) (memq buffer (gemini-companion-view-buffers view)))
+           (gemini-companion-view--tab-buffers tab)))
+
+(defun gemini-companion-view--tab-buffers (tab)
+  "Return the buffers in the windows of TAB, one that is not selected."
+  ;; Of its windows such a tab has a state, too, in which each leaf has (buffer NAME ...).
+  (cl-loop for (key name) on (flatten-tree (alist-get 'ws tab))
+           if (and (eq key 'buffer) (stringp name) (get-buffer name)) collect it))
+
+;;;; Windows that are absent
+
+;; Windows in a tab that is not selected, or in another saved configuration, are not live; but
+;; they are the same objects when they come back.
+
+(defvar gemini-companion-view--absent (make-hash-table :test #'eq :weakness 'key)
+  "The windows of former views that are to be deleted should they come back.")
+
+(defun gemini-companion-view--expect-absent (view)
+  "Let the windows of VIEW that are absent be deleted when they come back.
+But not if the user has put something else into the tab where they are."
+  (unless (gemini-companion-view--in-user-s-tab-p view)
+    (dolist (window (gemini-companion-view-windows view))
+      (unless (window-live-p window)
+        (puthash window t gemini-companion-view--absent)))
+    (add-hook 'window-configuration-change-hook #'gemini-companion-view--delete-absent)))
+
+(defun gemini-companion-view--in-user-s-tab-p (view)
+  "Return non-nil if VIEW is in a tab that shows what it did not show before.
+The tab is one that is not selected."
+  (let* ((frame (gemini-companion-view-frame view))
+         (tab (and (frame-live-p frame)
+                   (cl-find-if (lambda (tab) (gemini-companion-view--in-tab-p view tab))
+                               (frame-parameter frame 'tabs)))))
+    (cl-set-difference
+     (gemini-companion-view--tab-buffers tab)
+     (append (gemini-companion-view-buffers view)
+             (mapcar #'gemini-companion-view--place-buffer
+                     (gemini-companion-view-before view))))))
+
+(defun gemini-companion-view--delete-absent ()
+  "Delete the windows of former views that have come back."
+  (gemini-companion-log-errors "windows"
+    (maphash (lambda (window _)
+               (when (window-live-p window)
+                 (remhash window gemini-companion-view--absent)
+                 (gemini-companion-view--delete-window window)))
+             gemini-companion-view--absent)
+    (when (zerop (hash-table-count gemini-companion-view--absent))
+      (remove-hook 'window-configuration-change-hook
+                   #'gemini-companion-view--delete-absent))))
 
 ;;;; Taking down
 
 (defun gemini-companion-view-end (view end)
-  "Take VIEW off the screen.  The windows come back as they were.
-END is a function that ends what is in them."
-  (let ((place (or (gemini-companion-view--place view)
-                   (gemini-companion-view-last-place view)))
-        (now (current-window-configuration))
-        (kept (gemini-companion-view--kept-state view)))
-    (mapc #'funcall (gemini-companion-view-teardown view))
-    (funcall end)
-    ;; What END does to the windows counts for nothing.
-    (if (eq place 'screen)
-        (gemini-companion-view--restore view)
-      (ignore-errors (set-window-configuration now))
-      (when place (gemini-companion-view--restore-tab view place)))
-    (ignore-errors (funcall kept))))
+  "Take VIEW off the screen.  END is a function that ends what is in its windows."
+  (mapc #'funcall (gemini-companion-view-teardown view))
+  (gemini-companion-view--expect-absent view)
+  ;; What END does to the windows, they are the view's.
+  (let ((mine (gemini-companion-view--showing-windows view))
+        (give-back (gemini-companion-view--giver view)))
+    (save-selected-window (funcall end))
+    (when (frame-live-p (gemini-companion-view-frame view))
+      (gemini-companion-log-errors "windows"
+        (gemini-companion-view--select-other view mine)
+        (funcall give-back (cl-remove-if-not #'window-live-p mine))))))
 
-(defun gemini-companion-view--place (view)
-  "Return where VIEW is: `screen', the tab that has it, or nil if it is nowhere."
-  (if (gemini-companion-view--on-screen-p view)
-      'screen
-    (gemini-companion-view--tab view)))
+(defun gemini-companion-view--giver (view)
+  "Return a function that gives the user's windows their room again.
+It is called with the windows to delete, those that still show VIEW."
+  (let* ((mine (gemini-companion-view--showing-windows view))
+         (restore (and mine (or (not (gemini-companion-view--users-windows view 'main))
+                                (gemini-companion-view--untouched-p view))))
+         (now (gemini-companion-view--places view)))
+    (lambda (windows)
+      (if restore
+          (gemini-companion-view--restore view now)
+        (mapc #'gemini-companion-view--delete-window windows)
+        (gemini-companion-view--scroll-back view now)))))
 
-(defun gemini-companion-view--frame (view)
-  "Return the frame of VIEW, which may be dead; nil if it is about to be."
-  (and (gemini-companion-view-windows view)
-       (window-configuration-frame (gemini-companion-view-windows view))))
+(defun gemini-companion-view--untouched-p (view)
+  "Return non-nil if the user has not rearranged the frame of VIEW.
+Then there are the windows that were beside it when it was shown, of the
+same size and with the same buffers, and no others."
+  (let ((beside (gemini-companion-view-beside view))
+        (now (gemini-companion-view--places view)))
+    (and beside
+         (= (length beside) (length now))
+         (cl-every (lambda (place)
+                     (let ((was (gemini-companion-view--find place beside)))
+                       (and was
+                            (eq (gemini-companion-view--place-buffer was)
+                                (gemini-companion-view--place-buffer place))
+                            (gemini-companion-view--same-edges-p
+                             (gemini-companion-view--place-edges was)
+                             (gemini-companion-view--place-edges place)))))
+                   now))))
 
-(defun gemini-companion-view--on-screen-p (view)
-  "Return non-nil if a buffer of VIEW is still in a window of its frame.
-If the user has put something else there, that is left alone."
-  (let ((frame (gemini-companion-view--frame view)))
-    (and (frame-live-p frame)
-         (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                   (gemini-companion-view-buffers view)))))
+(defun gemini-companion-view--same-edges-p (one other)
+  "Return non-nil if the edges ONE are the edges OTHER.
+Some lines may be taken by a message in the echo area."
+  (let ((taken (max 0 (1- (window-total-height (minibuffer-window))))))
+    (cl-every (lambda (a b) (<= (abs (- a b)) (1+ taken))) one other)))
 
-(defun gemini-companion-view--restore (view)
-  "Bring back the windows that were there before VIEW.
-The selected window stays the one in which the user is, if it is another
-frame's."
-  (let ((elsewhere (and (not (eq (selected-frame) (gemini-companion-view--frame view)))
-                        (selected-window))))
-    (ignore-errors
-      (set-window-configuration (gemini-companion-view-windows view) elsewhere))
-    (when (window-live-p elsewhere)
-      (select-window elsewhere))))
+(defun gemini-companion-view--find (place places)
+  "Return of PLACES the one of the window of PLACE, or nil."
+  (cl-find (gemini-companion-view--place-window place) places
+           :key #'gemini-companion-view--place-window))
 
-(defun gemini-companion-view--kept-state (view)
-  "Return a function that puts the window kept by VIEW where the user left it.
-The user may have typed there while the review was on screen."
-  (let ((window (gemini-companion-view-kept view)))
-    (if (not (window-live-p window))
-        #'ignore
-      (let ((buffer (window-buffer window))
-            (point (window-point window))
-            (start (window-start window)))
-        (lambda ()
-          (when (and (window-live-p window) (eq (window-buffer window) buffer))
-            (unless (= (window-point window) point)
-              (set-window-start window start t)
-              (set-window-point window point))))))))
+(defun gemini-companion-view--select-other (view mine)
+  "Select another window on the frame of VIEW if one of MINE is selected.
+MINE are about to be deleted."
+  (let ((frame (gemini-companion-view-frame view))
+        (before (gemini-companion-view-selected view)))
+    (when (and (memq (frame-selected-window frame) mine)
+               (window-live-p before)
+               (eq (window-frame before) frame))
+      (set-frame-selected-window frame before))))
+
+(defun gemini-companion-view--delete-window (window)
+  "Delete WINDOW, or if it is the only one let it show another buffer."
+  (let ((ignore-window-parameters t))
+    (if (eq window (window-main-window (window-frame window)))
+        (switch-to-prev-buffer window)
+      (delete-window window))))
+
+(defun gemini-companion-view--restore (view now)
+  "Bring back the windows from before VIEW, where NOW says the user left them.
+NOW is a list of places.  A side window that the user has closed stays so."
+  (let* ((frame (gemini-companion-view-frame view))
+         (selected (frame-selected-window frame))
+         (gone (cl-remove-if (lambda (place) (gemini-companion-view--find place now))
+                             (gemini-companion-view-beside view))))
+    ;; Neither the frame nor the minibuffer is to be selected or changed by it.
+    (set-window-configuration (gemini-companion-view-configuration view) t t)
+    (dolist (place gone)
+      (let ((window (gemini-companion-view--place-window place)))
+        (when (and (window-live-p window) (window-parameter window 'window-side))
+          (gemini-companion-view--delete-window window))))
+    (gemini-companion-view--scroll-back view now)
+    (when (and (window-live-p selected)
+               (not (memq selected (gemini-companion-view-windows view))))
+      (set-frame-selected-window frame selected))))
+
+(defun gemini-companion-view--scroll-back (view now)
+  "Scroll each of the user's windows as before VIEW, or as it is in NOW.
+The former if the user has not moved point in it; both are lists of
+places."
+  (dolist (place now)
+    (let ((window (gemini-companion-view--place-window place))
+          (was (gemini-companion-view--find place (gemini-companion-view-before view))))
+      (when (and (window-live-p window)
+                 (eq (window-buffer window) (gemini-companion-view--place-buffer place)))
+        (let ((there (if (and was
+                              (eq (gemini-companion-view--place-buffer was)
+                                  (gemini-companion-view--place-buffer place))
+                              (= (gemini-companion-view--place-point was)
+                                 (gemini-companion-view--place-point place)))
+                         was
+                       place)))
+          (set-window-point window (gemini-companion-view--place-point there))
+          (set-window-start window (gemini-companion-view--place-start there) t)
+          (set-window-hscroll window (gemini-companion-view--place-hscroll there)))))))
 
 (defun gemini-companion-view-kill (buffer)
   "Kill BUFFER, if it is one and alive, without a question."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer (set-buffer-modified-p nil))
     (kill-buffer buffer)))
-
-;;;; Tabs
-
-;; A tab that is not selected keeps its windows as a window configuration and as a window state;
-;; the latter names buffers.  So it can be told in which tab a view is, and that tab be put right.
-
-(defun gemini-companion-view--tab (view)
-  "Return the tab, other than the selected one, in which VIEW is, or nil."
-  (let ((frame (gemini-companion-view--frame view)))
-    (and (frame-live-p frame)
-         (seq-find (lambda (tab) (gemini-companion-view--in-tab-p view tab))
-                   (frame-parameter frame 'tabs)))))
-
-(defun gemini-companion-view--in-tab-p (view tab)
-  "Return non-nil if VIEW is in TAB, one that is not selected."
-  (let ((names (mapcar #'buffer-name (gemini-companion-view-buffers view))))
-    (seq-intersection names (seq-filter #'stringp (flatten-tree (alist-get 'ws tab))))))
-
-(defun gemini-companion-view--restore-tab (view tab)
-  "Put into TAB the windows that were there before VIEW."
-  (setf (alist-get 'wc tab) (gemini-companion-view-windows view)
-        (alist-get 'ws tab) (gemini-companion-view-state view)
-        (alist-get 'wc-point tab) nil))
 
 (provide 'gemini-companion-view)
 ;;; gemini-companion-view.el ends here

@@ -336,6 +336,7 @@ Clients that wait for a decision are told that it is a rejection."
     (concat " Gem"
             (and (> clients 0) (format ":%d" clients))
             (and (> reviews 0) (format "!%d" reviews))
+            (and (gemini-companion-review-held-p) " waits")
             (and gemini-companion-context-paused " off"))))
 
 (provide 'gemini-companion)

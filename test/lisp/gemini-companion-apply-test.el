@@ -86,7 +86,8 @@ That is a list of one if it is an error."
                 (should (eq (alist-get 'isError result) t))
                 (should (string-search reason (fake-cli-result-text result))))
               (should (equal (gemini-companion-test-read file) before))
-              (gemini-companion-reject)))
+              (gemini-companion-review-reject
+               (car (gemini-companion-review-list-open)))))
         (delete-file outside)))))
 
 (ert-deftest gemini-companion-apply/what-was-decided-meanwhile-is-not-written ()

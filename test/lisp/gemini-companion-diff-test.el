@@ -73,7 +73,7 @@ FOCUS is `select' by default."
   (gemini-companion-diff-test--with-client client
     (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n")))
       (should (equal (buffer-name (window-buffer)) "*gemini diff: a.txt*"))
-      (should (equal (length (window-list)) 1))
+      (should (equal (length (window-list)) 2))
       (gemini-companion-diff-test--in review
         (should (derived-mode-p 'diff-mode))
         (should (equal (buffer-string) "--- a.txt (on disk)
@@ -198,7 +198,7 @@ FOCUS is `select' by default."
         (should (eq (key-binding (kbd "C-c C-t")) #'gemini-companion-review-three-way))
         (gemini-companion-review-three-way))
       (should (= (length ediff-session-registry) 1))
-      (should-not (gemini-companion-review-front review))
+      (should (eq (gemini-companion-review-front review) (car ediff-session-registry)))
       (gemini-companion-review-three-way)
       (should-not ediff-session-registry)
       (should (equal (gemini-companion-diff-test--diff review)
@@ -332,7 +332,7 @@ FOCUS is `select' by default."
       ;; A second time does not make a third window.
       (with-selected-window (get-buffer-window (gemini-companion-review-front review))
         (gemini-companion-diff-edit))
-      (should (= (length (window-list)) 2))
+      (should (= (length (window-list)) 3))
       (narrow-to-region (point) (line-end-position))
       (insert "more ")
       (gemini-companion-test-wait
@@ -436,7 +436,8 @@ FOCUS is `select' by default."
                        text))))))
 
 (ert-deftest gemini-companion-diff/in-another-tab-it-is-taken-down-as-well ()
-  (dolist (end (list #'gemini-companion-accept
+  (dolist (end (list (lambda ()
+                       (gemini-companion-review-accept (gemini-companion-review-shown)))
                      (lambda ()
                        (kill-buffer (gemini-companion-review-front
                                      (gemini-companion-review-shown)))
@@ -454,6 +455,8 @@ FOCUS is `select' by default."
             (funcall end)
             (should (equal (buffer-name (window-buffer)) "*scratch*"))
             (tab-bar-select-tab 1)
+            ;; In batch there is no redisplay, which runs it.
+            (run-hooks 'window-configuration-change-hook)
             (should (equal (mapcar #'window-buffer (window-list)) before)))
         (tab-bar-close-other-tabs)))))
 
@@ -469,6 +472,8 @@ FOCUS is `select' by default."
       (should-not (gemini-companion-review-shown))
       (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
       (should (equal (funcall files) temporary))
+      (gemini-companion-accept)
+      (should (eq (gemini-companion-review-shown) review))
       (gemini-companion-accept)
       (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
                      "2\n")))))

@@ -57,8 +57,8 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
     (let ((window (selected-window)))
       (gemini-companion-ediff-test--show client "2\n" 'select)
       (should (eq (window-buffer) (car ediff-session-registry)))
-      (should-not (memq (find-buffer-visiting (gemini-companion-test-file "a.txt"))
-                        (mapcar #'window-buffer (window-list))))
+      ;; The user's window is there, and as small as may be.
+      (should (< (window-height window) 6))
       (gemini-companion-accept)
       (should (eq (selected-window) window)))))
 
@@ -107,7 +107,60 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should (window-live-p side))
       (should (eq (selected-window) side))
       ;; The file's window is not the one in which the user types.
-      (should-not (get-buffer-window "a.txt")))))
+      (should (< (window-height (get-buffer-window "a.txt")) 6)))))
+
+(ert-deftest gemini-companion-ediff/what-the-user-does-with-windows-stays ()
+  "Each of these the user does while a review is shown; then it ends."
+  (pcase-dolist
+      (`(,name . ,act)
+       `((another-buffer . ,(lambda () (switch-to-buffer "other") (goto-char 100)))
+         (a-window-more . ,(lambda ()
+                             (select-window (split-window-right))
+                             (switch-to-buffer "other")
+                             (goto-char 100)))
+         (in-a-window-of-the-review
+          . ,(lambda ()
+               (select-window (get-buffer-window (gemini-companion-review-proposal
+                                                  (gemini-companion-review-shown))))
+               (switch-to-buffer "other")
+               (goto-char 100)))
+         (a-side-window-less . ,(lambda () (delete-window (get-buffer-window "side"))))
+         (a-window-less . ,(lambda () (delete-window) (select-window
+                                                      (get-buffer-window "second"))))
+         (point . ,(lambda () (goto-char 200)))))
+    (dolist (end (list #'gemini-companion-review-accept #'gemini-companion-review-reject))
+      (gemini-companion-test-with-client client
+        (delete-other-windows)
+        (dolist (name '("other" "second" "side"))
+          (with-current-buffer (generate-new-buffer name)
+            (dotimes (_ 100) (insert "line\n"))))
+        (with-current-buffer (window-buffer)
+          (dotimes (_ 200) (insert "line\n"))
+          (set-buffer-modified-p nil))
+        (set-window-buffer (split-window-right) "second")
+        (display-buffer-in-side-window (get-buffer "side") '((side . bottom)))
+        (let ((review (gemini-companion-ediff-test--show client "2\n"))
+              (state (lambda ()
+                       (list (selected-window)
+                             (mapcar (lambda (window)
+                                       (list window (window-buffer window)
+                                             (window-point window)))
+                                     (seq-filter
+                                      (lambda (window)
+                                        (member (buffer-name (window-buffer window))
+                                                '("a.txt" "other" "second" "side")))
+                                      (window-list nil 'no-minibuffer))))))
+              before)
+          (funcall act)
+          (setq before (funcall state))
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (funcall end review))
+          (ert-info ((symbol-name name))
+            (should-not (cl-set-exclusive-or (cadr (funcall state)) (cadr before)
+                                             :test #'equal))
+            (should (eq (selected-window) (car before)))
+            (should (= (length (window-list nil 'no-minibuffer))
+                       (length (cadr before))))))))))
 
 (ert-deftest gemini-companion-ediff/wide-frames-have-the-texts-side-by-side ()
   (gemini-companion-test-with-client client
@@ -160,9 +213,17 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
           (gemini-companion-ediff-test--show client "2\n")
           (tab-bar-new-tab)
           (switch-to-buffer (generate-new-buffer "elsewhere"))
+          ;; From there it is not seen: it comes.
+          (gemini-companion-accept)
+          (should (gemini-companion-ediff-test--proposal-window
+                   (gemini-companion-review-shown)))
+          (should (equal (buffer-name (window-buffer)) "elsewhere"))
           (gemini-companion-accept)
           (should (equal (buffer-name (window-buffer)) "elsewhere"))
+          (should (one-window-p))
           (tab-bar-switch-to-prev-tab)
+          ;; In batch there is no redisplay, which runs it.
+          (run-hooks 'window-configuration-change-hook)
           (should (equal (mapcar #'window-buffer (window-list)) before)))
       (tab-bar-close-other-tabs))))
 

@@ -52,7 +52,9 @@ The history is empty at first."
   "Let CLIENT propose TEXT for the file NAME, accept it and let CLIENT write it.
 With the string BYTES it writes these."
   (let ((review (gemini-companion-test-propose client name text)))
-    (gemini-companion-review-accept review)
+    (gemini-companion-review-show review 'keep)
+    (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-review-accept review))
     (gemini-companion-test-write-bytes name (or bytes (encode-coding-string text 'utf-8-unix)))
     (gemini-companion-follow-stop)
     (gemini-companion-follow-now (gemini-companion-test-file name))))
@@ -166,9 +168,15 @@ A message is returned in place of a question that was not asked."
       (gemini-companion-test-propose client name name))
     (gemini-companion-review-list)
     (gemini-companion-review-list-test--goto "*gemini reviews*" 2)
+    ;; What was never on screen is shown; the list stays, and stays selected.
+    (gemini-companion-review-list-test--press "a")
+    (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "b.txt"))
+    (should (= (gemini-companion-review-count) 4))
+    (should (equal (buffer-name (window-buffer)) "*gemini reviews*"))
     (gemini-companion-review-list-test--press "a")
     (should (equal (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted"))
                    "b.txt"))
+    (should (equal (buffer-name (window-buffer)) "*gemini reviews*"))
     ;; What came to this line.
     (gemini-companion-review-list-test--press "k")
     (should (string-suffix-p "c.txt" (alist-get 'filePath (fake-cli-wait-notification
@@ -190,6 +198,7 @@ A message is returned in place of a question that was not asked."
     (gemini-companion-test-propose client "b.txt" "b")
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (let ((create-lockfiles nil)) (insert "mine "))
+      (gemini-companion-review-show review 'keep)
       (gemini-companion-review-list)
       (gemini-companion-review-list-test--goto "*gemini reviews*" 2)
       (let (asked)
@@ -422,7 +431,9 @@ A message is returned in place of a question that was not asked."
     (should (string-match-p "Nothing to undo.*a\\.txt was rejected"
                             (gemini-companion-review-list-test--undo t)))
     ;; The client has not written.
-    (gemini-companion-review-accept (gemini-companion-test-propose client "a.txt" "2\n"))
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-accept review))
     (should (string-match-p "before the change already"
                             (gemini-companion-review-list-test--undo t)))
     (let ((entry (car gemini-companion-history--entries)))

@@ -114,7 +114,10 @@
     (gemini-companion-review-next)
     (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "b.txt"))
     (gemini-companion-accept)
-    ;; None is on screen now, so the oldest is decided.
+    ;; None is on screen now, so the oldest is shown, and decided when it was.
+    (gemini-companion-reject)
+    (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "a.txt"))
+    (should (= (gemini-companion-review-count) 2))
     (gemini-companion-reject)
     (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                    '("b.txt" "b")))
@@ -223,9 +226,99 @@
       (should-not (gemini-companion-review-shown))
       (should-not (gemini-companion-review--due))
       (should (equal (cdr (gemini-companion-review-test--traces)) (cdr before)))
+      (should (equal (gemini-companion-review-fault review) "No diff program"))
+      ;; What works again is shown before it is accepted.
+      (gemini-companion-accept)
+      (should (eq (gemini-companion-review-shown) review))
+      (should-not (gemini-companion-review-fault review))
       (gemini-companion-accept)
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                      '("a.txt" "2\n"))))))
+
+(ert-deftest gemini-companion-review/what-cannot-be-shown-is-accepted-after-a-question ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-propose client "a.txt" "2\n")
+    (cl-letf (((symbol-function 'ediff-make-diff2-buffer)
+               (lambda (&rest _) (error "No diff program"))))
+      (let (question)
+        (cl-letf (((symbol-function 'y-or-n-p)
+                   (lambda (text) (setq question text) nil)))
+          (should-error (gemini-companion-accept) :type 'user-error))
+        (should (string-match-p
+                 "/a\\.txt cannot be shown (No diff program).*1 lines in place of 2" question)))
+      (should (= (gemini-companion-review-count) 1))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-accept)))
+    (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                   '("a.txt" "2\n")))))
+
+(defmacro gemini-companion-review-test--closing-meanwhile (client review question answer
+                                                                  &rest body)
+  "Evaluate BODY; CLIENT closes REVIEW while the function QUESTION asks.
+The user then gives ANSWER."
+  (declare (indent 4) (debug t))
+  `(cl-letf (((symbol-function ,question)
+              (lambda (&rest _)
+                (fake-cli-call-tool ,client "closeDiff"
+                                    (list :filePath (gemini-companion-review-path ,review)
+                                          :suppressNotification t))
+                ,answer)))
+     ,@body))
+
+(ert-deftest gemini-companion-review/an-answer-is-about-the-review-that-was-asked-about ()
+  "The client closes it while the question is up; the other client's stays."
+  (dolist (answer '(?a ?r ?l))
+    (gemini-companion-test-with-client client
+      (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+            (other (gemini-companion-test-propose client "b.txt" "unseen\n")))
+        (gemini-companion-review-test--closing-meanwhile
+            client review 'read-multiple-choice (list answer)
+          (with-current-buffer (gemini-companion-review-test--control)
+            (should (string-match-p
+                     "a.txt: decided in Gemini CLI"
+                     (cadr (should-error (gemini-companion-review-quit)
+                                         :type 'user-error))))))
+        (should (equal (gemini-companion-review-list-open) (list other)))
+        (should-not (gemini-companion-review-seen other))
+        (should-not (fake-cli-find-notification client "ide/diffAccepted"))
+        (should-not (fake-cli-find-notification client "ide/diffRejected"))))))
+
+(ert-deftest gemini-companion-review/what-ends-during-a-question-is-not-shown-again ()
+  "The question is about a conflict, and the answer is to show all texts."
+  (dolist (answer '(?t ?a ?c))
+    (gemini-companion-test-with-client client
+      (let ((before (gemini-companion-review-test--traces))
+            (review (gemini-companion-review-test--show client "a.txt" "2\n")))
+        (with-current-buffer "a.txt" (insert "mine"))
+        (gemini-companion-review-test--closing-meanwhile
+            client review 'read-multiple-choice (list answer)
+          (should-error (gemini-companion-accept) :type 'user-error))
+        (should-not (gemini-companion-review-shown))
+        (should-error (gemini-companion-review-show review 'select) :type 'user-error)
+        (should (equal (gemini-companion-review-test--traces) before))
+        (should-not (fake-cli-find-notification client "ide/diffAccepted"))))))
+
+(ert-deftest gemini-companion-review/windows-change-when-no-prompt-is-open ()
+  "The client is answered at once; the review goes when the prompt has."
+  (gemini-companion-test-with-client client
+    (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+           (proposal (gemini-companion-review-proposal review)))
+      (cl-letf (((symbol-function 'gemini-companion-review--undisturbed-p) #'ignore))
+        (should (equal (fake-cli-result-text
+                        (fake-cli-call-tool
+                         client "closeDiff"
+                         (list :filePath (gemini-companion-review-path review))))
+                       "{\"content\":\"2\\n\"}"))
+        (gemini-companion-review--try)
+        (should (get-buffer-window proposal))
+        ;; Until then it says so, and takes no edits that nobody would get.
+        (with-current-buffer proposal
+          (should buffer-read-only)
+          (should (string-match-p "decided in Gemini CLI"
+                                  (gemini-companion-texts--header-line)))))
+      (gemini-companion-review--try)
+      (should-not (buffer-live-p proposal))
+      (should (one-window-p)))))
 
 (ert-deftest gemini-companion-review/an-empty-accept-asks-first ()
   (gemini-companion-test-with-client client
@@ -362,7 +455,7 @@ review-next" text))
 (ert-deftest gemini-companion-review/an-accept-that-removes-most-of-a-file-asks-first ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "a.txt" (apply #'concat (make-list 100 "line\n")))
-    (let ((review (gemini-companion-test-propose client "a.txt" "line\nline\n"))
+    (let ((review (gemini-companion-review-test--show client "a.txt" "line\nline\n"))
           question)
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (text) (setq question text) nil)))
@@ -443,7 +536,7 @@ x
                                    (gemini-companion-test-file "b.txt"))))
       (should-error (gemini-companion-review-show review 'select))
       (should (equal (gemini-companion-review-test--traces) before))
-      (gemini-companion-reject))))
+      (gemini-companion-review-reject review))))
 
 (define-minor-mode gemini-companion-review-test-mode "One that is on everywhere.")
 (define-globalized-minor-mode global-gemini-companion-review-test-mode
@@ -479,7 +572,7 @@ x
     (dotimes (_ 100)
       (let* ((text (gemini-companion-review-test--random-text))
              (review (gemini-companion-test-propose client "a.txt" text)))
-        (gemini-companion-texts-proposal review)
+        (gemini-companion-review-show review 'select)
         (gemini-companion-accept)
         (ert-info ((format "%S" (append text nil)))
           (should (equal (alist-get
