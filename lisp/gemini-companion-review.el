@@ -37,8 +37,8 @@
 
 (defcustom gemini-companion-diff-policy 'pop-up
   "What happens when a client proposes a change.
-If `pop-up', it is shown as soon as you are in the middle of nothing
-else.  If `queue', it waits until you ask for it, for instance with
+If `pop-up', it is shown as soon as you pause and no prompt is open.  If
+`queue', it waits until you ask for it, for instance with
 \\[gemini-companion-review-next]; the mode line says how many wait."
   :group 'gemini-companion
   :type '(choice (const :tag "Show it" pop-up)
@@ -46,9 +46,9 @@ else.  If `queue', it waits until you ask for it, for instance with
 
 (defcustom gemini-companion-diff-focus 'keep
   "Where the focus is when a change is shown by itself.
-If `keep', the selected window stays selected and on screen, so that
-what you type still goes where it went; the review takes the rest of the
-frame.  If `select', the review is selected and takes the whole frame.
+If `keep', the selected window stays selected, so that what you type
+still goes where it went; the review is above it.  If `select', the
+review is selected, and your windows become as small as they can be.
 If `announce', nothing is shown: a message says that a change waits."
   :group 'gemini-companion
   :type '(choice (const :tag "Stays where it is" keep)
@@ -98,6 +98,9 @@ keeps waiting, too.  If `reject', the change is rejected."
 
 (defconst gemini-companion-review--look 1.0
   "Seconds between looks at the file of the review on screen.")
+
+(defconst gemini-companion-review--hands-off 2.0
+  "Seconds for which the user must have pressed no key in a review that ended.")
 
 (defconst gemini-companion-review--pause 1.0
   "Seconds without a review after a client has closed the one on screen.
@@ -378,14 +381,16 @@ user is in the middle of nothing."
 
 (defun gemini-companion-review--may-go-p (review)
   "Return non-nil if the windows of REVIEW, which has ended, may be deleted.
-If the user is in one of them, only after a pause: what is typed next goes
-to another buffer."
+If the user is in one of them, what is typed next goes to another buffer:
+then only if no key has been pressed for a while, or not to be pressed in
+this frame."
   (or (not (gemini-companion-review-hide review))
       (and (gemini-companion-review--undisturbed-p)
            (or (not (eq (buffer-local-value 'gemini-companion-review--of-buffer
                                             (window-buffer))
                         review))
-               (gemini-companion-review--paused-p)))))
+               (null (frame-focus-state))
+               (gemini-companion-review--idle-p gemini-companion-review--hands-off)))))
 
 (defun gemini-companion-review--leave (review)
   "Take REVIEW, which has ended, off the screen now, and kill its proposal."
@@ -607,16 +612,16 @@ That could be a prompt, the rest of a key sequence, or a search."
            (bound-and-true-p repeat-in-progress))
        (not (bound-and-true-p transient--prefix))))
 
-(defun gemini-companion-review--paused-p ()
-  "Return non-nil if the user has pressed no key for a moment."
+(defun gemini-companion-review--idle-p (seconds)
+  "Return non-nil if the user has pressed no key for SECONDS."
   (let ((idle (current-idle-time)))
-    (or (null idle) (> (float-time idle) gemini-companion-review--calm))))
+    (or (null idle) (> (float-time idle) seconds))))
 
 (defun gemini-companion-review--calm-p ()
   "Return non-nil if windows may appear: the user is in the middle of nothing."
   (and (gemini-companion-review--undisturbed-p)
        (gemini-companion-review--user-frame-p)
-       (gemini-companion-review--paused-p)))
+       (gemini-companion-review--idle-p gemini-companion-review--calm)))
 
 (defun gemini-companion-review--user-frame-p ()
   "Return non-nil if the selected frame is one that a user sees.

@@ -474,7 +474,7 @@ Only the real one has a process of its own."
         (gemini-companion-test-wait-no-review emacs)))))
 
 (gemini-companion-test-with-clients gemini-companion-review/oldest-without-one-on-screen kind
-  "With no review on the screen the commands decide the oldest."
+  "With no review on the screen the commands show the oldest, then decide it."
   (gemini-companion-review-test--with
       (emacs first kind '(("a.txt" . "a\n") ("b.txt" . "b\n")))
     (gemini-companion-test-with-client (second kind emacs)
@@ -492,6 +492,9 @@ Only the real one has a process of its own."
         (should-not (gemini-companion-test-review emacs))
         (gemini-companion-test-type emacs "gemini-companion-accept")
         (gemini-companion-test-keys emacs "Enter")
+        (gemini-companion-test-wait-review emacs "A\n")
+        (should-not (gemini-companion-test-client-outcome first a))
+        (gemini-companion-test-m-x emacs "gemini-companion-accept")
         (should (equal (gemini-companion-test-client-wait-outcome first a)
                        '(accepted . "A\n")))
         (should-not (gemini-companion-test-client-outcome second b))
