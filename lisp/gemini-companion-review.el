@@ -127,7 +127,8 @@ A key that was meant for that one must not decide the next.")
   "Reviews that have ended and are still on screen until there is a calm moment.")
 
 (defvar gemini-companion-review--news nil
-  "What to tell the user at the next calm moment, the newest first.")
+  "What to tell the user at the next calm moment, the newest first.
+An alist of reviews and texts: of each review the last.")
 
 (defvar gemini-companion-review--not-before 0
   "The time, as a number of seconds, before which no review is shown by itself.")
@@ -315,6 +316,7 @@ not leave any."
     (gemini-companion-log-add "the edits of review %d are in the history only"
                               (gemini-companion-review-id review))
     (gemini-companion-review--say
+     review
      "%s takes no edits along when you say yes there: yours of %s are kept in \
 M-x gemini-companion-review-history"
      (gemini-companion-review-client review) (gemini-companion-review-file review))
@@ -416,8 +418,9 @@ this frame."
     (gemini-companion-log-errors "ending a review"
       (gemini-companion-review--end review 'rejected (gemini-companion-review--bytes review)
                                     "rejected, the companion was switched off")))
-  (mapc #'gemini-companion-review--leave gemini-companion-review--leaving)
-  (setq gemini-companion-review--news nil)
+  ;; A prompt may be open if the server has died.
+  (unless (active-minibuffer-window)
+    (mapc #'gemini-companion-review--leave gemini-companion-review--leaving))
   (gemini-companion-review--changed)
   (gemini-companion-follow-stop))
 
@@ -425,19 +428,21 @@ this frame."
 
 (defun gemini-companion-review--say-ending (review)
   "Tell the user how REVIEW has ended."
-  (gemini-companion-review--say "%s: %s" (gemini-companion-review-file review)
+  (gemini-companion-review--say review "%s: %s" (gemini-companion-review-file review)
                                 (gemini-companion-review-ending review)))
 
-(defun gemini-companion-review--say (format &rest arguments)
-  "Show a message, FORMAT with ARGUMENTS, as soon as it takes no prompt's place."
-  (push (apply #'format-message format arguments) gemini-companion-review--news)
+(defun gemini-companion-review--say (review format &rest arguments)
+  "Show a message about REVIEW as soon as it takes no prompt's place.
+It is FORMAT with ARGUMENTS, as in `format-message'."
+  (setf (alist-get review gemini-companion-review--news nil t)
+        (apply #'format-message format arguments))
   (gemini-companion-review--tell-news)
   (gemini-companion-review--adjust-timers))
 
 (defun gemini-companion-review--tell-news ()
   "Show the messages that wait, if the echo area is free."
   (when (and gemini-companion-review--news (gemini-companion-review--undisturbed-p))
-    (let ((news (nreverse gemini-companion-review--news)))
+    (let ((news (mapcar #'cdr (nreverse gemini-companion-review--news))))
       (setq gemini-companion-review--news nil)
       (message "%s" (string-join news "; ")))))
 
@@ -535,6 +540,7 @@ FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If it
 cannot be shown it still waits, and has a note that says why."
   (gemini-companion-review-check-open review)
   (unless (gemini-companion-review-hide review)
+    (mapc #'gemini-companion-review--leave gemini-companion-review--leaving)
     (when-let* ((shown (gemini-companion-review-shown)))
       (setf (gemini-companion-review-postponed shown) t)
       (gemini-companion-review--hide shown))
@@ -567,7 +573,7 @@ cannot be shown it still waits, and has a note that says why."
   "Tell the user of REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
     (gemini-companion-review--say
-     "%s proposes a change of %s%s"
+     review "%s proposes a change of %s%s"
      (gemini-companion-review-client review)
      (gemini-companion-review-file review)
      (if (gemini-companion-review-hide review) ""
@@ -580,13 +586,14 @@ cannot be shown it still waits, and has a note that says why."
     (gemini-companion-review--hide review)
     (gemini-companion-review--changed)
     (gemini-companion-review--say
-     "%s"
+     review "%s"
      (substitute-command-keys
       "The client still waits: \\[gemini-companion-review-next] shows the change again"))))
 
 (defun gemini-companion-review-taken-down (review)
   "The user has killed the view of REVIEW: that means what an option says."
-  (cond ((not (gemini-companion-review-open-p review))
+  (cond ((not (gemini-companion-review-hide review)))
+        ((not (gemini-companion-review-open-p review))
          (gemini-companion-review--leave review))
         ((eq gemini-companion-diff-on-kill 'reject)
          (gemini-companion-review-reject review))

@@ -112,7 +112,7 @@ Return nil if there is no room for it."
 
 (defun gemini-companion-view--take-place (view)
   "Delete the user's windows in the main part of VIEW's frame, but for one.
-Return a new window beside that, or above it."
+Return a new window above that, or that one if there is no room."
   (let* ((windows (gemini-companion-view--users-windows view 'main))
          (main (window-main-window (gemini-companion-view-frame view)))
          (kept (gemini-companion-view--make-one
@@ -120,9 +120,11 @@ Return a new window beside that, or above it."
                     (car windows))
                 main))
          (lines (window-total-height kept)))
-    (split-window kept
-                  (- (- lines (min gemini-companion-view--least-kept (/ lines 3))))
-                  'above)))
+    (or (ignore-errors
+          (split-window kept
+                        (- (- lines (min gemini-companion-view--least-kept (/ lines 3))))
+                        'above))
+        kept)))
 
 (defun gemini-companion-view--make-one (window main)
   "Delete all other windows below MAIN, and return WINDOW."
@@ -303,26 +305,26 @@ The tab is one that is not selected."
   "Take VIEW off the screen.  END is a function that ends what is in its windows."
   (mapc #'funcall (gemini-companion-view-teardown view))
   (gemini-companion-view--expect-absent view)
-  ;; What END does to the windows, they are the view's.
-  (let ((mine (gemini-companion-view--showing-windows view))
-        (give-back (gemini-companion-view--giver view)))
+  (let ((give-back (if (frame-live-p (gemini-companion-view-frame view))
+                       (gemini-companion-view--giver view)
+                     #'ignore)))
     (save-selected-window (funcall end))
-    (when (frame-live-p (gemini-companion-view-frame view))
-      (gemini-companion-log-errors "windows"
-        (gemini-companion-view--select-other view mine)
-        (funcall give-back (cl-remove-if-not #'window-live-p mine))))))
+    (gemini-companion-log-errors "windows" (funcall give-back))))
 
 (defun gemini-companion-view--giver (view)
   "Return a function that gives the user's windows their room again.
-It is called with the windows to delete, those that still show VIEW."
+Which windows are whose is found out now, while all that VIEW shows is
+still there."
   (let* ((mine (gemini-companion-view--showing-windows view))
          (restore (and mine (or (not (gemini-companion-view--users-windows view 'main))
                                 (gemini-companion-view--untouched-p view))))
          (now (gemini-companion-view--places view)))
-    (lambda (windows)
+    (lambda ()
+      (gemini-companion-view--select-other view mine)
       (if restore
           (gemini-companion-view--restore view now)
-        (mapc #'gemini-companion-view--delete-window windows)
+        (mapc #'gemini-companion-view--delete-window
+              (cl-remove-if-not #'window-live-p mine))
         (gemini-companion-view--scroll-back view now)))))
 
 (defun gemini-companion-view--untouched-p (view)

@@ -267,7 +267,7 @@ That is the screen, but for the mode line's word of the review, and
 more of what there is than can be seen."
   (list (replace-regexp-in-string
          "-+$" "" (replace-regexp-in-string
-                   "!1" "" (gemini-companion-test-screen emacs)))
+                   "!1\\(?: waits\\)?" "" (gemini-companion-test-screen emacs)))
         (gemini-companion-test-eval
          emacs '(list (gemini-companion-test-inner-layout)
                       (format "%S" (selected-window))
@@ -397,7 +397,7 @@ more of what there is than can be seen."
      client '((rejected "a.txt") (rejected "a.txt")))))
 
 (ert-deftest gemini-companion-moments/focus-goes-to-the-review ()
-  "With `select' the review has the focus and the frame."
+  "With `select' the review has the focus and most of the frame."
   :tags '(e2e)
   (gemini-companion-moments-test--with (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-run
@@ -407,7 +407,8 @@ more of what there is than can be seen."
     (should (gemini-companion-test-eval
              emacs '(and (or (gemini-companion-test-inner-in-proposal-p)
                              (gemini-companion-test-inner-in-panel-p))
-                         (not (get-buffer-window "a.txt" t)))))
+                         ;; The user's own window is as small as may be.
+                         (< (window-height (get-buffer-window "a.txt")) 6))))
     (gemini-companion-test-keys emacs "C-c" "C-k")
     (gemini-companion-moments-test--wait-told client '((rejected "a.txt")))
     (gemini-companion-moments-test--wait-restored emacs)))
