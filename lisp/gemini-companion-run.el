@@ -29,6 +29,8 @@
 (declare-function term-mode "term")
 (declare-function vterm-mode "ext:vterm")
 (defvar ghostel-kill-buffer-on-exit)
+(defvar ghostel-query-before-killing)
+(defvar ghostel-use-native-pty)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
@@ -208,11 +210,14 @@ Each is a list with the ids of those that began it behind its own."
   "Run AGENT in the project in ROOT in a new terminal, and show that."
   (let ((program (gemini-companion-run--find-program agent)))
     (gemini-companion-run--announce agent root)
-    (gemini-companion-run--bury-dead agent root)
     (let* ((terminal (gemini-companion-run--terminal))
-           (buffer (generate-new-buffer (gemini-companion-run--name agent root)))
-           (window (selected-window))
-           (process-environment (gemini-companion-run--environment agent root)))
+           ;; All of these may be local to this buffer, which may be a dead terminal.
+           (environment (gemini-companion-run--environment agent root))
+           (locals (gemini-companion-run--locals environment))
+           (buffer (progn
+                     (gemini-companion-run--bury-dead agent root)
+                     (generate-new-buffer (gemini-companion-run--name agent root))))
+           (window (selected-window)))
       (condition-case error
           (progn
             (with-current-buffer buffer
@@ -223,13 +228,25 @@ Each is a list with the ids of those that began it behind its own."
             (gemini-companion-run-show buffer)
             (gemini-companion-run--exec
              terminal buffer program
-             (and (eq agent gemini-companion-agent) gemini-companion-arguments))
-            (when-let ((process (get-buffer-process buffer)))
-              (set-process-query-on-exit-flag process nil)))
+             (and (eq agent gemini-companion-agent) gemini-companion-arguments)
+             environment)
+            (with-current-buffer buffer
+              (pcase-dolist (`(,variable . ,value) locals)
+                (set (make-local-variable variable) value)))
+            ;; Some emulators say otherwise, but it may be at work.
+            (when-let* ((process (get-buffer-process buffer)))
+              (set-process-query-on-exit-flag process t)))
         (error
-         (kill-buffer buffer)
+         (gemini-companion-run--discard buffer)
          (when (window-live-p window) (select-window window))
          (signal (car error) (cdr error)))))))
+
+(defun gemini-companion-run--discard (buffer)
+  "Kill the terminal BUFFER and what runs in it without a question."
+  (when-let* ((process (get-buffer-process buffer)))
+    (delete-process process))
+  (when (buffer-live-p buffer)
+    (kill-buffer buffer)))
 
 (defun gemini-companion-run-program (agent)
   "Return the program of AGENT: a name, or a file with its path."
@@ -270,13 +287,35 @@ it has made its home, and see `gemini-companion-agents'"
   (format "*%s: %s*" agent (file-name-nondirectory (directory-file-name root))))
 
 (defun gemini-companion-run--environment (agent root)
-  "Return the environment of AGENT in ROOT."
+  "Return the environment of AGENT in ROOT.
+It is that of the current buffer, with what leads to this Emacs."
   (let ((process-environment (copy-sequence process-environment)))
+    ;; A local one that was made elsewhere, say by direnv, may lack these.
+    (dolist (name (gemini-companion-run--variables))
+      (when-let* ((value (getenv-internal name (default-toplevel-value 'process-environment))))
+        (setenv name value)))
     (setenv (gemini-companion-agent-get agent :workspace) (directory-file-name root))
     ;; Each is looked at by some programs only.
     (dolist (name '("NO_PROXY" "no_proxy"))
       (setenv name (gemini-companion-run--without-proxy (getenv name))))
     process-environment))
+
+(defun gemini-companion-run--variables ()
+  "Return the names of the variables that lead a client to its Emacs.
+`gemini-companion-environment-set' gives them their values."
+  (cons "REMOTE_CONTAINERS"
+        (mapcan (lambda (agent)
+                  (mapcar #'car (gemini-companion-agent-get agent :variables)))
+                (gemini-companion-agent-served))))
+
+(defun gemini-companion-run--locals (environment)
+  "Return what a terminal is to have of the current buffer's own environment.
+It is an alist of variables and values; ENVIRONMENT is that of the CLI.
+So the next CLI that is run from there is in the same environment."
+  (append (and (local-variable-p 'process-environment)
+               (list (cons 'process-environment environment)))
+          (and (local-variable-p 'exec-path)
+               (list (cons 'exec-path exec-path)))))
 
 (defun gemini-companion-run--without-proxy (hosts)
   "Return the list HOSTS, a string or nil, with those of this machine."
@@ -304,28 +343,34 @@ it has made its home, and see `gemini-companion-agents'"
      (gemini-companion-log-add "%s: %s" terminal (error-message-string error))
      nil)))
 
-(cl-defgeneric gemini-companion-run--exec (terminal buffer program arguments)
-  "Run PROGRAM with ARGUMENTS in BUFFER by the emulator TERMINAL.
+(cl-defgeneric gemini-companion-run--exec (terminal buffer program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by the emulator TERMINAL.
 The buffer is in the selected window.")
 
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'term)) buffer program arguments)
-  "Run PROGRAM with ARGUMENTS in BUFFER by Term."
+;; ENVIRONMENT is bound in the terminal's buffer, and last: a hook of a mode, like that of envrc,
+;; may make the variable local there, and then only that binding counts.
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'term)) buffer program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Term."
   (require 'term)
   (with-current-buffer buffer
     (term-mode)
-    (term-exec buffer (buffer-name) program nil arguments)
+    (let ((process-environment environment))
+      (term-exec buffer (buffer-name) program nil arguments))
     (term-char-mode)))
 
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'eat)) buffer program arguments)
-  "Run PROGRAM with ARGUMENTS in BUFFER by Eat."
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'eat)) buffer program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Eat."
   (with-current-buffer buffer
     (eat-mode)
-    (eat-exec buffer (buffer-name) program nil arguments)))
+    (let ((process-environment environment))
+      (eat-exec buffer (buffer-name) program nil arguments))))
 
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) buffer program arguments)
-  "Run PROGRAM with ARGUMENTS in BUFFER by vterm."
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) buffer program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by vterm."
   (with-current-buffer buffer
-    (let ((vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
+    (let ((process-environment environment)
+          (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
           ;; By itself it is never narrower than 80: what is beyond the window could not be seen.
           (vterm-min-window-width gemini-companion-run--narrowest))
       (vterm-mode)
@@ -333,11 +378,16 @@ The buffer is in the selected window.")
       ;; What it said last is worth reading.
       (setq-local vterm-kill-buffer-on-exit nil))))
 
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'ghostel)) buffer program arguments)
-  "Run PROGRAM with ARGUMENTS in BUFFER by Ghostel."
-  (ghostel-exec buffer program arguments)
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'ghostel)) buffer program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Ghostel."
   (with-current-buffer buffer
-    (setq-local ghostel-kill-buffer-on-exit nil)))
+    (let ((process-environment environment)
+          ;; Else the program does not read what is sent to the buffer's process.
+          (ghostel-use-native-pty nil))
+      (ghostel-exec buffer program arguments))
+    (setq-local ghostel-kill-buffer-on-exit nil)
+    ;; Emacs asks, and once will do.
+    (setq-local ghostel-query-before-killing nil)))
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

@@ -102,7 +102,8 @@ echo ready\nread line && echo \"line: $line\"\n"
       (funcall wait-windows "a.txt")
       ;; The one that ends says what it said; the next takes its place.
       (gemini-companion-test-run
-       emacs `(progn (kill-buffer ,name)
+       emacs `(progn (delete-process (get-buffer-process ,name))
+                     (kill-buffer ,name)
                      (process-send-string ,(concat name "<2>") "bye\n")))
       (gemini-companion-test-wait-eval
        emacs `(not (process-live-p (get-buffer-process ,(concat name "<2>")))))
@@ -165,5 +166,96 @@ echo ready\nread line && echo \"line: $line\"\n"
       (should (equal (gemini-companion-run-test--windows emacs) (cdr windows)))
       (gemini-companion-test-run emacs '(gemini-companion-run))
       (should (equal (gemini-companion-run-test--windows emacs) windows)))))
+
+(gemini-companion-test-with-terminals gemini-companion-run/the-environment-of-a-project terminal
+  "One that is local to a buffer, as direnv makes it, and lacks what leads to us.
+It is there again when the CLI is run from its own terminal, once it has ended."
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (let ((notes (gemini-companion-run-test--program emacs))
+          (directory (gemini-companion-test-emacs-directory emacs))
+          (load (gemini-companion-test-terminal-directories terminal)))
+      (gemini-companion-test-visit emacs "a.txt")
+      (gemini-companion-test-eval
+       emacs `(progn
+                (setq load-path (append ',load load-path)
+                      gemini-companion-terminal ',terminal
+                      gemini-companion-program "program")
+                (setq-local exec-path (cons ,directory exec-path)
+                            process-environment
+                            (list "OF_THE_PROJECT=yes" "GEMINI_CLI_IDE_SERVER_PORT=1"
+                                  (concat "PATH=" (getenv "PATH"))
+                                  (concat "HOME=" (getenv "HOME"))))
+                ;; As envrc does, in the terminal, too.
+                (add-hook 'after-change-major-mode-hook
+                          (lambda ()
+                            (when gemini-companion-run-root
+                              (setq-local process-environment
+                                          (list "OF_A_HOOK=yes"
+                                                (concat "PATH=" (getenv "PATH")))))))))
+      (let ((port (gemini-companion-test-eval emacs '(gemini-companion-bridge-port))))
+        (dotimes (_ 2)
+          (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
+          (let ((lines (gemini-companion-run-test--wait-notes notes)))
+            (dolist (line (list "OF_THE_PROJECT=yes"
+                                (format "GEMINI_CLI_IDE_SERVER_PORT=%d" port)
+                                (format "GEMINI_CLI_IDE_PID=%d"
+                                        (gemini-companion-test-emacs-pid emacs))))
+              (should (member line lines)))
+            (should-not (member "OF_A_HOOK=yes" lines)))
+          (delete-file notes)
+          (gemini-companion-test-run
+           emacs '(process-send-string (get-buffer-process (window-buffer)) "bye\n"))
+          (gemini-companion-test-wait-eval
+           emacs '(not (process-live-p (get-buffer-process (window-buffer)))))))
+      (should-not (gemini-companion-test-eval
+                   emacs '(getenv-internal "OF_THE_PROJECT"
+                                           (default-toplevel-value 'process-environment)))))))
+
+(gemini-companion-test-with-terminals gemini-companion-run/emacs-asks-before-it-ends-a-cli terminal
+  "When its buffer is to be killed, and when Emacs is to exit; not once it has ended."
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-run-test--program emacs)
+    (let ((load (gemini-companion-test-terminal-directories terminal)))
+      (gemini-companion-test-eval emacs `(setq load-path (append ',load load-path)
+                                               gemini-companion-terminal ',terminal)))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
+    (gemini-companion-test-wait-screen emacs "ready")
+    (let ((name (gemini-companion-test-eval emacs '(buffer-name (window-buffer))))
+          (answer (lambda (text)
+                    (gemini-companion-test-type emacs text)
+                    (gemini-companion-test-keys emacs "Enter")
+                    (gemini-companion-test-wait-eval emacs '(not (active-minibuffer-window)))))
+          (alive (lambda ()
+                   (gemini-companion-test-eval
+                    emacs '(and (gemini-companion-run-terminals) t))))
+          (kill (lambda (name)
+                  (gemini-companion-test-keys emacs "C-x" "k")
+                  (gemini-companion-test-wait-screen emacs "Kill buffer")
+                  (gemini-companion-test-type emacs name)
+                  (gemini-companion-test-keys emacs "Enter"))))
+      ;; From elsewhere: in the terminal keys go to the program.
+      (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
+      (funcall kill name)
+      (gemini-companion-test-wait-screen emacs "has a running process; kill it")
+      (funcall answer "no")
+      (should (funcall alive))
+      (gemini-companion-test-keys emacs "C-x" "C-c")
+      (gemini-companion-test-wait-screen emacs "Active processes exist; kill them and exit")
+      (funcall answer "no")
+      (should (funcall alive))
+      (funcall kill name)
+      (gemini-companion-test-wait-screen emacs "has a running process; kill it")
+      (funcall answer "yes")
+      (should-not (funcall alive))
+      (should-not (gemini-companion-test-eval emacs `(get-buffer ,name)))
+      ;; One that has ended is killed at once.
+      (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
+      (gemini-companion-test-run
+       emacs '(process-send-string (get-buffer-process (window-buffer)) "bye\n"))
+      (gemini-companion-test-wait-eval
+       emacs '(not (process-live-p (get-buffer-process (window-buffer)))))
+      (gemini-companion-test-run emacs `(progn (select-window (get-buffer-window "a.txt"))
+                                               (kill-buffer ,name))))))
 
 ;;; run-test.el ends here
