@@ -27,6 +27,8 @@
 (declare-function flymake-diagnostics "flymake")
 
 (defvar flycheck-current-errors)
+(defvar ghostel--input-mode)
+(defvar vterm-copy-mode)
 
 (defvar gemini-companion-talk--look 0.1
   "Seconds between looks whether the CLI shows a text.")
@@ -47,9 +49,22 @@ A key right behind a text is taken for a part of it.")
 (defvar gemini-companion-talk-history nil
   "Prompts that were sent, the newest first.")
 
+(defconst gemini-companion-talk--below 5
+  "Lines that may be below a question: a word on it, what a terminal left behind.")
+
+(defconst gemini-companion-talk--choice "^ *│ *[●›❯] *[0-9]+\\. "
+  "What the selected choice of a question looks like, in a box.")
+
+(defconst gemini-companion-talk--composer "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)"
+  "What is around and before the prompt that the user types.")
+
 (defvar-local gemini-companion-talk--queue nil
   "What is still to be sent to the terminal in this buffer.
-Strings are sent; `shown' waits for the CLI to show them.")
+Strings are sent; of (paste . TEXT) what is no key; `shown' waits for the
+CLI to show them.")
+
+(defvar-local gemini-companion-talk--answered nil
+  "The `buffer-chars-modified-tick' at which a question was answered.")
 
 ;;;; Sending
 
@@ -71,7 +86,7 @@ returns."
     (gemini-companion-talk--enqueue
      buffer
      (append (list "\e[200~")
-             (gemini-companion-talk--chunks (gemini-companion-talk--clean text))
+             (gemini-companion-talk--chunks text)
              (list "\e[201~")
              (and submit (list 'shown "\r"))))
     (if submit
@@ -85,8 +100,18 @@ returns."
                             t t))
 
 (defun gemini-companion-talk--chunks (text)
-  "Return TEXT as a list of strings of bounded length."
-  (seq-partition text gemini-companion-talk--chunk))
+  "Return TEXT as items to send, of bounded length each."
+  (let ((length (length text))
+        (start 0)
+        (chunks nil))
+    (while (< start length)
+      (let ((end (min length (+ start gemini-companion-talk--chunk))))
+        ;; These two are one newline.
+        (when (and (< end length) (eq (aref text (1- end)) ?\r) (eq (aref text end) ?\n))
+          (setq end (1+ end)))
+        (push (cons 'paste (substring text start end)) chunks)
+        (setq start end)))
+    (nreverse chunks)))
 
 (defun gemini-companion-talk--enqueue (buffer items)
   "Send ITEMS to the terminal BUFFER after what is under way.
@@ -108,8 +133,15 @@ For these see `gemini-companion-talk--queue'."
               ((eq item 'shown)
                (gemini-companion-talk--await buffer (buffer-chars-modified-tick)))
               (item
-               (process-send-string process item)
+               (process-send-string process (gemini-companion-talk--text item))
                (run-at-time 0 nil #'gemini-companion-talk--sent buffer)))))))
+
+(defun gemini-companion-talk--text (item)
+  "Return what is sent for ITEM, one of `gemini-companion-talk--queue'."
+  (pcase item
+    ;; Only now, since for a long text all at once it would take long.
+    (`(paste . ,text) (gemini-companion-talk--clean text))
+    (_ item)))
 
 (defun gemini-companion-talk--await (buffer tick)
   "Go on when the terminal BUFFER has changed since TICK, and then no more."
@@ -144,7 +176,10 @@ For these see `gemini-companion-talk--queue'."
 ;;;###autoload
 (defun gemini-companion-send-prompt (prompt)
   "Send PROMPT, read in the minibuffer, to the CLI."
-  (interactive (list (read-string "Prompt: " nil 'gemini-companion-talk-history)))
+  (interactive (progn
+                 ;; Without a CLI this says so, before anything is typed.
+                 (gemini-companion-talk-buffer)
+                 (list (read-string "Prompt: " nil 'gemini-companion-talk-history))))
   (when (string-blank-p prompt)
     (user-error "There is nothing to send"))
   (gemini-companion-talk-send prompt t))
@@ -244,23 +279,63 @@ With SUBMIT, interactively the prefix argument, send it, too."
 
 ;;;; Answers
 
+;; A key that answers no question would send what the user has half typed, or end work.  So the
+;; screen is looked at: a CLI asks in a box at its end, where otherwise the user's prompt is.
+
 ;;;###autoload
 (defun gemini-companion-answer-yes ()
   "Answer the question that the CLI asks with the choice that it proposes."
   (interactive)
-  (gemini-companion-talk--key "\r" "yes"))
+  (gemini-companion-talk--answer "\r" "yes"))
 
 ;;;###autoload
 (defun gemini-companion-answer-no ()
-  "Answer the question that the CLI asks with no, or interrupt what it does."
+  "Answer the question that the CLI asks with no."
   (interactive)
-  (gemini-companion-talk--key "\e" "no"))
+  (gemini-companion-talk--answer "\e" "no"))
 
-(defun gemini-companion-talk--key (key name)
-  "Press KEY in the CLI, which is the answer NAME."
+(defun gemini-companion-talk--answer (key name)
+  "Press KEY in the CLI, which is the answer NAME, if that asks something."
   (let ((buffer (gemini-companion-talk-buffer)))
+    (with-current-buffer buffer
+      (cond (gemini-companion-talk--queue
+             (user-error "What was sent before is still on its way: try again"))
+            ((gemini-companion-talk--frozen-p)
+             (user-error "The terminal is in copy mode: leave that first"))
+            ((not (gemini-companion-talk--question-p))
+             (user-error "%s asks nothing now"
+                         (if gemini-companion-run-agent
+                             (gemini-companion-agent-get gemini-companion-run-agent :title)
+                           "The CLI")))
+            ((eql gemini-companion-talk--answered (buffer-chars-modified-tick))
+             (user-error "Your last answer is not shown yet: try again")))
+      (setq gemini-companion-talk--answered (buffer-chars-modified-tick)))
     (gemini-companion-talk--enqueue buffer (list key))
     (message "Answered %s in %s" name (buffer-name buffer))))
+
+(defun gemini-companion-talk--frozen-p ()
+  "Return non-nil if the current buffer does not follow its terminal."
+  (or (bound-and-true-p vterm-copy-mode)
+      (eq (bound-and-true-p ghostel--input-mode) 'copy)))
+
+(defun gemini-companion-talk--question-p ()
+  "Return non-nil if the CLI in the current buffer asks for one of some choices.
+These are in the last box, and the user's prompt is not below that."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-max))
+      (skip-chars-backward " \t\n")
+      (let* ((limit (save-excursion
+                      (forward-line (- gemini-companion-talk--below))
+                      (point)))
+             (bottom (re-search-backward "^ *╰" limit t)))
+        (and bottom
+             (not (save-excursion
+                    (re-search-forward gemini-companion-talk--composer nil t)))
+             (progn (re-search-backward "^ *╭" nil 'move)
+                    (re-search-forward gemini-companion-talk--choice bottom t))
+             t)))))
 
 ;;;; Composing
 

@@ -70,6 +70,40 @@ Of what the CLI itself adds, nothing counts."
       (should (gemini-companion-test-eval
                emacs '(equal (buffer-name (window-buffer)) "a.txt"))))))
 
+(gemini-companion-test-with-terminals gemini-companion-talk/no-key-goes-where-nothing-is-asked
+    terminal
+  "A half-typed prompt is not sent, though it looks like a choice; work goes on."
+  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+    (let ((refused (lambda (command)
+                     (gemini-companion-test-m-x emacs command)
+                     (gemini-companion-test-wait-screen emacs "Gemini CLI asks nothing now")
+                     ;; The same is said again.
+                     (gemini-companion-test-run emacs '(message nil)))))
+      (gemini-companion-test-run
+       emacs '(progn (require 'gemini-companion-talk)
+                     (gemini-companion-talk-send "● 1. Allow once" nil)
+                     (select-window (get-buffer-window "a.txt"))
+                     nil))
+      (gemini-companion-test-cli-wait-terminal cli "> ● 1\\. Allow once")
+      (funcall refused "gemini-companion-answer-yes")
+      (funcall refused "gemini-companion-answer-no")
+      (gemini-companion-test-run emacs '(gemini-companion-send-prompt " and more"))
+      (gemini-companion-talk-test--wait-asked cli '("● 1. Allow once and more"))
+      (gemini-companion-test-cli-wait-terminal cli "Done\\.")
+      ;; A command that was allowed is at work until the file is there.
+      (gemini-companion-test-cli-script
+       cli `("run_shell_command"
+             :command ,(format "until test -e %s; do sleep 0.1; done; echo it is there"
+                               (gemini-companion-test-project emacs "go")))
+       "All done")
+      (gemini-companion-test-run emacs '(gemini-companion-send-prompt "please wait"))
+      (gemini-companion-test-cli-wait-terminal cli "Allow once\\(?:.\\|\n\\)*╰")
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+      (gemini-companion-test-cli-wait-terminal cli "esc to cancel")
+      (funcall refused "gemini-companion-answer-no")
+      (gemini-companion-test-write (gemini-companion-test-project emacs "go") "")
+      (gemini-companion-test-cli-wait-terminal cli "All done"))))
+
 (gemini-companion-test-with-terminals gemini-companion-talk/what-is-sent-arrives terminal
   "Prompts of one line and of many, a region, a file."
   (gemini-companion-talk-test--with
@@ -151,5 +185,12 @@ Of what the CLI itself adds, nothing counts."
      emacs '(let ((current-prefix-arg t))
               (call-interactively #'gemini-companion-send-diagnostic)))
     (gemini-companion-talk-test--wait-asked cli '("a.txt, line 2: two is not three"))))
+
+(ert-deftest gemini-companion-talk/without-a-cli-it-says-so-at-once ()
+  "Before a prompt is typed."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs)
+    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
+    (gemini-companion-test-wait-screen emacs "No CLI runs in a terminal of Emacs")))
 
 ;;; talk-test.el ends here

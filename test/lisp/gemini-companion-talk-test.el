@@ -48,10 +48,15 @@ SENT becomes a function that returns what that has read."
     (let ((text (mapconcat #'number-to-string (number-sequence 1 20000) " ")))
       (gemini-companion-talk-send text t)
       (gemini-companion-talk-send "next" t)
-      (gemini-companion-answer-yes)
-      (gemini-companion-answer-no)
       (gemini-companion-talk-test--wait
-       sent (concat "\e[200~" text "\e[201~\r\e[200~next\e[201~\r\r\e")))))
+       sent (concat "\e[200~" text "\e[201~\r\e[200~next\e[201~\r")))))
+
+(ert-deftest gemini-companion-talk/newlines-are-one-wherever-a-text-is-cut ()
+  "Also those of two characters; and no other character is cut."
+  (gemini-companion-talk-test--with sent
+    (let ((gemini-companion-talk--chunk 3))
+      (gemini-companion-talk-send "ä𝕏\r\nb\r\n\r\n\r\r\n漢字\e\C-c\e\C-c\eé\r" t)
+      (gemini-companion-talk-test--wait sent "\e[200~ä𝕏\nb\n\n\n\n漢字é\n\e[201~\r"))))
 
 (ert-deftest gemini-companion-talk/a-region-says-where-it-is-from ()
   (gemini-companion-talk-test--with sent
@@ -159,5 +164,189 @@ SENT becomes a function that returns what that has read."
     (gemini-companion-test-wait
      (lambda () (funcall sent))
      (lambda () (string-match-p "a\\.sh, line 3: .*syntax error.*fi" (funcall sent))))))
+
+;;;; Answers
+
+(defconst gemini-companion-talk-test--composers
+  '("────────────────────────────────
+ Shift+Tab to accept edits
+────────────────────────────────
+ > %s
+────────────────────────────────
+ workspace (/directory)   /model
+ ~/project      gemini-2.5-flash
+"
+    ;; With colours, and without a line below.
+    " ⠧ Thinking... (esc to cancel, 1s)
+────────────────────────────────
+▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+ > %s
+▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+"
+    ;; Qwen Code.
+    "────────────────────────────────
+> %s
+────────────────────────────────
+  ? for shortcuts
+")
+  "What is at the end of the screen of a CLI that asks nothing.")
+
+(defconst gemini-companion-talk-test--questions
+  '("> please write
+
+╭──────────────────────────────╮
+│ ? WriteFile  Writing to a.txt│
+│ ╭──────────────────────────╮ │
+│ │ 1 - one                  │ │
+│ │ 1 + two                  │ │
+│ ╰──────────────────────────╯ │
+│ Apply this change?           │
+│                              │
+│ ● 1. Allow once              │
+│   2. Allow for this session  │
+│   3. No, suggest changes (e… │
+╰──────────────────────────────╯
+"
+    ;; Beside that box there is room, and the selected choice is not the first.
+    " ╭────────────────────────────╮
+ │ Do you trust this folder?  │
+ │                            │
+ │   1. Trust folder (project)│
+ │   2. Trust parent folder   │
+ │ ● 3. Don't trust           │
+ │                            │
+ ╰────────────────────────────╯
+
+
+
+"
+    ;; Wider than the terminal.
+    " ╭─────────────────────────────
+ │ > Do you want to connect Emac
+ │ ● 1. Yes
+ │   2. No (esc)
+ │
+ ╰─────────────────────────────
+"
+    "╭──────────────────────────────╮
+│ ? Get started                │
+│     1. Sign in with Google   │
+│   ● 2. Use Gemini API Key    │
+│   (Use Enter to select)      │
+│   https://geminicli.com/docs/│
+╰──────────────────────────────╯
+"
+    ;; What Term makes of the title that the CLI sets.
+    "╭──────────────────────────────╮
+│ ● 1.  Red                    │
+│       like blood             │
+│   2.  Blue                   │
+│ Enter to select · Esc to can │
+╰──────────────────────────────╯
+ /tm
+\e]0;✋  Action Required (project)
+                     "
+    ;; Qwen Code, two kinds.
+    "  ╭────────────────────────────╮
+  │ › 1. Yes, allow once       │
+  │   2. Yes, allow always     │
+  ╰────────────────────────────╯
+
+  ⠏ Waiting for user confirmation...
+"
+    "  ╭────────────────────────────╮
+  │ ❯ 1. Red                   │
+  │   2. Blue                  │
+  ╰────────────────────────────╯
+
+  ⠏ Waiting for user confirmation...
+
+")
+  "Screens of CLIs that ask something.")
+
+(defun gemini-companion-talk-test--show (screen)
+  "Let SCREEN be what the terminal shows; return that text."
+  (with-current-buffer (gemini-companion-talk-buffer)
+    (erase-buffer)
+    (insert screen)
+    (set-marker (process-mark (get-buffer-process (current-buffer))) (point))
+    (buffer-string)))
+
+(defun gemini-companion-talk-test--refused (command)
+  "Return what COMMAND says when it is no use."
+  (cadr (should-error (call-interactively command) :type 'user-error)))
+
+(ert-deftest gemini-companion-talk/questions-are-answered ()
+  "Those of both CLIs, with Return and Escape."
+  (gemini-companion-talk-test--with sent
+    (dolist (question gemini-companion-talk-test--questions)
+      (pcase-dolist (`(,command . ,key) '((gemini-companion-answer-yes . "\r")
+                                          (gemini-companion-answer-no . "\e")))
+        (ert-info ((format "%s to %s" command question))
+          ;; What came before does not count.
+          (let ((screen (gemini-companion-talk-test--show
+                         (concat (format (car gemini-companion-talk-test--composers) "")
+                                 question))))
+            (call-interactively command)
+            (gemini-companion-talk-test--wait sent (concat screen key))))))))
+
+(ert-deftest gemini-companion-talk/nothing-is-pressed-without-a-question ()
+  "Neither an old question nor what the user or the model wrote is one."
+  (gemini-companion-talk-test--with sent
+    (dolist (before `("" "✦ Some say:\n\n  ● 1. Allow once\n    2. No\n"
+                      "✦   1 │ ● 1. Yes      │\n    2 │   2. No       │\n"
+                      ,@gemini-companion-talk-test--questions))
+      (dolist (composer gemini-companion-talk-test--composers)
+        (dolist (prompt '("  Type your message or @path/to/file" "1. foo" "● 1. foo\n   │ ● 2. bar"))
+          (let ((screen (gemini-companion-talk-test--show
+                         (concat before "\n" (format composer prompt)))))
+            (ert-info ((concat "On this screen:\n" screen))
+              (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
+                (should (string-search "asks nothing now"
+                                       (gemini-companion-talk-test--refused command))))
+              (should (equal (funcall sent) screen)))))))
+    ;; A choice that has no number is no question, nor is an empty screen.
+    (dolist (screen '("" "╭────────╮\n│ ● Vim  │\n│   Mode │\n╰────────╯\n"))
+      (gemini-companion-talk-test--show screen)
+      (gemini-companion-talk-test--refused #'gemini-companion-answer-yes))
+    ;; What was sent would have come by now.
+    (gemini-companion-talk-test--show "")
+    (gemini-companion-send-prompt "next")
+    (gemini-companion-talk-test--wait sent "\e[200~next\e[201~\r")))
+
+(defvar vterm-copy-mode)
+
+(ert-deftest gemini-companion-talk/nothing-is-pressed-when-the-screen-may-be-old ()
+  "When something is on its way to the CLI, or the terminal stands still."
+  (gemini-companion-talk-test--with sent
+    (let ((screen (gemini-companion-talk-test--show
+                   (car gemini-companion-talk-test--questions))))
+      (gemini-companion-talk-send "text" t)
+      (should (string-search "on its way"
+                             (gemini-companion-talk-test--refused #'gemini-companion-answer-yes)))
+      (gemini-companion-talk-test--wait sent (concat screen "\e[200~text\e[201~\r")))
+    (gemini-companion-test-wait "the queue to be empty"
+                                (lambda ()
+                                  (null (buffer-local-value 'gemini-companion-talk--queue
+                                                            (gemini-companion-talk-buffer)))))
+    (let ((screen (gemini-companion-talk-test--show
+                   (car gemini-companion-talk-test--questions))))
+      (with-current-buffer (gemini-companion-talk-buffer) (setq-local vterm-copy-mode t))
+      (should (string-search "copy mode"
+                             (gemini-companion-talk-test--refused #'gemini-companion-answer-no)))
+      (with-current-buffer (gemini-companion-talk-buffer) (setq-local vterm-copy-mode nil))
+      (gemini-companion-answer-yes)
+      ;; The user is too fast for the CLI.
+      (should (string-search "try again"
+                             (gemini-companion-talk-test--refused #'gemini-companion-answer-yes)))
+      (gemini-companion-talk-test--wait sent (concat screen "\r")))))
+
+(ert-deftest gemini-companion-talk/without-a-cli-no-prompt-is-asked-for ()
+  (gemini-companion-test-with-project
+    (cl-letf (((symbol-function 'read-string)
+               (lambda (&rest _) (ert-fail "A prompt was asked for"))))
+      (should (string-search "gemini-companion-run"
+                             (gemini-companion-talk-test--refused
+                              #'gemini-companion-send-prompt))))))
 
 ;;; gemini-companion-talk-test.el ends here
