@@ -192,7 +192,9 @@ argument, send it, too."
   (interactive "r\nP")
   (gemini-companion-talk-send
    (concat (gemini-companion-talk--place start end) ":\n```\n"
-           (string-trim-right (buffer-substring-no-properties start end) "\n+")
+           (buffer-substring-no-properties
+            ;; To take them off a string takes long if it is long.
+            start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point)))
            "\n```\n")
    submit))
 

@@ -191,7 +191,8 @@ It is there again when the CLI is run from its own terminal, once it has ended."
                             (when gemini-companion-run-root
                               (setq-local process-environment
                                           (list "OF_A_HOOK=yes"
-                                                (concat "PATH=" (getenv "PATH")))))))))
+                                                (concat "PATH=" (getenv "PATH")))))))
+                nil))
       (let ((port (gemini-companion-test-eval emacs '(gemini-companion-bridge-port))))
         (dotimes (_ 2)
           (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
