@@ -46,7 +46,7 @@ soak: ## Try the server with many clients for minutes; SOAK_SESSIONS, SOAK_CALLS
 	@scripts/bootstrap build
 	@scripts/soak
 
-endurance: ## See the client stay connected for minutes; ENDURANCE_SILENCE, ENDURANCE_BLOCK say how long
+endurance: ## See a client stay connected, hands and clients act at once; ENDURANCE_HANDS_MINUTES says how long
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/endurance

@@ -239,10 +239,7 @@ If reviews WENT the windows come back that they had hidden."
   (dolist (pane (gemini-companion-hands--of-user after))
     (let* ((frame (gemini-companion-hands-pane-frame pane))
            (old (gemini-companion-hands--find (gemini-companion-hands-pane-window pane) before))
-           (hidden (seq-find (lambda (it)
-                               (eq (gemini-companion-hands-pane-buffer it)
-                                   (gemini-companion-hands-pane-buffer pane)))
-                             gemini-companion-hands--hidden)))
+           (hidden (gemini-companion-hands--find-hidden pane)))
       (cond ((and old (not (gemini-companion-hands-pane-review old))))
             (hidden
              (setq gemini-companion-hands--hidden (delq hidden gemini-companion-hands--hidden))
@@ -260,6 +257,15 @@ If reviews WENT the windows come back that they had hidden."
               3 "%s made a window with %s, which the user did not%s" who
               (gemini-companion-hands-pane-buffer pane)
               (if went ", or had deleted" "")))))))
+
+(defun gemini-companion-hands--find-hidden (pane)
+  "Return what was hidden and comes back as PANE, or nil."
+  (let ((same (seq-filter (lambda (it)
+                            (eq (gemini-companion-hands-pane-buffer it)
+                                (gemini-companion-hands-pane-buffer pane)))
+                          gemini-companion-hands--hidden)))
+    (or (seq-find (lambda (it) (not (gemini-companion-hands--moved-p it pane))) same)
+        (car same))))
 
 (defun gemini-companion-hands--compare-hidden (who)
   "Note if WHO ended the last review and did not bring back what it had hidden."

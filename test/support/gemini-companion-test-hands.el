@@ -59,14 +59,15 @@
 (cl-defstruct (gemini-companion-hands-client (:copier nil))
   "One client."
   (name nil :documentation "A letter.")
-  (cli nil :documentation "The connection, see `fake-cli'.")
+  (cli nil :documentation "The connection, see `fake-cli'; nil with a process of its own.")
+  (process nil :documentation "That process.")
   (heard 0 :documentation "How many of its notifications were understood.")
-  (state 'up :documentation "`up', `cut' without its stream, or `gone'."))
+  (state 'up :documentation "`up', `cut' without its stream, `mortal' or `gone'."))
 
 (cl-defstruct (gemini-companion-hands-proposal (:copier nil))
   "What a client proposed."
-  client path text
-  (tag nil :documentation "The first line, which tells it from all others.")
+  client path
+  (tag nil :documentation "What it is called: its client and the step.")
   (told nil :documentation "The outcomes that the client heard.")
   (closed nil :documentation "How the client closed it, or nil."))
 
@@ -128,9 +129,10 @@
 (defconst gemini-companion-test-hands--user-steps
   `((letters 12 (file scratch proposal)
              ,(lambda (run) (list (gemini-companion-test-hands--letters run))))
-    (undo 3 (file) ("C-x" "u"))
+    (undo 5 (file) ("C-x" "u"))
     (save 2 (file) ("C-x" "C-s"))
-    (other-buffer 6 any
+    ;; Ediff's panel refuses, and what was typed ahead is lost.
+    (other-buffer 6 (file scratch proposal diff list history other)
                   ,(lambda (run)
                      (list "C-x" "b"
                            (gemini-companion-test-hands--pick
@@ -174,6 +176,11 @@
     (quit 14 (panel diff) ("q"))
     (next-difference 4 (panel diff) ("n"))
     (previous-difference 2 (panel diff) ("p"))
+    (other-side 1 (panel) ("a"))
+    (drop 2 (diff) ("k"))
+    (edit 2 (diff) ("e"))
+    (quit-list 1 (list history other) ("q"))
+    (show-old 1 (history) ("Enter"))
     (kill-proposal 2 (proposal) ("C-x" "k" "Enter")))
   "What the user may do when no prompt is open.")
 
@@ -259,8 +266,11 @@
          (cut (gemini-companion-test-hands--clients run 'cut))
          (client (gemini-companion-test-hands--pick run up))
          (waiting (and client (gemini-companion-test-hands--waiting run client)))
+         (mortal (car (gemini-companion-test-hands--clients run 'mortal)))
          (ticket (gemini-companion-test-hands--draw run 20)))
-    (cond ((and cut (< ticket 14)) (gemini-companion-test-hands--reconnect run (car cut)))
+    (cond ((and mortal (< 10 ticket 15)) (gemini-companion-test-hands--die run mortal))
+          ((and (not mortal) (= ticket 16)) (gemini-companion-test-hands--bear run))
+          ((and cut (< ticket 14)) (gemini-companion-test-hands--reconnect run (car cut)))
           ((< (length (append up cut)) 2) (gemini-companion-test-hands--join run))
           ((not client) (gemini-companion-test-hands--reconnect run (car cut)))
           ((and waiting (< ticket 9))
@@ -300,11 +310,14 @@ It does not ask twice for one file."
       (list (gemini-companion-test-hands--words client "proposes %s (%s)"
                                                 (file-name-nondirectory path) tag)
             (lambda ()
-              (push (make-gemini-companion-hands-proposal
-                     :client client :path path :text text :tag tag)
-                    (gemini-companion-hands-proposals run))
+              (gemini-companion-test-hands--note-proposal run client path tag)
               (fake-cli-call-tool (gemini-companion-hands-client-cli client) "openDiff"
                                   `(:filePath ,path :newContent ,text)))))))
+
+(defun gemini-companion-test-hands--note-proposal (run client path tag)
+  "Note in RUN that CLIENT proposes a change of PATH, called TAG."
+  (push (make-gemini-companion-hands-proposal :client client :path path :tag tag)
+        (gemini-companion-hands-proposals run)))
 
 (defun gemini-companion-test-hands--change (run tag)
   "Return a text to propose in RUN that TAG tells from others."
@@ -375,6 +388,51 @@ If the server has forgotten it, it connects anew."
           (fake-cli-terminate (gemini-companion-hands-client-cli client))
           (gemini-companion-test-hands--gone run client))))
 
+(defun gemini-companion-test-hands--bear (run)
+  "Return a step of RUN in which a client with a process of its own comes.
+It proposes one change and does nothing else until it dies."
+  (let* ((tag (format "mortal%d" (gemini-companion-hands-step run)))
+         (path (gemini-companion-test-hands--file
+                run (gemini-companion-test-hands--pick run gemini-companion-test-hands--names)))
+         (text (gemini-companion-test-hands--change run tag)))
+    (list (format "client %s comes and proposes %s" tag (file-name-nondirectory path))
+          (lambda ()
+            (let ((client (make-gemini-companion-hands-client :name tag :state 'mortal)))
+              (push client (gemini-companion-hands-clients run))
+              (setf (gemini-companion-hands-client-process client)
+                    (gemini-companion-test-hands--start-mortal run path text))
+              (gemini-companion-test-hands--note-proposal run client path tag))))))
+
+(defun gemini-companion-test-hands--start-mortal (run path text)
+  "Start a process that proposes TEXT for PATH to the Emacs of RUN; return it."
+  (let* ((emacs (gemini-companion-hands-emacs run))
+         (form `(progn
+                  (require 'fake-cli)
+                  (let ((cli (fake-cli-connect ,(gemini-companion-test-tmpdir emacs)
+                                               ,(gemini-companion-test-project emacs))))
+                    (fake-cli-call-tool cli "openDiff" '(:filePath ,path :newContent ,text))
+                    (princ "ready\n")
+                    (while t (accept-process-output nil 60)))))
+         (said "")
+         (process (make-process
+                   :name "mortal" :noquery t :connection-type 'pipe :sentinel #'ignore
+                   :command (list (expand-file-name invocation-name invocation-directory)
+                                  "-Q" "--batch" "-L" gemini-companion-test-support-directory
+                                  "--eval" (let ((print-escape-newlines t))
+                                             (prin1-to-string form)))
+                   :filter (lambda (_process text) (setq said (concat said text))))))
+    (gemini-companion-test-wait
+     (lambda () (concat "a client to propose: " said))
+     (lambda () (string-search "ready" said)))
+    process))
+
+(defun gemini-companion-test-hands--die (run client)
+  "Return a step of RUN in which CLIENT, a process, is killed."
+  (list (gemini-companion-test-hands--words client "dies")
+        (lambda ()
+          (signal-process (gemini-companion-hands-client-process client) 'SIGKILL)
+          (gemini-companion-test-hands--gone run client))))
+
 (defun gemini-companion-test-hands--write (run path text)
   "Write TEXT to PATH, as a client does in RUN."
   (setf (alist-get path (gemini-companion-hands-disk run) nil nil #'equal) text)
@@ -385,7 +443,8 @@ If the server has forgotten it, it connects anew."
 (defun gemini-companion-test-hands--hear (run)
   "Let the clients of RUN understand what they were told.
 One that hears of an accept writes the file, as the CLI does."
-  (dolist (client (gemini-companion-hands-clients run))
+  (dolist (client (seq-filter #'gemini-companion-hands-client-cli
+                              (gemini-companion-hands-clients run)))
     (let* ((cli (gemini-companion-hands-client-cli client))
            (all (reverse (fake-cli-notifications cli)))
            (new (nthcdr (gemini-companion-hands-client-heard client) all)))
@@ -404,42 +463,44 @@ One that hears of an accept writes the file, as the CLI does."
   "CLIENT of RUN was told by PARAMS of OUTCOME."
   (let* ((path (alist-get 'filePath params))
          (text (alist-get 'content params))
-         (proposal (gemini-companion-test-hands--meant run client path text)))
+         (proposal (progn
+                     ;; Emacs knows first.
+                     (gemini-companion-test-hands--look run)
+                     (gemini-companion-test-hands--meant run client path outcome text))))
     (if (not proposal)
         (gemini-companion-test-hands--fault
-         run 2 "Client %s was told that %s is %s, and did not wait for that: %S"
+         run 2 "Client %s was told that its change of %s was %s, which nobody asked for: %S"
          (gemini-companion-hands-client-name client) path outcome text)
       (setf (gemini-companion-hands-proposal-told proposal) outcome)
       (when (eq outcome 'accepted)
-        (gemini-companion-test-hands--check-accepted run proposal text)
         (gemini-companion-test-hands--write run path text)))))
 
-(defun gemini-companion-test-hands--meant (run client path text)
-  "Return the proposal of RUN of which CLIENT was told: of PATH, now with TEXT.
-With a TEXT its tag tells which; without, the oldest without an outcome."
+(defun gemini-companion-test-hands--meant (run client path outcome text)
+  "Return the proposal of RUN for PATH of whose OUTCOME CLIENT was told.
+It got that in Emacs, if accepted with this very TEXT, or the client
+itself rejected it.  Each proposal is told of once."
   (seq-find (lambda (it)
               (and (eq (gemini-companion-hands-proposal-client it) client)
                    (equal (gemini-companion-hands-proposal-path it) path)
                    (not (gemini-companion-hands-proposal-told it))
-                   (not (and (not text)
-                             (eq (gemini-companion-hands-proposal-closed it) 'quietly)))
-                   (or (not text)
-                       (string-prefix-p (gemini-companion-hands-proposal-tag it)
-                                        (string-trim-left text "[xXY]*")))))
+                   (if (eq outcome 'accepted)
+                       (member text (gemini-companion-test-hands--outcomes run it outcome))
+                     (or (eq (gemini-companion-hands-proposal-closed it) 'aloud)
+                         (gemini-companion-test-hands--outcomes run it outcome)))))
             (reverse (gemini-companion-hands-proposals run))))
 
-(defun gemini-companion-test-hands--check-accepted (run proposal text)
-  "Note a fault of RUN if nobody in Emacs accepted PROPOSAL with TEXT."
-  (gemini-companion-test-hands--look run)
-  (unless (seq-some (lambda (it)
-                      (and (eq (nth 1 it) 'accepted)
-                           (equal (decode-coding-string
-                                   (encode-coding-string (nth 2 it) 'utf-8-unix) 'utf-8-unix)
-                                  text)))
-                    (plist-get (gemini-companion-hands-state run) :outcomes))
-    (gemini-companion-test-hands--fault
-     run 2 "%s was accepted with a text that nobody accepted: %S"
-     (gemini-companion-hands-proposal-tag proposal) text)))
+(defun gemini-companion-test-hands--outcomes (run proposal outcome)
+  "Return the texts with which Emacs reported OUTCOME of PROPOSAL in RUN.
+That of a rejection is t."
+  (cl-loop for (id what text _path) in (plist-get (gemini-companion-hands-state run) :outcomes)
+           if (and (eq what outcome)
+                   (eq proposal (gemini-companion-test-hands--by-id run id)))
+           collect (or text t)))
+
+(defun gemini-companion-test-hands--by-id (run id)
+  "Return the proposal of RUN that Emacs knows by ID.
+Ids count the proposals from 1."
+  (nth (1- id) (reverse (gemini-companion-hands-proposals run))))
 
 ;;;; Looking
 
@@ -469,7 +530,9 @@ review comes."
   (gemini-companion-test-hands--until
    run 5 "all keys to be read"
    (lambda (state)
-     (and (>= (plist-get state :events) (gemini-companion-hands-events run))
+     (and (or (>= (plist-get state :events) (gemini-companion-hands-events run))
+              ;; A command that fails has Emacs forget what was typed ahead.
+              (> (plist-get state :idle) 1))
           (not (plist-get state :pending)))))
   (setf (gemini-companion-hands-events run)
         (plist-get (gemini-companion-hands-state run) :events))
@@ -551,21 +614,14 @@ WHAT says in words what was waited for."
    run 2 "each living client to hear of each outcome"
    (lambda (state)
      (gemini-companion-test-hands--hear run)
-     (cl-loop
-      for (_id outcome text _path) in (plist-get state :outcomes)
-      always (or (not (eq outcome 'accepted))
-                 (let ((proposal (gemini-companion-test-hands--by-text run text)))
-                   (or (null proposal)
-                       (gemini-companion-hands-proposal-told proposal)
-                       (not (eq (gemini-companion-hands-client-state
-                                 (gemini-companion-hands-proposal-client proposal))
-                                'up)))))))))
-
-(defun gemini-companion-test-hands--by-text (run text)
-  "Return the proposal of RUN that became TEXT, or nil."
-  (seq-find (lambda (it)
-              (string-prefix-p (concat (gemini-companion-hands-proposal-tag it) "\n") text))
-            (gemini-companion-hands-proposals run)))
+     (cl-loop for (id _outcome _text path) in (plist-get state :outcomes)
+              for proposal = (gemini-companion-test-hands--by-id run id)
+              do (unless (equal path (gemini-companion-hands-proposal-path proposal))
+                   (gemini-companion-test-hands--fault run 2 "Review %d is of %s" id path))
+              always (or (gemini-companion-hands-proposal-told proposal)
+                         (not (eq (gemini-companion-hands-client-state
+                                   (gemini-companion-hands-proposal-client proposal))
+                                  'up)))))))
 
 ;;;; A run
 
@@ -658,8 +714,15 @@ WHAT says in words what was waited for."
               (gemini-companion-test-hands--step run))
             (and (gemini-companion-hands-faults run)
                  (gemini-companion-test-hands--report run)))
-        (dolist (client (gemini-companion-hands-clients run))
-          (ignore-errors (fake-cli-disconnect (gemini-companion-hands-client-cli client))))))))
+        (mapc #'gemini-companion-test-hands--end-client
+              (gemini-companion-hands-clients run))))))
+
+(defun gemini-companion-test-hands--end-client (client)
+  "End CLIENT, whatever it is."
+  (ignore-errors
+    (if (gemini-companion-hands-client-process client)
+        (delete-process (gemini-companion-hands-client-process client))
+      (fake-cli-disconnect (gemini-companion-hands-client-cli client)))))
 
 (defun gemini-companion-test-hands--report (run)
   "Return what is wrong in RUN, what led there, and how to see it again."
