@@ -411,7 +411,8 @@ It proposes one change and does nothing else until it dies."
                   (let ((cli (fake-cli-connect ,(gemini-companion-test-tmpdir emacs)
                                                ,(gemini-companion-test-project emacs))))
                     (fake-cli-call-tool cli "openDiff" '(:filePath ,path :newContent ,text))
-                    (princ "ready\n")
+                    ;; Unlike what is printed, it is not held back.
+                    (message "ready")
                     (while t (accept-process-output nil 60)))))
          (said "")
          (process (make-process
