@@ -373,7 +373,8 @@ If reviews WENT the windows come back that they had hidden."
     (list :command this-command
           :buffer (buffer-name)
           :mine (cond (review (gemini-companion-review-id review))
-                      ((derived-mode-p 'gemini-companion-review-list-mode)
+                      ((string-prefix-p "gemini-companion-review-list-"
+                                        (format "%s" this-command))
                        (let ((line (tabulated-list-get-id)))
                          (and (memq line (gemini-companion-review-list-open))
                               (gemini-companion-review-id line)))))
