@@ -146,6 +146,23 @@
   (seq-find (lambda (pane) (eq (gemini-companion-hands-pane-window pane) window))
             (gemini-companion-hands--windows view)))
 
+(defun gemini-companion-hands--follow (pane before after)
+  "Return what became in the view AFTER of PANE, one of BEFORE, or nil.
+A window may be made anew, if it is like the old one."
+  (or (gemini-companion-hands--find (gemini-companion-hands-pane-window pane) after)
+      (seq-find (lambda (it)
+                  (and (not (gemini-companion-hands-pane-review it))
+                       (gemini-companion-hands--like-p pane it)
+                       (not (gemini-companion-hands--find
+                             (gemini-companion-hands-pane-window it) before))))
+                (gemini-companion-hands--windows after))))
+
+(defun gemini-companion-hands--like-p (pane other)
+  "Return non-nil if PANE and OTHER look the same to a user."
+  (and (eq (gemini-companion-hands-pane-frame pane) (gemini-companion-hands-pane-frame other))
+       (eq (gemini-companion-hands-pane-buffer pane) (gemini-companion-hands-pane-buffer other))
+       (not (gemini-companion-hands--moved-p pane other))))
+
 ;;;; What has changed
 
 (defvar gemini-companion-hands--hidden nil
@@ -166,7 +183,9 @@ selected."
     (gemini-companion-hands--compare-selection before after who came asked)
     (when (and came (not (gemini-companion-hands--visible before)))
       (setq gemini-companion-hands--arranged nil))
-    (gemini-companion-hands--compare-old before after who came)
+    ;; With three texts, say, it needs more room than before.
+    (gemini-companion-hands--compare-old
+     before after who (or came (and asked (gemini-companion-hands--visible after))))
     (gemini-companion-hands--compare-new before after who went)
     (when (and went (not (gemini-companion-hands--visible after)))
       (gemini-companion-hands--compare-hidden who))))
@@ -191,7 +210,10 @@ CAME are reviews that did, ASKED says that he wanted them."
                 (and now (gemini-companion-hands-pane-review now)
                      (or asked
                          (and came (eq gemini-companion-diff-focus 'select)))))
-      (cond ((not (eq window (gemini-companion-hands--selected after)))
+      (cond ((not (or (eq window (gemini-companion-hands--selected after))
+                      (and pane now
+                           (not (window-live-p window))
+                           (gemini-companion-hands--like-p pane now))))
              (gemini-companion-hands-fault
               1 "%s selected %s; the user was in %s on %s" who
               (gemini-companion-hands--selected after) window
@@ -207,9 +229,8 @@ CAME are reviews that did, ASKED says that he wanted them."
   "Note what WHO did to the user's windows of BEFORE until AFTER.
 If reviews CAME they may take windows; these are to come back."
   (dolist (pane (gemini-companion-hands--of-user before))
-    (let* ((window (gemini-companion-hands-pane-window pane))
-           (buffer (gemini-companion-hands-pane-buffer pane))
-           (now (gemini-companion-hands--find window after)))
+    (let* ((buffer (gemini-companion-hands-pane-buffer pane))
+           (now (gemini-companion-hands--follow pane before after)))
       (cond ((not (buffer-live-p buffer)))
             ((and came (or (not now) (gemini-companion-hands-pane-review now)))
              (push pane gemini-companion-hands--hidden))
@@ -241,6 +262,12 @@ If reviews WENT the windows come back that they had hidden."
            (old (gemini-companion-hands--find (gemini-companion-hands-pane-window pane) before))
            (hidden (gemini-companion-hands--find-hidden pane)))
       (cond ((and old (not (gemini-companion-hands-pane-review old))))
+            ;; It has been made anew.
+            ((seq-some (lambda (it)
+                         (and (not (gemini-companion-hands--find
+                                    (gemini-companion-hands-pane-window it) after))
+                              (gemini-companion-hands--like-p it pane)))
+                       (gemini-companion-hands--of-user before)))
             (hidden
              (setq gemini-companion-hands--hidden (delq hidden gemini-companion-hands--hidden))
              (when (gemini-companion-hands--moved-p hidden pane)
@@ -321,6 +348,7 @@ If reviews WENT the windows come back that they had hidden."
       (when before
         (gemini-companion-hands--compare before now "Something between two commands"))
       (setq gemini-companion-hands--before now))
+    (gemini-companion-hands--excuse)
     (push (format "%s %s in %s" (key-description (this-command-keys)) this-command
                   (buffer-name))
           gemini-companion-hands--trail)
@@ -342,6 +370,7 @@ If reviews WENT the windows come back that they had hidden."
                                (gemini-companion-hands--windows now)))
           (unless (string-prefix-p "gemini-companion" (format "%s" this-command))
             (setq gemini-companion-hands--arranged t)))))
+    (gemini-companion-hands--excuse)
     (unless (gemini-companion-review-list-open)
       (setq gemini-companion-hands--hidden nil))))
 
@@ -548,14 +577,28 @@ If reviews WENT the windows come back that they had hidden."
                          (buffer-name buffer)))
                   (buffer-list)))))
 
+(defvar gemini-companion-hands--excused nil
+  "Buffers whose file was written while they had edits of the user.
+If he undoes these, they count as saved although they are not, as ever.")
+
+(defun gemini-companion-hands--excuse ()
+  "Note which buffers cannot follow their file."
+  (dolist (buffer (buffer-list))
+    (when (and (buffer-file-name buffer) (buffer-modified-p buffer)
+               (not (verify-visited-file-modtime buffer)))
+      (cl-pushnew buffer gemini-companion-hands--excused))))
+
 (defun gemini-companion-hands--untrue ()
   "Return the names of the buffers that count as saved and are not.
-Their text is not what their files say."
+Their text is not what their files say; of those that are excused, Emacs
+must know that."
   (delq nil
         (mapcar (lambda (buffer)
                   (let ((file (buffer-file-name buffer)))
                     (and file (not (buffer-modified-p buffer))
                          (file-exists-p file)
+                         (not (and (memq buffer gemini-companion-hands--excused)
+                                   (not (verify-visited-file-modtime buffer))))
                          (not (equal (gemini-companion-hands--whole buffer)
                                      (with-temp-buffer
                                        (insert-file-contents file)

@@ -422,6 +422,7 @@ It proposes one change and does nothing else until it dies."
                                   "--eval" (let ((print-escape-newlines t))
                                              (prin1-to-string form)))
                    :filter (lambda (_process text) (setq said (concat said text))))))
+    (gemini-companion-test-on-exit process #'delete-process)
     (gemini-companion-test-wait
      (lambda () (concat "a client to propose: " said))
      (lambda () (string-search "ready" said)))
@@ -574,10 +575,19 @@ WHAT says in words what was waited for."
    (lambda (state) (null (plist-get state :untrue))))
   (gemini-companion-test-hands--until
    run 4 "the buffers of reviews that ended to be gone"
-   (lambda (state) (null (plist-get state :left))))
+   (lambda (state)
+     (or (null (plist-get state :left))
+         ;; Windows need not change before the user is done.
+         (gemini-companion-test-hands--busy-p state))))
   (gemini-companion-test-hands--check-shown run)
   (gemini-companion-test-hands--check-disk run)
   (gemini-companion-test-hands--check-told run))
+
+(defun gemini-companion-test-hands--busy-p (state)
+  "Return non-nil if in STATE the user is in the middle of something."
+  (or (> (plist-get state :depth) 0)
+      (plist-get state :isearch)
+      (plist-get state :asking)))
 
 (defun gemini-companion-test-hands--check-shown (run)
   "Note if no review of RUN is shown though one may be."
@@ -586,11 +596,7 @@ WHAT says in words what was waited for."
    (lambda (state)
      (or (not (memq (plist-get (gemini-companion-hands-options run) :focus) '(keep select)))
          (not (eq (plist-get (gemini-companion-hands-options run) :policy) 'pop-up))
-         (> (plist-get state :depth) 0)
-         (plist-get state :isearch)
-         (plist-get state :asking)
-         ;; In the echo area, or in another tab.
-         (memq (plist-get state :kind) '(minibuffer))
+         (gemini-companion-test-hands--busy-p state)
          (plist-get state :visible)
          (> (plist-get state :tabs) 1)
          ;; Once seen, it may have been put off.
@@ -722,7 +728,9 @@ WHAT says in words what was waited for."
   "End CLIENT, whatever it is."
   (ignore-errors
     (if (gemini-companion-hands-client-process client)
-        (delete-process (gemini-companion-hands-client-process client))
+        (progn
+          (delete-process (gemini-companion-hands-client-process client))
+          (gemini-companion-test-forget (gemini-companion-hands-client-process client)))
       (fake-cli-disconnect (gemini-companion-hands-client-cli client)))))
 
 (defun gemini-companion-test-hands--report (run)
