@@ -45,8 +45,11 @@ WHAT was drawn for it."
         runs)))
 
 (gemini-companion-hands-test--define
- (2 30 ediff-keeps-the-focus)
- (1 30 ediff-waits-in-the-queue)
+ (5 25 ediff-keeps-the-focus)
+ (6 25 diff-keeps-the-focus)
+ (13 20 ediff-takes-the-focus)
+ (1 25 ediff-waits-in-the-queue)
+ (16 25 diff-keeps-the-focus-with-repeat-mode)
  (3 20 ediff-is-announced))
 
 (ert-deftest gemini-companion-hands/replay ()

@@ -34,7 +34,7 @@ Return the number of steps that were done, and the report of a fault."
                  steps)))
     (gemini-companion-hands-endurance-test--row
      seed done (format "%.1f" (/ done (- (float-time) start)))
-     (if report (car (split-string report "\n")) "nothing went astray"))
+     (if report (car (split-string report "\n")) (gemini-companion-test-hands-tally)))
     (when report (princ (concat "\n" report "\n")))
     (list done report)))
 

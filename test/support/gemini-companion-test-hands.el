@@ -162,18 +162,18 @@
     (yes-or-no 3 any ("C-c" "1"))
     (left-or-right 2 any ("C-c" "2"))
     (save-some 2 any ("C-x" "s"))
-    (list 3 any ,(gemini-companion-test-hands--command "gemini-companion-review-list"))
+    (list 4 any ,(gemini-companion-test-hands--command "gemini-companion-review-list"))
     (history 1 any ,(gemini-companion-test-hands--command "gemini-companion-review-history"))
     (list-line 3 (list) ("n"))
-    (list-visit 4 (list) ("Enter"))
-    (list-accept 4 (list) ("a"))
-    (list-reject 3 (list) ("r"))
-    (accept-by-name 4 any ,(gemini-companion-test-hands--command "gemini-companion-accept"))
+    (list-visit 8 (list) ("Enter"))
+    (list-accept 10 (list) ("a"))
+    (list-reject 6 (list) ("r"))
+    (accept-by-name 5 any ,(gemini-companion-test-hands--command "gemini-companion-accept"))
     (reject-by-name 2 any ,(gemini-companion-test-hands--command "gemini-companion-reject"))
-    (next 5 any ,(gemini-companion-test-hands--command "gemini-companion-review-next"))
-    (accept 6 (proposal panel diff) ("C-c" "C-c"))
-    (reject 4 (proposal panel diff) ("C-c" "C-k"))
-    (quit 14 (panel diff) ("q"))
+    (next 12 any ,(gemini-companion-test-hands--command "gemini-companion-review-next"))
+    (accept 16 (proposal panel diff) ("C-c" "C-c"))
+    (reject 10 (proposal panel diff) ("C-c" "C-k"))
+    (quit 22 (panel diff) ("q"))
     (next-difference 4 (panel diff) ("n"))
     (previous-difference 2 (panel diff) ("p"))
     (other-side 1 (panel) ("a"))
@@ -704,9 +704,24 @@ WHAT says in words what was waited for."
       (push "     (at once)" (gemini-companion-hands-trail run)))
     (gemini-companion-test-hands--settle run calm)))
 
+(defvar gemini-companion-test-hands-last nil
+  "The last run, to be asked what came of it.")
+
+(defun gemini-companion-test-hands-tally ()
+  "Return in words what came of the last run."
+  (let ((outcomes (plist-get (gemini-companion-hands-state gemini-companion-test-hands-last)
+                             :outcomes)))
+    (format "%d proposed, %d shown, %d accepted, %d rejected"
+            (length (gemini-companion-hands-proposals gemini-companion-test-hands-last))
+            (length (plist-get (gemini-companion-hands-state gemini-companion-test-hands-last)
+                               :displayed))
+            (seq-count (lambda (it) (eq (nth 1 it) 'accepted)) outcomes)
+            (seq-count (lambda (it) (eq (nth 1 it) 'rejected)) outcomes))))
+
 (defun gemini-companion-test-hands-run (seed steps)
   "Run STEPS steps drawn from SEED; return nil, or a report of what is wrong."
   (let ((run (make-gemini-companion-hands :seed seed)))
+    (setq gemini-companion-test-hands-last run)
     (gemini-companion-test-hands--draw-options run)
     (gemini-companion-test-with-emacs (emacs :files (gemini-companion-test-hands--files))
       (setf (gemini-companion-hands-emacs run) emacs
