@@ -166,7 +166,10 @@ A window may be made anew, if it is like the old one."
 ;;;; What has changed
 
 (defvar gemini-companion-hands--hidden nil
-  "The user's panes that are hidden by a review.")
+  "The user's panes that are hidden by a review, perhaps in another tab.")
+
+(defvar gemini-companion-hands--due nil
+  "Those of them that the review on screen has to bring back.")
 
 (defvar gemini-companion-hands--arranged nil
   "Non-nil if the user has changed windows since a review came.")
@@ -182,7 +185,8 @@ selected."
     (gemini-companion-hands--compare-prompt before after who came)
     (gemini-companion-hands--compare-selection before after who came asked)
     (when (and came (not (gemini-companion-hands--visible before)))
-      (setq gemini-companion-hands--arranged nil))
+      (setq gemini-companion-hands--arranged nil
+            gemini-companion-hands--due nil))
     ;; With three texts, say, it needs more room than before.
     (gemini-companion-hands--compare-old
      before after who (or came (and asked (gemini-companion-hands--visible after))))
@@ -233,6 +237,7 @@ If reviews CAME they may take windows; these are to come back."
            (now (gemini-companion-hands--follow pane before after)))
       (cond ((not (buffer-live-p buffer)))
             ((and came (or (not now) (gemini-companion-hands-pane-review now)))
+             (push pane gemini-companion-hands--due)
              (push pane gemini-companion-hands--hidden))
             ((not (frame-live-p (gemini-companion-hands-pane-frame pane)))
              (gemini-companion-hands-fault 3 "%s deleted a frame" who))
@@ -297,13 +302,16 @@ If reviews WENT the windows come back that they had hidden."
 (defun gemini-companion-hands--compare-hidden (who)
   "Note if WHO ended the last review and did not bring back what it had hidden."
   (unless gemini-companion-hands--arranged
-    (dolist (pane gemini-companion-hands--hidden)
-      (when (and (buffer-live-p (gemini-companion-hands-pane-buffer pane))
+    (dolist (pane gemini-companion-hands--due)
+      (when (and (memq pane gemini-companion-hands--hidden)
+                 (buffer-live-p (gemini-companion-hands-pane-buffer pane))
                  (frame-live-p (gemini-companion-hands-pane-frame pane)))
         (gemini-companion-hands-fault
          3 "%s ended a review, and the window with %s that it had hidden is not back" who
          (gemini-companion-hands-pane-buffer pane)))))
-  (setq gemini-companion-hands--hidden nil))
+  (setq gemini-companion-hands--hidden (seq-difference gemini-companion-hands--hidden
+                                                       gemini-companion-hands--due #'eq)
+        gemini-companion-hands--due nil))
 
 ;;;; Who does something
 
