@@ -7,11 +7,13 @@
 ;;; Commentary:
 
 ;; After an accept it is the client that writes the file.  A buffer that visits it then shows the
-;; new text: point and marks stay, undo can take the change back, and Emacs does not ask about a
-;; file that "changed on disk".  A buffer with edits of the user is left alone.
+;; new text: point and marks stay, and Emacs does not ask about a file that "changed on disk".  Undo
+;; takes the change back, and the buffer is modified then, for the file still has the new text.  A
+;; buffer with edits of the user is left alone.  All this happens in a timer, where nothing may ask.
 
 ;;; Code:
 
+(require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-log)
 
 (defconst gemini-companion-follow--interval 0.1
@@ -20,12 +22,15 @@
 (defconst gemini-companion-follow--looks 100
   "Looks after which the client is taken to have left the file alone.")
 
+(defconst gemini-companion-follow--max-seconds 1.0
+  "Seconds to look for what differs, after which all of the text is replaced.")
+
 (defvar gemini-companion-follow--timers nil
   "Alist of the files that are looked at and the timers that do so.")
 
 (defun gemini-companion-follow (path)
   "Let the buffer that visits PATH follow the client's next write to it."
-  (when-let ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
+  (when-let* ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
     (gemini-companion-follow--stop path)
     (push (cons path (run-at-time gemini-companion-follow--interval
                                   gemini-companion-follow--interval
@@ -51,13 +56,12 @@
 
 (defun gemini-companion-follow-now (path)
   "Let the buffer that visits PATH show what was just written there, if one does.
-Return that buffer if it does not follow, for it has unsaved edits or
-there is no file any more."
-  (when-let ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
-    (with-current-buffer buffer
-      (if (and (not (buffer-modified-p)) (gemini-companion-follow-stamp path))
-          (ignore (gemini-companion-follow--replace))
-        buffer))))
+Return that buffer if it does not follow, for it has unsaved edits, or
+shows something else than the file's text, or there is no file any more."
+  (when-let* ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
+    (unless (and (gemini-companion-follow-stamp path)
+                 (with-current-buffer buffer (gemini-companion-follow--show)))
+      buffer)))
 
 (defun gemini-companion-follow-stop ()
   "Stop looking at files."
@@ -65,7 +69,7 @@ there is no file any more."
 
 (defun gemini-companion-follow--stop (path)
   "Do not look at the file PATH any more."
-  (when-let ((entry (assoc path gemini-companion-follow--timers)))
+  (when-let* ((entry (assoc path gemini-companion-follow--timers)))
     (cancel-timer (cdr entry))
     (setq gemini-companion-follow--timers
           (delq entry gemini-companion-follow--timers))))
@@ -83,34 +87,47 @@ there is no file any more."
                (file-attribute-inode-number attributes)))))
 
 (defun gemini-companion-follow--update (buffer)
-  "Make BUFFER show its file."
+  "Make BUFFER show its file, or say why it does not."
   (with-current-buffer buffer
     (cond ((verify-visited-file-modtime))
+          ((gemini-companion-follow--show))
           ((buffer-modified-p)
-           (message "%s changed on disk; your edits in its buffer are kept"
-                    (buffer-name)))
-          (t (gemini-companion-follow--replace)))))
+           (message "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
+          (t (message "%s changed on disk; M-x revert-buffer shows it" (buffer-name))))))
 
-(defun gemini-companion-follow--replace ()
-  "Replace the text of the current buffer by that of its file, in place."
-  (let ((file buffer-file-name)
-        (source (generate-new-buffer " *gemini-companion-file*" t))
-        (inhibit-read-only t))
-    (unwind-protect
-        (let* ((attributes (file-attributes (file-truename file)))
-               (coding (gemini-companion-follow--read file source)))
-          ;; First, or the change below would ask whether to edit a changed file.
-          (set-visited-file-modtime (file-attribute-modification-time attributes))
-          (undo-boundary)
-          (save-restriction
-            (widen)
-            (replace-buffer-contents source 1.0))
-          (undo-boundary)
-          (setq buffer-file-coding-system coding)
-          (set-buffer-modified-p nil)
-          ;; Whoever shows something about the file (and the context) wants to know.
-          (run-hooks 'after-revert-hook))
-      (kill-buffer source))))
+(defun gemini-companion-follow--show ()
+  "Make the text of the current buffer that of its file.
+Return nil, and leave all as it is, if that would lose edits, or if the
+buffer shows something else than the file's text.  Ask nothing."
+  (unless (gemini-companion-follow--other-than-text-p)
+    (let ((source (generate-new-buffer " *gemini-companion-file*" t)))
+      (unwind-protect
+          (save-match-data
+            ;; Before the text is read: Emacs must notice what is written meanwhile.
+            (let ((modtime (gemini-companion-follow--modtime))
+                  (coding (gemini-companion-follow--read buffer-file-name source)))
+              (when (and (or (not (buffer-modified-p))
+                             (gemini-companion-follow--same-text-p source))
+                         (gemini-companion-follow--take source modtime))
+                (setq buffer-file-coding-system coding)
+                ;; Whoever shows something about the file (and the context) wants to know.
+                (gemini-companion-log-errors "after-revert-hook"
+                  (run-hooks 'after-revert-hook))
+                t)))
+        (kill-buffer source)))))
+
+(defun gemini-companion-follow--other-than-text-p ()
+  "Return non-nil if the current buffer shows something else than its file's text.
+A hex dump, for instance, or what was decrypted, for which Emacs would
+ask for a passphrase."
+  (or buffer-file-format
+      (local-variable-p 'revert-buffer-function)
+      (local-variable-p 'revert-buffer-insert-file-contents-function)
+      (find-file-name-handler buffer-file-name 'insert-file-contents)))
+
+(defun gemini-companion-follow--modtime ()
+  "Return when the file of the current buffer was written."
+  (file-attribute-modification-time (file-attributes (file-truename buffer-file-name))))
 
 (defun gemini-companion-follow--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
@@ -118,10 +135,76 @@ Return the coding system: the client may have written other line ends, or
 UTF-8 where there was something else.  What cannot be told from the new
 text is as before."
   (let ((coding-system-for-read (car buffer-file-coding-system-explicit))
-        (before buffer-file-coding-system))
+        (before buffer-file-coding-system)
+        ;; These would obey what the text says.
+        (format-alist nil)
+        (after-insert-file-functions nil))
     (with-current-buffer buffer
       (insert-file-contents file)
       (merge-coding-systems last-coding-system-used before))))
+
+(defun gemini-companion-follow--take (source modtime)
+  "Give the current buffer the text of the buffer SOURCE, that of its file.
+The file was written at MODTIME.  Return nil if a hook of the user's kept
+the text from changing."
+  (let ((tick (buffer-chars-modified-tick))
+        (same (gemini-companion-follow--same-text-p source)))
+    (unless same
+      ;; In an after-change function of somebody's, perhaps: the text is there all the same.
+      (gemini-companion-log-errors "follow" (gemini-companion-follow--replace source)))
+    (when (or same (/= tick (buffer-chars-modified-tick)))
+      (set-visited-file-modtime modtime)
+      (set-buffer-modified-p (not (gemini-companion-follow--same-text-p source)))
+      t)))
+
+(defun gemini-companion-follow--replace (source)
+  "Replace the text of the current buffer by that of the buffer SOURCE, in place."
+  (let ((inhibit-read-only t)
+        ;; All of it or nothing, and it is soon done.
+        (inhibit-quit t)
+        ;; Else Emacs would ask whether to edit a file that changed on disk, or that another
+        ;; Emacs has locked.
+        (buffer-file-truename nil)
+        ;; A region stays active.
+        (deactivate-mark nil))
+    (undo-boundary)
+    ;; To undo what was done to an unmodified buffer leaves it unmodified, as long as the file has
+    ;; the time that it had then.  But the old text is on no disk any more.
+    (restore-buffer-modified-p t)
+    (unwind-protect
+        (save-restriction
+          (widen)
+          (let ((go-back (gemini-companion-follow--lines)))
+            (unless (replace-region-contents (point-min) (point-max) (lambda () source)
+                                             gemini-companion-follow--max-seconds)
+              (funcall go-back))))
+      (restore-buffer-modified-p nil)
+      (undo-boundary))))
+
+(defun gemini-companion-follow--lines ()
+  "Return a function that goes back to the present line, in each window."
+  (let ((line (line-number-at-pos))
+        (windows (mapcar (lambda (window)
+                           (list window
+                                 (line-number-at-pos (window-start window))
+                                 (line-number-at-pos (window-point window))))
+                         (get-buffer-window-list nil nil t)))
+        (start (lambda (line)
+                 (save-excursion
+                   (goto-char (point-min))
+                   (line-beginning-position line)))))
+    (lambda ()
+      (goto-char (funcall start line))
+      (pcase-dolist (`(,window ,first ,current) windows)
+        (set-window-start window (funcall start first) t)
+        (set-window-point window (funcall start current))))))
+
+(defun gemini-companion-follow--same-text-p (buffer)
+  "Return non-nil if the current buffer has the same text as BUFFER."
+  (save-restriction
+    (widen)
+    (let ((case-fold-search nil))
+      (zerop (compare-buffer-substrings nil nil nil buffer nil nil)))))
 
 (provide 'gemini-companion-follow)
 ;;; gemini-companion-follow.el ends here

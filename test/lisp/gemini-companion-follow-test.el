@@ -34,12 +34,259 @@
       (should-not (buffer-modified-p))
       (should (verify-visited-file-modtime)))))
 
-(ert-deftest gemini-companion-follow/undo-takes-it-back ()
+(defun gemini-companion-follow-test--undo (&optional again command)
+  "Undo as a user does: by COMMAND or `undo'; AGAIN, if that was the last command."
+  (undo-boundary)
+  (let ((last-command (and again 'undo))
+        (inhibit-message t))
+    (funcall (or command #'undo))))
+
+(defmacro gemini-companion-follow-test--without-questions (&rest body)
+  "Evaluate BODY; fail if Emacs asks anything."
+  (declare (indent 0) (debug t))
+  `(let ((questions nil))
+     (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (push text questions) t))
+               ((symbol-function 'yes-or-no-p) (lambda (text) (push text questions) t))
+               ((symbol-function 'read-string) (lambda (text &rest _) (push text questions) ""))
+               ((symbol-function 'ask-user-about-lock)
+                (lambda (file &rest _) (push file questions) nil))
+               ((symbol-function 'ask-user-about-supersession-threat)
+                (lambda (file) (push file questions))))
+       ,@body)
+     (should-not questions)))
+
+(ert-deftest gemini-companion-follow/undo-takes-it-back-and-the-buffer-is-not-saved ()
   (gemini-companion-follow-test--with "one\n"
     (gemini-companion-follow-test--write "two\n")
-    (undo-boundary)
-    (let ((inhibit-message t)) (undo))
-    (should (equal (buffer-string) "one\n"))))
+    (gemini-companion-follow-test--without-questions
+      (gemini-companion-follow-test--undo)
+      (should (equal (buffer-string) "one\n"))
+      ;; The file has the new text.
+      (should (buffer-modified-p))
+      (let ((inhibit-message t)) (save-buffer)))
+    (should-not (buffer-modified-p))
+    (should (equal (gemini-companion-test-read buffer-file-name) "one\n"))))
+
+(ert-deftest gemini-companion-follow/redo-makes-the-buffer-the-file-again ()
+  (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-follow-test--write "two\n")
+    (gemini-companion-follow-test--undo)
+    (gemini-companion-follow-test--undo)
+    (should (equal (buffer-string) "two\n"))
+    (should-not (buffer-modified-p))))
+
+(ert-deftest gemini-companion-follow/undo-leads-through-all-changes ()
+  (dolist (command '(undo undo-only))
+    (gemini-companion-follow-test--with "one\n"
+      (dolist (text '("two\n" "two\nthree\n" "four\n"))
+        (gemini-companion-follow-test--write text))
+      (let ((again nil))
+        (dolist (text '("two\nthree\n" "two\n" "one\n"))
+          (gemini-companion-follow-test--undo again command)
+          (setq again t)
+          (should (equal (buffer-string) text))
+          (should (buffer-modified-p)))))))
+
+(ert-deftest gemini-companion-follow/undo-tells-the-truth-though-the-clock-is-coarse ()
+  "Some file systems know the time of a write to a second or two."
+  (gemini-companion-follow-test--with "one\n"
+    (let ((time (seconds-to-time 1000000000)))
+      (set-file-times buffer-file-name time)
+      (set-visited-file-modtime time)
+      (gemini-companion-test-write buffer-file-name "two\n")
+      (set-file-times buffer-file-name time))
+    (should-not (gemini-companion-follow-now buffer-file-name))
+    (gemini-companion-follow-test--undo)
+    (should (equal (buffer-string) "one\n"))
+    (should (buffer-modified-p))))
+
+(ert-deftest gemini-companion-follow/what-the-user-undid-and-the-file-gets-is-saved ()
+  "The history undoes a change in the file that was undone in the buffer."
+  (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-follow-test--write "two\n")
+    (gemini-companion-follow-test--undo)
+    (gemini-companion-test-write buffer-file-name "one\n")
+    (should-not (gemini-companion-follow-now buffer-file-name))
+    (should (equal (buffer-string) "one\n"))
+    (should-not (buffer-modified-p))
+    (should (verify-visited-file-modtime))))
+
+(ert-deftest gemini-companion-follow/an-undo-from-the-history-can-be-undone ()
+  (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-test-write buffer-file-name "two\n")
+    (should-not (gemini-companion-follow-now buffer-file-name))
+    (should-not (buffer-modified-p))
+    (gemini-companion-follow-test--undo)
+    (should (equal (buffer-string) "one\n"))
+    (should (buffer-modified-p))))
+
+(ert-deftest gemini-companion-follow/nothing-is-asked ()
+  "Not though another Emacs has locked the file, and it is being written all the time."
+  (gemini-companion-follow-test--with "one\n"
+    (make-symbolic-link "somebody@elsewhere.1" (gemini-companion-test-file ".#a.txt"))
+    (let* ((create-lockfiles t)
+           ;; By another process: Emacs itself would ask before it writes.
+           (write (lambda (text)
+                    (call-process "sh" nil nil nil "-c" "printf %s \"$1\" >\"$0\""
+                                  buffer-file-name text)))
+           (again (lambda (&rest _) (funcall write "three\n"))))
+      (add-hook 'first-change-hook again nil t)
+      (add-hook 'before-change-functions again nil t)
+      (gemini-companion-follow-test--without-questions
+        (funcall write "two\n")
+        (gemini-companion-follow-now buffer-file-name))
+      (should (equal (buffer-string) "two\n"))
+      (should-not (buffer-modified-p))
+      ;; What was written meanwhile is noticed.
+      (should-not (verify-visited-file-modtime)))
+    (delete-file (gemini-companion-test-file ".#a.txt"))))
+
+(ert-deftest gemini-companion-follow/places-stay-where-their-text-is ()
+  (let ((lines (mapcar (lambda (number) (format "line %d\n" number)) (number-sequence 1 200))))
+    (gemini-companion-follow-test--with (apply #'concat lines)
+      (switch-to-buffer (current-buffer))
+      (delete-other-windows)
+      (let* ((at (lambda (line)
+                   (save-excursion
+                     (goto-char (point-min))
+                     (search-forward (concat line "\n"))
+                     (match-beginning 0))))
+             (upper (selected-window))
+             (lower (split-window))
+             (overlay (make-overlay (funcall at "line 50") (funcall at "line 60")))
+             (looks (lambda (position) (buffer-substring position (+ position 8)))))
+        (overlay-put overlay 'invisible 'outline)
+        (set-window-start upper (funcall at "line 100"))
+        (set-window-point upper (funcall at "line 103"))
+        (set-window-start lower (funcall at "line 150"))
+        (set-window-point lower (funcall at "line 151"))
+        (set-mark (funcall at "line 120"))
+        (setq mark-active t deactivate-mark nil)
+        (let ((bursts 0) (reverts 0) (kills kill-ring) (command last-command))
+          (add-hook 'after-change-functions (lambda (&rest _) (setq bursts (1+ bursts))) nil t)
+          (add-hook 'after-revert-hook
+                    (lambda () (string-match "." "abc") (setq reverts (1+ reverts)))
+                    nil t)
+          (let ((file buffer-file-name))
+            (gemini-companion-test-write
+             file (concat "new\n" (apply #'concat (remove "line 130\n" lines)) "end\n"))
+            (string-match "b" "abc")
+            ;; From elsewhere, as a command in the history does.
+            (with-temp-buffer (gemini-companion-follow-now file)))
+          (should (equal (match-data t) '(1 2)))
+          (should (equal (list bursts reverts) '(1 1)))
+          (should (eq kills kill-ring))
+          (should (eq command last-command)))
+        (should (equal (funcall looks (window-start upper)) "line 100"))
+        (should (equal (funcall looks (window-point upper)) "line 103"))
+        (should (equal (funcall looks (window-start lower)) "line 150"))
+        (should (equal (funcall looks (window-point lower)) "line 151"))
+        (should (equal (funcall looks (mark)) "line 120"))
+        (should mark-active)
+        (should-not deactivate-mark)
+        (should (equal (buffer-substring (overlay-start overlay) (overlay-end overlay))
+                       (apply #'concat (seq-subseq lines 49 59))))))))
+
+(ert-deftest gemini-companion-follow/lines-stay-if-it-takes-too-long-to-see-what-differs ()
+  (let ((gemini-companion-follow--max-seconds 0)
+        (text (lambda (word)
+                (mapconcat (lambda (number) (format "%d %s\n" number (md5 (format word number))))
+                           (number-sequence 1 2000) ""))))
+    (gemini-companion-follow-test--with (funcall text "old %d")
+      (switch-to-buffer (current-buffer))
+      (delete-other-windows)
+      (let ((other (split-window)))
+        (goto-char (point-min))
+        (forward-line 99)
+        (set-window-start other (line-beginning-position 100))
+        (set-window-point other (line-beginning-position 110))
+        (gemini-companion-follow-test--write (funcall text "new %d"))
+        (should (equal (buffer-string) (funcall text "new %d")))
+        (should (looking-at "100 "))
+        (goto-char (window-start other))
+        (should (looking-at "199 "))
+        (goto-char (window-point other))
+        (should (looking-at "209 "))))))
+
+(ert-deftest gemini-companion-follow/the-text-is-data ()
+  "No local variables, no mode and no format of the new text are obeyed."
+  (gemini-companion-follow-test--with "one\n"
+    (text-mode)
+    (setq-local fill-column 33)
+    (let ((enable-local-variables :all)
+          (text "Content-Type: text/enriched\nText-Width: 70\n\n<bold>x</bold>
+Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
+      (gemini-companion-follow-test--write text)
+      (should (equal (buffer-string) text))
+      (should (eq major-mode 'text-mode))
+      (should (eql fill-column 33))
+      (should-not buffer-file-format))))
+
+(ert-deftest gemini-companion-follow/a-byte-order-mark-stays ()
+  (gemini-companion-follow-test--with "\ufeffone\n"
+    (should (equal (buffer-string) "one\n"))
+    (gemini-companion-follow-test--write "\ufefftwo\n")
+    (should (equal (buffer-string) "two\n"))
+    (gemini-companion-follow-test--undo)
+    (let ((inhibit-message t)) (save-buffer))
+    (should (equal (gemini-companion-test-read buffer-file-name) "\ufeffone\n"))))
+
+(ert-deftest gemini-companion-follow/bytes-that-are-no-text-lose-nothing ()
+  (gemini-companion-follow-test--with "one é\n"
+    (let ((bytes "t\377w\200o\0\n"))
+      (gemini-companion-follow buffer-file-name)
+      (let ((coding-system-for-write 'binary))
+        (write-region bytes nil buffer-file-name nil 0))
+      (gemini-companion-test-wait "the file to be followed"
+                                  (lambda () (null gemini-companion-follow--timers)))
+      (should (equal (encode-coding-string (buffer-string) 'binary) bytes))
+      (should-not (buffer-modified-p))
+      (gemini-companion-follow-test--undo)
+      (should (equal (buffer-string) "one é\n"))
+      (should (buffer-modified-p)))))
+
+(ert-deftest gemini-companion-follow/a-buffer-of-bytes-follows-in-bytes ()
+  (gemini-companion-test-with-project
+    (with-current-buffer (find-file-literally (gemini-companion-test-file "a.txt" "é\n"))
+      (gemini-companion-follow-test--write "éü\n")
+      (should (equal (buffer-string) (encode-coding-string "éü\n" 'utf-8)))
+      (should-not (buffer-modified-p)))))
+
+(ert-deftest gemini-companion-follow/what-does-not-show-text-is-left-alone ()
+  (gemini-companion-follow-test--with "one\n"
+    (hexl-mode)
+    (let ((dump (buffer-string)))
+      (gemini-companion-follow-test--write "two\n")
+      (should (equal (buffer-string) dump))
+      (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
+      (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-follow/a-hook-that-fails-leaves-no-lie ()
+  (dolist (hook '(before-change-functions after-change-functions after-revert-hook))
+    (gemini-companion-follow-test--with "one\n"
+      (add-hook hook (lambda (&rest _) (error "No change today")) nil t)
+      (gemini-companion-follow-test--write "two\n")
+      (if (eq hook 'before-change-functions)
+          (progn (should (equal (buffer-string) "one\n"))
+                 ;; Emacs will tell the user.
+                 (should-not (verify-visited-file-modtime)))
+        (should (equal (buffer-string) "two\n"))
+        (should (verify-visited-file-modtime)))
+      (should-not (buffer-modified-p)))))
+
+(ert-deftest gemini-companion-follow/a-hook-that-changes-the-text-is-not-saved ()
+  (gemini-companion-follow-test--with "one\n"
+    (let ((once t))
+      (add-hook 'after-change-functions
+                (lambda (&rest _)
+                  (when once
+                    (setq once nil)
+                    (goto-char (point-max))
+                    (insert "mine\n")))
+                nil t)
+      (gemini-companion-follow-test--write "two\n"))
+    (should (equal (buffer-string) "two\nmine\n"))
+    (should (buffer-modified-p))))
 
 (ert-deftest gemini-companion-follow/edits-of-the-user-are-kept ()
   (gemini-companion-follow-test--with "one\n"
