@@ -13,7 +13,7 @@
 ;; (prompt, but starved while the user types), a timer that commands start (when the user types,
 ;; and a client is there), and a repeating timer (for whatever the other two miss, and where there
 ;; is no pipe).  That is quick while a client waits for the user, slow while clients are connected,
-;; and off otherwise.
+;; and off otherwise; where there is no pipe it is quick while clients are connected, else slow.
 ;;
 ;; The bridge names no feature: other files define handlers for their events.
 
@@ -48,7 +48,7 @@
   "Seconds between looks for events while a client waits for the user.")
 
 (defconst gemini-companion-bridge--slow 1.0
-  "Seconds between looks for events while clients are connected.")
+  "Seconds between looks for events that something else should have told of.")
 
 (defvar gemini-companion-clients-functions nil
   "Functions called with the number of sessions when that has changed.")
@@ -351,14 +351,14 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
   "Return a pipe process whose filter drains the events."
   (let* (;; With adaptive buffering Emacs delays reads of single bytes by up to 50 ms.
          (process-adaptive-read-buffering nil)
+         ;; With none it takes one of the name of the process, which may be the user's.
+         (buffer (generate-new-buffer " *gemini-companion-pipe*" t))
          (pipe (make-pipe-process
-                :name "gemini-companion" :noquery t :buffer nil :coding 'no-conversion
+                :name "gemini-companion" :noquery t :buffer buffer :coding 'no-conversion
                 :filter (lambda (_pipe _bytes) (gemini-companion-bridge--drain-soon))
-                :sentinel #'ignore))
-         (buffer (process-buffer pipe)))
-    ;; A buffer is made in spite of :buffer nil.
+                :sentinel #'ignore)))
     (set-process-buffer pipe nil)
-    (when (buffer-live-p buffer) (kill-buffer buffer))
+    (kill-buffer buffer)
     pipe))
 
 (defun gemini-companion-bridge--adjust-looks ()
@@ -376,9 +376,11 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
 (defun gemini-companion-bridge--interval ()
   "Return the seconds between looks for events, or nil for none."
   (cond ((not gemini-companion-bridge--companion) nil)
-        ((or gemini-companion-bridge--awaited (not gemini-companion-bridge--pipe))
-         gemini-companion-bridge--quick)
-        ((> gemini-companion-bridge--clients 0) gemini-companion-bridge--slow)))
+        (gemini-companion-bridge--awaited gemini-companion-bridge--quick)
+        ((zerop gemini-companion-bridge--clients)
+         (unless gemini-companion-bridge--pipe gemini-companion-bridge--slow))
+        (gemini-companion-bridge--pipe gemini-companion-bridge--slow)
+        (t gemini-companion-bridge--quick)))
 
 (provide 'gemini-companion-bridge)
 ;;; gemini-companion-bridge.el ends here

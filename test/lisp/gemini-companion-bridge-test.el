@@ -53,6 +53,46 @@
       (gemini-companion-review--end review 'withdrawn nil)
       (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--slow)))))
 
+(ert-deftest gemini-companion-bridge/without-a-pipe-it-looks-quickly-only-for-clients ()
+  (gemini-companion-test-with-project
+    (find-file-noselect (gemini-companion-test-file "a.txt" "one\n"))
+    (let ((start (symbol-function 'gemini-companion-bridge-start)))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-start)
+                 (lambda (&rest arguments)
+                   (let ((system-type 'windows-nt)) (apply start arguments)))))
+        (gemini-companion-mode 1)))
+    (should-not gemini-companion-bridge--pipe)
+    (let ((wait (lambda (interval)
+                  (gemini-companion-test-wait
+                   (format "a look every %s s" interval)
+                   (lambda () (eql (timer--repeat-delay gemini-companion-bridge--timer)
+                                   interval))))))
+      (funcall wait gemini-companion-bridge--slow)
+      (let ((client (fake-cli-connect temporary-file-directory gemini-companion-test-project)))
+        (unwind-protect (funcall wait gemini-companion-bridge--quick)
+          (fake-cli-disconnect client)))
+      (gemini-companion-handle-event 'clients 0)
+      (funcall wait gemini-companion-bridge--slow))
+    (gemini-companion-mode -1)
+    (should-not gemini-companion-bridge--timer)))
+
+(ert-deftest gemini-companion-bridge/a-buffer-of-the-user-s-has-nothing-to-do-with-it ()
+  (gemini-companion-test-with-project
+    (let ((buffer (find-file-noselect
+                   (gemini-companion-test-file "gemini-companion" "one\n")))
+          (before (buffer-list)))
+      (should (equal (buffer-name buffer) "gemini-companion"))
+      (with-current-buffer buffer
+        (goto-char (point-max))
+        (let ((create-lockfiles nil)) (insert "mine\n")))
+      (dolist (argument '(1 -1 1))
+        (gemini-companion-mode argument)
+        (should-not (get-buffer-process buffer))
+        (should (equal (buffer-name buffer) "gemini-companion"))
+        (should (equal (with-current-buffer buffer (buffer-string)) "one\nmine\n")))
+      (should-not (seq-find (lambda (new) (string-search "pipe" (buffer-name new)))
+                            (seq-difference (buffer-list) before))))))
+
 (ert-deftest gemini-companion-bridge/the-module-names-what-is-wrong ()
   (should-error (gemini-companion--mod-start 7 0 [] 1) :type 'wrong-type-argument)
   (should-error (gemini-companion--mod-start "/tmp/gemini/ide" 99999 [] 1))
