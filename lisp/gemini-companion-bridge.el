@@ -127,20 +127,21 @@ It keeps its port, and clients their sessions and open reviews."
 
 (defun gemini-companion-bridge-stop ()
   "Stop the companion.  Open reviews are rejected, the discovery file is deleted."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-stop gemini-companion-bridge--companion))
-  (setq gemini-companion-bridge--companion nil
-        gemini-companion-bridge--clients 0
-        gemini-companion-bridge--awaited nil)
-  (gemini-companion-bridge--adjust-looks)
-  (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
-    (when timer (cancel-timer timer)))
-  (setq gemini-companion-bridge--soon nil
-        gemini-companion-bridge--after-command nil)
-  ;; After the server: it must never write to a pipe that is gone.
-  (when gemini-companion-bridge--pipe
-    (delete-process gemini-companion-bridge--pipe)
-    (setq gemini-companion-bridge--pipe nil)))
+  (unwind-protect
+      (when gemini-companion-bridge--companion
+        (gemini-companion--mod-stop gemini-companion-bridge--companion))
+    (setq gemini-companion-bridge--companion nil
+          gemini-companion-bridge--clients 0
+          gemini-companion-bridge--awaited nil)
+    (gemini-companion-bridge--adjust-looks)
+    (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
+      (when timer (cancel-timer timer)))
+    (setq gemini-companion-bridge--soon nil
+          gemini-companion-bridge--after-command nil)
+    ;; After the server: it must never write to a pipe that is gone.
+    (when gemini-companion-bridge--pipe
+      (delete-process gemini-companion-bridge--pipe)
+      (setq gemini-companion-bridge--pipe nil))))
 
 (defun gemini-companion-bridge-running-p ()
   "Return non-nil if a companion runs."
@@ -369,7 +370,7 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
   (when gemini-companion-bridge--timer
     (cancel-timer gemini-companion-bridge--timer)
     (setq gemini-companion-bridge--timer nil))
-  (when-let ((interval (gemini-companion-bridge--interval)))
+  (when-let* ((interval (gemini-companion-bridge--interval)))
     (setq gemini-companion-bridge--timer
           (run-at-time interval interval #'gemini-companion-bridge-drain))))
 

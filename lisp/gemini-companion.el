@@ -176,7 +176,8 @@ exclamation mark the number of changes that await your decision, and
 
 If the native module of this package is missing, and you switch the mode
 on by a command, you are asked how to get it, and the mode is on when that
-is done; see `gemini-companion-install-policy'."
+is done, which is when its hooks run with the mode on; see
+`gemini-companion-install-policy'."
   :global t
   :group 'gemini-companion
   :lighter (:eval (gemini-companion--lighter))
@@ -185,18 +186,30 @@ is done; see `gemini-companion-install-policy'."
       (gemini-companion--switch-on (called-interactively-p 'any))
     (gemini-companion--stop)))
 
-(defun gemini-companion--switch-on (&optional ask)
+(defun gemini-companion--switch-on (ask)
   "Start everything; leave the mode off, and say why, if that cannot be.
 If the native module is missing, and ASK is non-nil, the user is asked how
 to get it."
+  ;; On only while it runs: the module may have to be installed first.
+  (gemini-companion--note-mode nil)
+  (condition-case error
+      (if (or (gemini-companion-bridge-running-p) (gemini-companion-native-load))
+          (gemini-companion--start)
+        (gemini-companion-install-instead #'gemini-companion--go-on ask))
+    (error (gemini-companion--give-up error))))
+
+(defun gemini-companion--go-on ()
+  "Switch the mode on, now that the module is there, if that is still wanted.
+Its hooks have run with the mode off; now they run with the mode on."
   (when gemini-companion--wanted
-    ;; On only while it runs: the module may have to be installed first.
-    (setq gemini-companion-mode nil)
-    (condition-case error
-        (if (or (gemini-companion-bridge-running-p) (gemini-companion-native-load))
-            (gemini-companion--start)
-          (gemini-companion-install-instead #'gemini-companion--switch-on ask))
-      (error (gemini-companion--give-up error)))))
+    (gemini-companion-mode 1)))
+
+(defun gemini-companion--note-mode (on)
+  "Note that the mode is ON, or off, where Emacs shows it."
+  (setq gemini-companion-mode on
+        global-minor-modes (delq 'gemini-companion-mode global-minor-modes))
+  (when on (push 'gemini-companion-mode global-minor-modes))
+  (force-mode-line-update t))
 
 (defun gemini-companion--give-up (error)
   "Leave nothing running, because of ERROR, and say so."
@@ -223,8 +236,7 @@ to get it."
     (add-hook 'desktop-save-hook #'gemini-companion--leave-to-user)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
     (gemini-companion--report-faults))
-  (setq gemini-companion-mode t)
-  (force-mode-line-update t))
+  (gemini-companion--note-mode t))
 
 (defvar desktop-minor-mode-table)
 
@@ -234,14 +246,14 @@ to get it."
 
 (defun gemini-companion--report-faults ()
   "Say what keeps clients from finding us, if anything does."
-  (when-let ((fault (gemini-companion-bridge-port-fault)))
+  (when-let* ((fault (gemini-companion-bridge-port-fault)))
     (gemini-companion-log-add "%s" fault)
     (display-warning
      'gemini-companion
      (format "%s.  Clients that look only there do not find this Emacs, which listens on \
 port %d: free the port, or change `gemini-companion-port'"
              fault (gemini-companion-bridge-port))))
-  (when-let ((fault (gemini-companion-bridge-discovery-fault)))
+  (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
     (gemini-companion-log-add "%s" fault)
     (display-warning 'gemini-companion
                      (format "Some clients will not find this Emacs: %s" fault))))
@@ -280,14 +292,21 @@ Clients notice nothing: they keep their sessions and open reviews."
              "Messages are not logged any more")))
 
 (defun gemini-companion--revive ()
-  "Start the server anew; switch the mode off if that cannot be."
+  "Start the server anew; switch the mode off, and signal why, if that cannot be."
   (condition-case error
       (progn
         (gemini-companion-bridge-restart)
         (gemini-companion-environment-set))
     (error
-     (gemini-companion--stop)
-     (signal (car error) (cdr error)))))
+     (gemini-companion--switch-off)
+     (error "Gemini companion is off, for its server could not be started anew: %s.  \
+M-x gemini-companion-mode switches it on again" (gemini-companion-log-reason error)))))
+
+(defun gemini-companion--switch-off ()
+  "Switch the mode off, for it cannot go on."
+  ;; What hooks of the user's signal must not hide why.
+  (gemini-companion-log-errors "gemini-companion-mode-hook"
+    (gemini-companion-mode -1)))
 
 (gemini-companion-define-handler said (client text)
   "Show TEXT, which CLIENT says to the user."
@@ -302,27 +321,45 @@ Clients notice nothing: they keep their sessions and open reviews."
   (gemini-companion-log-add "the server died")
   (if (time-less-p (time-since gemini-companion--died) gemini-companion--died-again)
       (progn
-        (gemini-companion--stop)
+        (gemini-companion--switch-off)
         (display-warning 'gemini-companion
-                         "The server died twice: switched off.  M-x gemini-companion-log"
+                         "The server died twice: switched off.  M-x gemini-companion-log says \
+more, M-x gemini-companion-mode switches it on again"
                          :error))
     (setq gemini-companion--died (current-time))
-    (gemini-companion--revive)
-    (display-warning 'gemini-companion
-                     "The server died and was started anew; clients are served again")))
+    (condition-case error
+        (progn
+          (gemini-companion--revive)
+          (display-warning 'gemini-companion
+                           "The server died and was started anew; clients are served again"))
+      (error
+       (gemini-companion-log-add "%s" (gemini-companion-log-reason error))
+       (display-warning 'gemini-companion (gemini-companion-log-reason error) :error)))))
 
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.
-Clients that wait for a decision are told that it is a rejection."
+Clients that wait for a decision are told that it is a rejection.  What
+goes wrong with one part is logged, and the others are stopped."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
   (remove-hook 'desktop-save-hook #'gemini-companion--leave-to-user)
-  (gemini-companion-context-unfollow)
-  (gemini-companion-workspace-unfollow)
-  (gemini-companion-environment-restore)
-  (gemini-companion-review-end-all)
-  (gemini-companion-bridge-stop)
-  (setq gemini-companion-mode nil)
-  (force-mode-line-update t))
+  (let ((outside inhibit-quit)
+        (inhibit-quit t))
+    (gemini-companion--stop-part #'gemini-companion-context-unfollow)
+    (gemini-companion--stop-part #'gemini-companion-workspace-unfollow)
+    (gemini-companion--stop-part #'gemini-companion-environment-restore)
+    ;; Buffers are killed: hooks of the user's may fail, once for each review, and may be quit.
+    (let ((inhibit-quit outside))
+      (dolist (_ (cons 'all (gemini-companion-review-list-open)))
+        (gemini-companion--stop-part #'gemini-companion-review-end-all)))
+    (gemini-companion--stop-part #'gemini-companion-bridge-stop))
+  (gemini-companion--note-mode nil))
+
+(defun gemini-companion--stop-part (function)
+  "Call FUNCTION, and log what it signals."
+  (condition-case problem
+      (funcall function)
+    ((error quit)
+     (gemini-companion-log-add "%s: %s" function (error-message-string problem)))))
 
 (defun gemini-companion-unload-function ()
   "Switch the mode off before `unload-feature' takes its functions away."

@@ -9,6 +9,9 @@
 
 (defvar desktop-base-file-name)
 (defvar desktop-minor-mode-table)
+(defvar gemini-companion-mode-on-hook)
+
+(declare-function gemini-companion--mod-stop "ext:gemini-companion-module" t t)
 
 (defun gemini-companion-test--traces ()
   "Return what a running companion changes in Emacs."
@@ -22,6 +25,16 @@
                   window-selection-change-functions window-buffer-change-functions
                   gemini-companion-clients-functions))
         (directory-files (car (gemini-companion-environment-directories 'gemini)) nil "json")))
+
+(defmacro gemini-companion-test--with-messages (texts &rest body)
+  "Evaluate BODY while the list TEXTS collects the messages, newest first."
+  (declare (indent 1) (debug (symbolp body)))
+  `(let (,texts)
+     (cl-letf (((symbol-function 'message)
+                (lambda (format &rest arguments)
+                  (when format
+                    (push (apply #'format-message format arguments) ,texts)))))
+       ,@body)))
 
 (ert-deftest gemini-companion/off-is-the-mirror-of-on ()
   (gemini-companion-test-with-project
@@ -128,26 +141,104 @@
 
 (ert-deftest gemini-companion/a-server-that-dies-is-replaced-once ()
   (gemini-companion-test-with-client client
-    (let ((gemini-companion--died 0) warnings)
+    (let ((gemini-companion--died 0) warnings modes)
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (_type text &rest _) (push text warnings))))
         (gemini-companion-handle-event 'died)
         (should gemini-companion-mode)
         (should (fake-cli-request client "tools/list"))
         (should (= (length warnings) 1))
-        (gemini-companion-handle-event 'died)
+        (let ((gemini-companion-mode-hook
+               (list (lambda () (push gemini-companion-mode modes) (error "No hook today")))))
+          (gemini-companion-handle-event 'died))
         (should-not gemini-companion-mode)
-        (should (= (length warnings) 2))))))
+        (should (equal modes '(nil)))
+        (should (= (length warnings) 2))
+        (should (string-match-p "died twice.*M-x gemini-companion-mode" (car warnings)))))))
 
-(defmacro gemini-companion-test--with-messages (texts &rest body)
-  "Evaluate BODY while the list TEXTS collects the messages, newest first."
-  (declare (indent 1) (debug (symbolp body)))
-  `(let (,texts)
-     (cl-letf (((symbol-function 'message)
-                (lambda (format &rest arguments)
-                  (when format
-                    (push (apply #'format-message format arguments) ,texts)))))
-       ,@body)))
+(ert-deftest gemini-companion/a-server-that-cannot-be-replaced-is-told ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let ((gemini-companion--died 0) warnings modes)
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type text &rest _) (push text warnings)))
+                ((symbol-function 'gemini-companion-bridge-restart)
+                 (lambda () (error "No port today"))))
+        (let ((gemini-companion-mode-hook
+               (list (lambda () (push gemini-companion-mode modes)))))
+          (gemini-companion-handle-event 'died)))
+      (should (equal modes '(nil)))
+      (should-not gemini-companion-mode)
+      (should-not (gemini-companion-bridge-running-p))
+      (should (= (length warnings) 1))
+      (should (string-match-p "is off.*No port today.*M-x gemini-companion-mode switches it on"
+                              (car warnings))))))
+
+(ert-deftest gemini-companion/a-restart-that-fails-says-so ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (cl-letf (((symbol-function 'gemini-companion-bridge-restart)
+               (lambda () (error "No port today"))))
+      (should (string-match-p "is off.*No port today"
+                              (error-message-string (should-error (gemini-companion-restart))))))
+    (should-not gemini-companion-mode)))
+
+(ert-deftest gemini-companion/whatever-fails-all-is-stopped ()
+  "Hooks of the user's signal, or are quit, and so do parts of ours."
+  (dolist (failure (list (lambda (&rest _) (error "No end today"))
+                         (lambda (&rest _) (signal 'quit nil))))
+    (dolist (stop (list (lambda () (gemini-companion-mode -1))
+                        #'gemini-companion--stop)) ; as `kill-emacs-hook' does
+      (gemini-companion-test-with-project (gemini-companion-mode 1))
+      (pcase-let ((`(,environment ,processes ,_timers . ,others) (gemini-companion-test--traces))
+                  (mod-stop (symbol-function 'gemini-companion--mod-stop)))
+        (gemini-companion-test-with-client client
+          (should (memq #'gemini-companion--stop kill-emacs-hook))
+          (dolist (name '("a.txt" "b.txt" "c.txt"))
+            (let ((review (gemini-companion-test-propose client name "x")))
+              (with-current-buffer (gemini-companion-texts-proposal review)
+                (add-hook 'kill-buffer-hook failure nil t))))
+          (let ((unfollow (symbol-function 'gemini-companion-workspace-unfollow)))
+            (cl-letf (((symbol-function 'gemini-companion-workspace-unfollow)
+                       (lambda () (funcall unfollow) (funcall failure)))
+                      ((symbol-function 'gemini-companion--mod-stop)
+                       (lambda (companion) (funcall mod-stop companion) (funcall failure))))
+              (funcall stop)))
+          (should-not gemini-companion-mode)
+          (should-not (gemini-companion-bridge-running-p))
+          (should-not gemini-companion-bridge--timer)
+          (should-not (gemini-companion-review-list-open))
+          (dolist (buffer (buffer-list))
+            (with-current-buffer buffer (remove-hook 'kill-buffer-hook failure t))))
+        (pcase-let ((`(,environment-after ,processes-after ,_timers . ,others-after)
+                     (gemini-companion-test--traces)))
+          (should (equal environment-after environment))
+          (should (equal processes-after processes))
+          (should (equal others-after others)))))))
+
+(ert-deftest gemini-companion/hooks-run-with-the-mode-on-once-the-module-is-there ()
+  (let ((continue nil) (modes nil) (ons 0))
+    (gemini-companion-test-with-project
+      (let ((gemini-companion-mode-hook (list (lambda () (push gemini-companion-mode modes))))
+            (gemini-companion-mode-on-hook (list (lambda () (setq ons (1+ ons))))))
+        (gemini-companion-test--with-messages texts
+          (cl-letf (((symbol-function 'gemini-companion-native-load) #'ignore)
+                    ((symbol-function 'gemini-companion-install-instead)
+                     (lambda (function _ask) (setq continue function))))
+            (funcall-interactively #'gemini-companion-mode 1))
+          (should-not gemini-companion-mode)
+          (should-not (memq 'gemini-companion-mode global-minor-modes))
+          (should-not (seq-find (lambda (text) (string-search "enabled" text)) texts)))
+        (should (equal (list modes ons) '((nil) 0)))
+        (funcall continue)
+        (should gemini-companion-mode)
+        (should (memq 'gemini-companion-mode global-minor-modes))
+        (should (equal (list modes ons) '((t nil) 1)))
+        (gemini-companion-mode -1)
+        (should-not (memq 'gemini-companion-mode global-minor-modes))
+        ;; Not wanted any more.
+        (funcall continue)
+        (should-not gemini-companion-mode)))))
 
 (ert-deftest gemini-companion/clients-answer-a-ping ()
   (gemini-companion-test-with-client client
