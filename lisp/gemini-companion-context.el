@@ -87,6 +87,7 @@ adds or removes one calls `gemini-companion-context-update'.")
 
 (defvar-local gemini-companion-context--focused 0
   "When this buffer was focused last, in milliseconds since 1970; 0 if never.")
+(put 'gemini-companion-context--focused 'permanent-local t) ; through a revert
 
 (defvar gemini-companion-context--changes 0
   "Counts the notes of a change.")

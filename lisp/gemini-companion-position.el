@@ -27,6 +27,7 @@ plane are not.")
   "A known line, as (TICK POSITION . LINE), or nil.
 POSITION is its start, LINE its number; that holds while the text's
 `buffer-chars-modified-tick' is TICK.")
+(put 'gemini-companion-position--known 'permanent-local t) ; through a revert
 
 ;;;; Lines
 
@@ -83,6 +84,8 @@ Count from the nearer of the known line and the first."
     (narrow-to-region start end)
     ;; This is many times as fast as to go there.
     (1- (line-number-at-pos end))))
+
+(put 'gemini-companion-position--note-change 'permanent-local-hook t)
 
 ;;;; Columns
 

@@ -38,9 +38,12 @@ The roots are what `gemini-companion-workspace-roots' returns."
 
 (defvar-local gemini-companion-private nil
   "Non-nil if clients may not learn of this buffer's file.
-To be set in .dir-locals.el, for a project or a directory.")
+To be set in .dir-locals.el, for a project or a directory.  A revert or
+another major mode does not take it off.")
 ;;;###autoload
 (put 'gemini-companion-private 'safe-local-variable #'booleanp)
+;; Another major mode must not publish what was marked by hand or by a hook.
+(put 'gemini-companion-private 'permanent-local t)
 
 (defvar gemini-companion-private--lifetime 1.0
   "Seconds for which a verdict on a file holds.")

@@ -47,6 +47,24 @@
       (let ((stamp (aref (car (gemini-companion-context-gather)) 1)))
         (should (<= before stamp (floor (* 1000 (float-time)))))))))
 
+(ert-deftest gemini-companion-context/a-revert-or-another-major-mode-changes-nothing ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "x\n")
+    (gemini-companion-context-test--open "b" "y\n")
+    (let ((told (gemini-companion-context-gather)))
+      (should (> (aref (car told) 1) 0))
+      (dolist (buffer '("a" "b"))
+        (with-current-buffer buffer
+          (revert-buffer t t)
+          (should (equal (gemini-companion-context-gather) told))
+          (text-mode)
+          (should (equal (gemini-companion-context-gather) told)))))
+    (with-current-buffer "a"
+      (setq gemini-companion-private t)
+      (text-mode)
+      (setq gemini-companion-private--verdict nil))
+    (should (equal (gemini-companion-context-test--names) '("b")))))
+
 (ert-deftest gemini-companion-context/the-last-file-stays-active-while-the-user-is-elsewhere ()
   (gemini-companion-context-test--following
     (gemini-companion-context-test--open "a" "x\ny\n")

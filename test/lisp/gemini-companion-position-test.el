@@ -76,6 +76,23 @@
             (should (= (funcall line) 5)))
         (kill-buffer indirect)))))
 
+(ert-deftest gemini-companion-position/another-major-mode-forgets-nothing ()
+  (with-temp-buffer
+    (insert "1\n2\n3\n")
+    (gemini-companion-position-watch)
+    (should (= (gemini-companion-position-line 3) 2))
+    (text-mode)
+    ;; Emacs sees which functions are left when it next comes to the buffer.
+    (with-temp-buffer)
+    (goto-char (point-max))
+    (insert "4\n")
+    ;; Else all lines would be counted again.
+    (should (equal gemini-companion-position--known
+                   (cons (buffer-chars-modified-tick) '(3 . 2))))
+    (gemini-companion-position-unwatch)
+    (should-not gemini-companion-position--known)
+    (should-not (memq #'gemini-companion-position--note-change after-change-functions))))
+
 (ert-deftest gemini-companion-position/fields-and-folds-do-not-matter ()
   (with-temp-buffer
     (insert (propertize "prompt> " 'field 'prompt) "text\n")
