@@ -17,6 +17,23 @@
 (require 'gemini-companion-history)
 (require 'gemini-companion-review)
 
+(defcustom gemini-companion-modal-modes
+  '((evil-mode . evil-local-mode)
+    (meow-global-mode . meow-mode)
+    (modalka-global-mode . modalka-mode)
+    (boon-mode . boon-local-mode)
+    (god-global-mode . god-local-mode))
+  "Modes in which letters are commands, to be there in reviews, too.
+Each element is a pair: the variable of a global minor mode, and the
+function that switches it on in a buffer.  In the texts of a review no
+hooks run by which such a mode would come into a new buffer, and the
+letters would be inserted into the proposal.  Viper is not named, for it
+may change the text when it comes."
+  :type '(alist :key-type (symbol :tag "Variable of the global mode")
+                :value-type (function :tag "Function for a buffer"))
+  :group 'gemini-companion
+  :risky t)
+
 (defconst gemini-companion-texts--max-fontified 1000000
   "Size in characters beyond which text is shown without a major mode.")
 
@@ -34,6 +51,9 @@ Org's fontification calls any function that a text names.")
   '(org-src-fontify-natively markdown-fontify-code-blocks-natively
                              adoc-fontify-code-blocks)
   "Options to fontify parts of a text by the mode that the text names.")
+
+(defvar major-mode-remap-alist) ; Emacs 29
+(defvar warning-suppress-log-types)
 
 (defvar-local gemini-companion-texts--header nil
   "The function that returns the header line for the review of this buffer.")
@@ -181,6 +201,7 @@ that inserts the text."
   (gemini-companion-texts--set-major-mode (gemini-companion-review-path review))
   (funcall insert)
   (gemini-companion-texts--show-syntax)
+  (gemini-companion-texts--enable-modal-modes)
   (set-buffer-modified-p nil)
   (goto-char (point-min))
   (gemini-companion-texts-adopt review header))
@@ -260,6 +281,13 @@ the text, and no local variables are read: the text is a client's."
     (let ((change-major-mode-hook nil))
       (fundamental-mode))))
 
+(defun gemini-companion-texts--enable-modal-modes ()
+  "Switch on in the current buffer what `gemini-companion-modal-modes' says."
+  (pcase-dolist (`(,global . ,local) gemini-companion-modal-modes)
+    (when (and (boundp global) (default-value global) (functionp local))
+      (gemini-companion-log-errors (format "%s" local)
+        (funcall local)))))
+
 (defun gemini-companion-texts-modest-p ()
   "Return non-nil if the current text is not too much for a major mode."
   (and (<= (buffer-size) gemini-companion-texts--max-fontified)
@@ -276,13 +304,38 @@ the text, and no local variables are read: the text is a client's."
   "Return a major mode for PATH that is one for text, by its name alone."
   (let ((mode (assoc-default (file-name-nondirectory path) auto-mode-alist
                              #'gemini-companion-texts--matches-p)))
-    (if (not (and mode (symbolp mode) (fboundp mode)))
-        #'fundamental-mode
-      (autoload-do-load (symbol-function mode) mode)
-      (cond ((cdr (seq-find (lambda (it) (provided-mode-derived-p mode (car it)))
-                            gemini-companion-texts--substitutes)))
-            ((apply #'provided-mode-derived-p mode gemini-companion-texts--modes) mode)
-            (t #'fundamental-mode)))))
+    (or (and mode (symbolp mode)
+             (or (gemini-companion-texts--suitable (gemini-companion-texts--remap mode))
+                 (gemini-companion-texts--suitable mode)))
+        #'fundamental-mode)))
+
+(defun gemini-companion-texts--remap (mode)
+  "Return the major mode that the user wants in place of MODE, or MODE."
+  (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
+        ((boundp 'major-mode-remap-alist) (alist-get mode major-mode-remap-alist mode))
+        (t mode)))
+
+(defun gemini-companion-texts--suitable (mode)
+  "Return MODE, or what stands for it, if that is for text and can be had.
+Otherwise return nil."
+  (when (and mode (symbolp mode) (fboundp mode))
+    (gemini-companion-log-errors (format "the mode %s" mode)
+      (let ((warning-suppress-log-types '((treesit)))) ; a grammar may be missing
+        (autoload-do-load (symbol-function mode) mode)
+        (cond ((cdr (seq-find (lambda (it) (provided-mode-derived-p mode (car it)))
+                              gemini-companion-texts--substitutes)))
+              ((and (apply #'provided-mode-derived-p mode gemini-companion-texts--modes)
+                    (gemini-companion-texts--grammar-p mode))
+               mode))))))
+
+(defun gemini-companion-texts--grammar-p (mode)
+  "Return non-nil unless MODE needs a grammar of tree-sitter that is missing.
+No variable says which one that is, so the mode is tried."
+  (or (not (string-suffix-p "-ts-mode" (symbol-name mode)))
+      (and (fboundp 'treesit-parser-list)
+           (with-temp-buffer
+             (gemini-companion-texts-set-mode mode)
+             (treesit-parser-list)))))
 
 (defun gemini-companion-texts--matches-p (pattern name)
   "Return non-nil if PATTERN, a key of `auto-mode-alist', fits the file name NAME."
