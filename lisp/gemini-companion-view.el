@@ -36,7 +36,7 @@
   (frame nil :documentation "The frame on which it is shown.")
   (focus nil :documentation "`keep' or `select', as in `gemini-companion-diff-focus'.")
   (selected nil :documentation "The window that was selected before.")
-  (windows nil :documentation "The windows that the view has made.")
+  (windows nil :documentation "The windows that the view has made, also former ones.")
   (emptied nil :documentation "Those whose buffer was killed.")
   (configuration nil :documentation "The window configuration before.")
   (before nil :documentation "The user's windows before, a list of places.")
@@ -66,7 +66,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
           (gemini-companion-view-frame view) frame
           (gemini-companion-view-selected view) (selected-window)
           (gemini-companion-view-configuration view) (current-window-configuration frame)
-          (gemini-companion-view-before view) (gemini-companion-view--places view))))
+          (gemini-companion-view-before view)
+          (mapcar #'gemini-companion-view--place-of (window-list frame 'no-minibuffer)))))
 
 (defun gemini-companion-view--suitable-frame ()
   "Return the selected frame, or that of which it is a child."
@@ -84,7 +85,6 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (if (and mine (null (gemini-companion-view--users-windows view 'main)))
         (gemini-companion-view--make-one (car mine) main)
       (mapc #'gemini-companion-view--delete-window mine)
-      (setf (gemini-companion-view-windows view) nil)
       (gemini-companion-view--own
        view (or (gemini-companion-view--split-above view (window-main-window frame))
                 (gemini-companion-view--take-place view))))))
@@ -168,14 +168,16 @@ They stand side by side if that leaves each wide enough."
 ;;;; Whose windows they are
 
 (defun gemini-companion-view--showing-windows (view)
-  "Return the windows that VIEW has made and that still show it.
-Those in which the user has put something else are the user's."
+  "Return the windows on the frame of VIEW that are there only to show it.
+These were made for it, by the user too, who may have split one.  Those in
+which the user has put something else are the user's."
   (let ((buffers (gemini-companion-view-buffers view)))
-    (cl-remove-if-not (lambda (window)
-                        (and (window-live-p window)
-                             (or (memq (window-buffer window) buffers)
-                                 (memq window (gemini-companion-view-emptied view)))))
-                      (gemini-companion-view-windows view))))
+    (cl-loop for window in (window-list (gemini-companion-view-frame view) 'no-minibuffer)
+             if (and (or (memq (window-buffer window) buffers)
+                         (memq window (gemini-companion-view-emptied view)))
+                     (not (gemini-companion-view--find
+                           window (gemini-companion-view-before view))))
+             collect window)))
 
 (defun gemini-companion-view--users-windows (view &optional main)
   "Return the windows on the frame of VIEW that are the user's.
@@ -188,12 +190,14 @@ With MAIN non-nil leave out side windows."
 
 (defun gemini-companion-view--places (view)
   "Return the place of each of the user's windows on the frame of VIEW."
-  (mapcar (lambda (window)
-            (gemini-companion-view--make-place
-             :window window :buffer (window-buffer window)
-             :point (window-point window) :start (window-start window)
-             :hscroll (window-hscroll window) :edges (window-edges window)))
-          (gemini-companion-view--users-windows view)))
+  (mapcar #'gemini-companion-view--place-of (gemini-companion-view--users-windows view)))
+
+(defun gemini-companion-view--place-of (window)
+  "Return the place of WINDOW."
+  (gemini-companion-view--make-place
+   :window window :buffer (window-buffer window)
+   :point (window-point window) :start (window-start window)
+   :hscroll (window-hscroll window) :edges (window-edges window)))
 
 ;;;; While it is shown
 
@@ -336,7 +340,8 @@ same size and with the same buffers, and no others."
     (and beside
          (= (length beside) (length now))
          (cl-every (lambda (place)
-                     (let ((was (gemini-companion-view--find place beside)))
+                     (let ((was (gemini-companion-view--find
+                                 (gemini-companion-view--place-window place) beside)))
                        (and was
                             (eq (gemini-companion-view--place-buffer was)
                                 (gemini-companion-view--place-buffer place))
@@ -351,10 +356,9 @@ Some lines may be taken by a message in the echo area."
   (let ((taken (max 0 (1- (window-total-height (minibuffer-window))))))
     (cl-every (lambda (a b) (<= (abs (- a b)) (1+ taken))) one other)))
 
-(defun gemini-companion-view--find (place places)
-  "Return of PLACES the one of the window of PLACE, or nil."
-  (cl-find (gemini-companion-view--place-window place) places
-           :key #'gemini-companion-view--place-window))
+(defun gemini-companion-view--find (window places)
+  "Return of PLACES the one of WINDOW, or nil."
+  (cl-find window places :key #'gemini-companion-view--place-window))
 
 (defun gemini-companion-view--select-other (view mine)
   "Select another window on the frame of VIEW if one of MINE is selected.
@@ -378,8 +382,8 @@ MINE are about to be deleted."
 NOW is a list of places.  A side window that the user has closed stays so."
   (let* ((frame (gemini-companion-view-frame view))
          (selected (frame-selected-window frame))
-         (gone (cl-remove-if (lambda (place) (gemini-companion-view--find place now))
-                             (gemini-companion-view-beside view))))
+         (gone (cl-set-difference (gemini-companion-view-beside view) now
+                                  :key #'gemini-companion-view--place-window)))
     ;; Neither the frame nor the minibuffer is to be selected or changed by it.
     (set-window-configuration (gemini-companion-view-configuration view) t t)
     (dolist (place gone)
@@ -387,8 +391,7 @@ NOW is a list of places.  A side window that the user has closed stays so."
         (when (and (window-live-p window) (window-parameter window 'window-side))
           (gemini-companion-view--delete-window window))))
     (gemini-companion-view--scroll-back view now)
-    (when (and (window-live-p selected)
-               (not (memq selected (gemini-companion-view-windows view))))
+    (when (window-live-p selected)
       (set-frame-selected-window frame selected))))
 
 (defun gemini-companion-view--scroll-back (view now)
@@ -396,8 +399,8 @@ NOW is a list of places.  A side window that the user has closed stays so."
 The former if the user has not moved point in it; both are lists of
 places."
   (dolist (place now)
-    (let ((window (gemini-companion-view--place-window place))
-          (was (gemini-companion-view--find place (gemini-companion-view-before view))))
+    (let* ((window (gemini-companion-view--place-window place))
+           (was (gemini-companion-view--find window (gemini-companion-view-before view))))
       (when (and (window-live-p window)
                  (eq (window-buffer window) (gemini-companion-view--place-buffer place)))
         (let ((there (if (and was
