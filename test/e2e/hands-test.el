@@ -45,13 +45,13 @@ WHAT was drawn for it."
         runs)))
 
 (gemini-companion-hands-test--define
- (21 25 ediff-keeps-the-focus)
+ (5 20 ediff-keeps-the-focus)
+ (6 20 diff-keeps-the-focus)
  (16 20 diff-keeps-the-focus-with-repeat-mode)
  (10 20 ediff-keeps-the-focus-with-repeat-mode)
  (30 20 ediff-takes-the-focus)
  (35 20 diff-takes-the-focus-with-repeat-mode)
- (1 20 ediff-waits-in-the-queue)
- (3 15 ediff-is-announced))
+ (1 25 ediff-waits-in-the-queue))
 
 (ert-deftest gemini-companion-hands/replay ()
   "What the environment asks for is played again."
