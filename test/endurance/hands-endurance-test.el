@@ -20,9 +20,14 @@
   (let ((value (getenv variable)))
     (if (member value '(nil "")) default (string-to-number value))))
 
+(defun gemini-companion-hands-endurance-test--print (text)
+  "Print TEXT at once: what `princ' prints is lost if a long run is killed."
+  (send-string-to-terminal text))
+
 (defun gemini-companion-hands-endurance-test--row (seed steps rate result)
   "Print a line: SEED, STEPS that were done, RATE per second and RESULT."
-  (princ (format "%10s %8s %10s  %s\n" seed steps rate result)))
+  (gemini-companion-hands-endurance-test--print
+   (format "%10s %8s %10s  %s\n" seed steps rate result)))
 
 (defun gemini-companion-hands-endurance-test--one (seed steps)
   "Run STEPS steps drawn from SEED and print what became of it.
@@ -35,7 +40,8 @@ Return the number of steps that were done, and the report of a fault."
     (gemini-companion-hands-endurance-test--row
      seed done (format "%.1f" (/ done (- (float-time) start)))
      (if report (car (split-string report "\n")) (gemini-companion-test-hands-tally)))
-    (when report (princ (concat "\n" report "\n")))
+    (when report
+      (gemini-companion-hands-endurance-test--print (concat "\n" report "\n")))
     (list done report)))
 
 (ert-deftest gemini-companion-hands-endurance/nothing-goes-astray ()
