@@ -183,6 +183,8 @@ The current buffer is its control buffer."
         (cl-letf ((ediff-grab-mouse nil)
                   ((symbol-function 'ediff-setup-windows) #'ignore))
           (ignore-errors (ediff-really-quit nil)))
+        ;; That may have made one more.
+        (gemini-companion-view-going view)
         (when (frame-live-p ediff-control-frame)
           (delete-frame ediff-control-frame))))
     (setq ediff-session-registry (delq control ediff-session-registry))

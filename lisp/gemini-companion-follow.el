@@ -26,21 +26,27 @@
   "Seconds to look for what differs, after which all of the text is replaced.")
 
 (defvar gemini-companion-follow--timers nil
-  "Alist of the files that are looked at and the timers that do so.")
+  "The files that are looked at, a list of (FILE TIMER . STAMP).
+STAMP is what FILE was when its buffer last agreed with it.")
 
 (defun gemini-companion-follow (path)
   "Let the buffer that visits PATH follow the client's next write to it."
   (when-let* ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
-    (gemini-companion-follow--stop path)
-    (push (cons path (run-at-time gemini-companion-follow--interval
-                                  gemini-companion-follow--interval
-                                  (gemini-companion-follow--watcher path buffer)))
-          gemini-companion-follow--timers)))
+    ;; A write for which it waits already may just have been made.
+    (let ((before (or (cddr (assoc path gemini-companion-follow--timers))
+                      (gemini-companion-follow-stamp path))))
+      (gemini-companion-follow--stop path)
+      (push (cons path
+                  (cons (run-at-time gemini-companion-follow--interval
+                                     gemini-companion-follow--interval
+                                     (gemini-companion-follow--watcher path buffer before))
+                        before))
+            gemini-companion-follow--timers))))
 
-(defun gemini-companion-follow--watcher (path buffer)
-  "Return a function that updates BUFFER once its file PATH was written."
-  (let ((before (gemini-companion-follow-stamp path))
-        (last nil)
+(defun gemini-companion-follow--watcher (path buffer before)
+  "Return a function that updates BUFFER once its file PATH was written.
+BEFORE is the stamp of the file until then."
+  (let ((last nil)
         (looks gemini-companion-follow--looks))
     (lambda ()
       (let ((now (gemini-companion-follow-stamp path)))
@@ -70,7 +76,7 @@ shows something else than the file's text, or there is no file any more."
 (defun gemini-companion-follow--stop (path)
   "Do not look at the file PATH any more."
   (when-let* ((entry (assoc path gemini-companion-follow--timers)))
-    (cancel-timer (cdr entry))
+    (cancel-timer (cadr entry))
     (setq gemini-companion-follow--timers
           (delq entry gemini-companion-follow--timers))))
 

@@ -246,6 +246,8 @@ A text terminal shows one frame at a time."
     (error
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
+     (setq gemini-companion-review--open
+           (delq (gemini-companion-review-with-id id) gemini-companion-review--open))
      (signal (car error) (cdr error)))))
 
 (defun gemini-companion-review--add (review)

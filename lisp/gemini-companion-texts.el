@@ -211,8 +211,15 @@ that inserts the text."
 HEADER is a function that returns the header line for REVIEW."
   (setq gemini-companion-review--of-buffer review
         gemini-companion-texts--header header)
+  (gemini-companion-texts--dress)
+  ;; The user may choose another major mode.
+  (add-hook 'after-change-major-mode-hook #'gemini-companion-texts--dress nil t))
+
+(defun gemini-companion-texts--dress ()
+  "Give the current buffer the header line and the keys of a review."
   (setq header-line-format '(:eval (gemini-companion-texts--header-line)))
   (gemini-companion-review-mode))
+(put 'gemini-companion-texts--dress 'permanent-local-hook t)
 
 (defun gemini-companion-texts--header-line ()
   "Return the header line of the current buffer."
@@ -259,7 +266,7 @@ In place of commands there are their keys."
         (dolist (option gemini-companion-texts--modes-in-text)
           (set (make-local-variable option) nil)))
     (error
-     (fundamental-mode)
+     (gemini-companion-texts-set-mode #'fundamental-mode)
      (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error)))))
 
 (defun gemini-companion-texts-set-mode (function)
@@ -278,8 +285,7 @@ the text, and no local variables are read: the text is a client's."
   "Fontify the current buffer, unless its text is too much for that."
   (if (gemini-companion-texts-modest-p)
       (font-lock-mode 1)
-    (let ((change-major-mode-hook nil))
-      (fundamental-mode))))
+    (gemini-companion-texts-set-mode #'fundamental-mode)))
 
 (defun gemini-companion-texts--enable-modal-modes ()
   "Switch on in the current buffer what `gemini-companion-modal-modes' says."

@@ -364,6 +364,15 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
     (should-not (gemini-companion-follow-now "/no/such/file"))))
 
+(ert-deftest gemini-companion-follow/a-second-look-forgets-no-write ()
+  "Another client has the file followed, too, right after it was written."
+  (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-follow buffer-file-name)
+    (gemini-companion-test-write buffer-file-name "two\n")
+    (gemini-companion-follow buffer-file-name)
+    (gemini-companion-test-wait "the file to be followed"
+                                (lambda () (equal (buffer-string) "two\n")))))
+
 (ert-deftest gemini-companion-follow/a-file-that-is-not-written-is-let-go ()
   (gemini-companion-follow-test--with "one\n"
     (let ((gemini-companion-follow--looks 2))

@@ -467,6 +467,16 @@ review-next" text))
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                      '("a.txt" "line\nline\n"))))))
 
+(ert-deftest gemini-companion-review/another-major-mode-keeps-the-keys ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (emacs-lisp-mode)
+        (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
+        (should (string-match-p "accepts this text" (eval (cadr header-line-format) t)))
+        (call-interactively (key-binding (kbd "C-c C-c")))))
+    (should (gemini-companion-review-test--outcome client "ide/diffAccepted"))))
+
 (ert-deftest gemini-companion-review/saving-writes-no-file ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
