@@ -125,8 +125,9 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
                (switch-to-buffer "other")
                (goto-char 100)))
          (a-side-window-less . ,(lambda () (delete-window (get-buffer-window "side"))))
-         (a-window-less . ,(lambda () (delete-window) (select-window
-                                                      (get-buffer-window "second"))))
+         (a-window-less . ,(lambda ()
+                             (delete-window)
+                             (select-window (get-buffer-window "second"))))
          (point . ,(lambda () (goto-char 200)))))
     (dolist (end (list #'gemini-companion-review-accept #'gemini-companion-review-reject))
       (gemini-companion-test-with-client client
