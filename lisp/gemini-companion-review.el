@@ -263,38 +263,43 @@ A text terminal shows one frame at a time."
 
 (gemini-companion-define-handler close-review (id call)
   "Close the review ID without asking; CALL, unless nil, waits for its text."
-  (let* ((review (gemini-companion-review-with-id id))
-         (before (and review (gemini-companion-review--bytes review))))
-    (cond ((and call review)
-           (gemini-companion-bridge-answer
-            call (gemini-companion-review-current-text review)))
+  (let ((review (gemini-companion-review-with-id id)))
+    (cond (review
+           (gemini-companion-log-add "review %d closed by the client" id)
+           (if call
+               (gemini-companion-review--close review call)
+             (gemini-companion-review--withdraw review)))
           (call
-           (gemini-companion-bridge-fail call "this diff is not open in Emacs any more")))
-    (when review
-      (gemini-companion-log-add "review %d closed by the client" id)
-      (if call
-          (gemini-companion-review--answered-there review before)
-        (gemini-companion-review--end review 'withdrawn before
-                                      (format "withdrawn, %s is gone"
-                                              (gemini-companion-review--client-title review)))
-        (gemini-companion-review--say-ending review)))))
+           (gemini-companion-bridge-fail call "this diff is not open in Emacs any more")))))
 
-(defun gemini-companion-review--answered-there (review before)
-  "End REVIEW, which the user has answered in the client.
-BEFORE are the bytes of its file.  The client does not say which answer
-that was: it writes the file, or does not."
-  (let ((there (gemini-companion-review--client-title review)))
-    (gemini-companion-follow (gemini-companion-review-path review))
-    (gemini-companion-review--end review 'closed before (concat "decided in " there))
+(defun gemini-companion-review--withdraw (review)
+  "End REVIEW, whose client is gone."
+  (gemini-companion-review--end
+   review 'withdrawn (gemini-companion-review--bytes review)
+   (format "withdrawn, %s is gone" (gemini-companion-review--client-title review)))
+  (gemini-companion-review--say-ending review))
+
+(defun gemini-companion-review--close (review call)
+  "End REVIEW, which the user has answered in the client, and answer CALL."
+  (let* ((path (gemini-companion-review-path review))
+         ;; Once it is answered the client may write the file.
+         (before (gemini-companion-review--bytes review))
+         (stamp (gemini-companion-follow-stamp path)))
+    (gemini-companion-follow path)
+    (gemini-companion-bridge-answer call (gemini-companion-review-current-text review))
+    (gemini-companion-review--end
+     review 'closed before
+     (concat "decided in " (gemini-companion-review--client-title review)))
     (gemini-companion-review--say-ending review)
     (unless (gemini-companion-review--warn-of-lost-edits review)
-      (gemini-companion-review--await-write review))))
+      (gemini-companion-review--await-write review stamp))))
 
-(defun gemini-companion-review--await-write (review)
-  "Tell the user whether the client of REVIEW, closed there, writes the file."
+(defun gemini-companion-review--await-write (review stamp)
+  "Tell the user which answer the client of REVIEW, closed there, has got.
+The client does not say: it writes the file, whose stamp then is another
+than STAMP, or it does not."
   (let* ((path (gemini-companion-review-path review))
          (there (gemini-companion-review--client-title review))
-         (stamp (gemini-companion-follow-stamp path))
          (deadline (+ (float-time) gemini-companion-review--write-time))
          (timer nil))
     (setq timer
