@@ -29,7 +29,7 @@ and a text with NUL is still a text.")
   "A review shown in Ediff."
   (texts nil :documentation "The read-only buffers, of which A is the first.")
   (control nil :documentation "Ediff's control buffer.")
-  (helpers nil :documentation "Buffers that Ediff made for the session."))
+  (helpers nil :documentation "Buffers that Ediff made for the session, and names of some."))
 
 (defun gemini-companion-ediff-show (review focus)
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.

@@ -415,10 +415,11 @@ places."
           (set-window-hscroll window (gemini-companion-view--place-hscroll there)))))))
 
 (defun gemini-companion-view-kill (buffer)
-  "Kill BUFFER, if it is one and alive, without a question."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer (set-buffer-modified-p nil))
-    (kill-buffer buffer)))
+  "Kill BUFFER, if there is such a buffer or name of one, without a question."
+  (let ((buffer (and buffer (get-buffer buffer))))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer (set-buffer-modified-p nil))
+      (kill-buffer buffer))))
 
 (provide 'gemini-companion-view)
 ;;; gemini-companion-view.el ends here

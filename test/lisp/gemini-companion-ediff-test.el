@@ -192,6 +192,20 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
           (should (= ediff-number-of-differences 1))
           (should (= ediff-current-difference -1)))))))
 
+(ert-deftest gemini-companion-ediff/no-buffer-of-ediff-is-left ()
+  (gemini-companion-test-with-client client
+    (let ((buffers (lambda ()
+                     (seq-filter (lambda (name) (string-match-p "ediff" name))
+                                 (mapcar (lambda (it) (downcase (buffer-name it)))
+                                         (buffer-list))))))
+      (should-not (funcall buffers))
+      (gemini-companion-ediff-test--show client "one\n2\n" 'select)
+      (ediff-next-difference)
+      (get-buffer-create ediff-tmp-buffer)
+      (should (funcall buffers))
+      (gemini-companion-accept)
+      (should-not (funcall buffers)))))
+
 (ert-deftest gemini-companion-ediff/ediff-s-commands-keep-the-layout ()
   (gemini-companion-test-with-client client
     (let* ((window (selected-window))
