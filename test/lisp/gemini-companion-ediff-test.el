@@ -200,7 +200,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
                                          (buffer-list))))))
       (should-not (funcall buffers))
       (gemini-companion-ediff-test--show client "one\n2\n" 'select)
-      (ediff-next-difference)
+      (with-current-buffer (window-buffer) (ediff-next-difference))
       (get-buffer-create ediff-tmp-buffer)
       (should (funcall buffers))
       (gemini-companion-accept)
