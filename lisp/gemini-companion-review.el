@@ -88,7 +88,11 @@ keeps waiting, too.  If `reject', the change is rejected."
   (seen nil :documentation "Non-nil once it was on screen.")
   (postponed nil :documentation "Non-nil if the user wants to decide later.")
   (fault nil :documentation "Why it could not be shown when that was tried last, or nil.")
-  (ending nil :documentation "Once it has ended, how, in words."))
+  (ending nil :documentation "Once it has ended, how, in words.")
+  (writer nil :documentation "If Emacs is to write the file when the user accepts,
+the function that does so and tells the client.  Called with the review and
+the text, it returns nil if the review was decided meanwhile.")
+  (waiter nil :documentation "A function to be called with the outcome, or nil."))
 
 (defconst gemini-companion-review--retry 0.2
   "Seconds between tries to show a review.")
@@ -365,6 +369,8 @@ user is in the middle of nothing."
        :outcome outcome
        :before before
        :after (gemini-companion-review-current-text review)))
+    (when-let* ((waiter (gemini-companion-review-waiter review)))
+      (gemini-companion-log-errors "telling an outcome" (funcall waiter outcome)))
     (push review gemini-companion-review--leaving)
     (cond (by-command (gemini-companion-review--leave review))
           (t (when shown
@@ -766,9 +772,27 @@ shown."
   "Accept REVIEW, of which the user knows what it says."
   (gemini-companion-review--check review)
   (gemini-companion-follow (gemini-companion-review-path review))
-  (let ((text (gemini-companion-review-current-text review)))
+  (let ((text (gemini-companion-review-current-text review))
+        (writer (gemini-companion-review-writer review)))
     (gemini-companion-review-decide review 'accepted
-                                    (lambda (id) (gemini-companion-bridge-accept id text)))))
+                                    (if writer
+                                        (lambda (_id) (funcall writer review text))
+                                      (lambda (id) (gemini-companion-bridge-accept id text))))))
+
+(defun gemini-companion-review-request (review writer waiter)
+  "Ask the user to accept REVIEW, as its client wants.
+WRITER and WAITER are as in `gemini-companion-review'.  If somebody waits
+already, WAITER takes the place of that."
+  (when-let* ((before (gemini-companion-review-waiter review)))
+    (funcall before 'asked-again))
+  (setf (gemini-companion-review-writer review) writer
+        (gemini-companion-review-waiter review) waiter
+        ;; It is to be shown again.
+        (gemini-companion-review-postponed review) nil)
+  (gemini-companion-review--changed)
+  (gemini-companion-review--say
+   review "%s asks you to accept the change of %s"
+   (gemini-companion-review--client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is."

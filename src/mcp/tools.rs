@@ -234,14 +234,18 @@ fn check_path(path: &str, largest: usize) -> Result<(), ToolError> {
         return refuse("contains a NUL character");
     }
     if is_remote(path) {
-        return refuse("is a remote name of Emacs: only local files can be reviewed");
+        return refuse("looks like a remote name of Emacs: only local files can be reviewed");
     }
     if !Path::new(path).is_absolute() {
         return refuse("must be absolute");
     }
-    if path.split('/').any(|name| name == "..") {
-        // After a symbolic link it means different things to Emacs and to the system.
-        return refuse("must not contain \"..\"");
+    if let Some(name) = path[1..].split('/').find(|name| ["", ".", ".."].contains(name)) {
+        // To Emacs, what is behind such a name may mean another file than to the system.
+        return match name {
+            "" if path.ends_with('/') && !path.contains("//") => refuse("is a directory"),
+            "" => refuse("must not contain \"//\""),
+            name => refuse(&format!("must not contain {name:?}")),
+        };
     }
     if is_of_the_system(path) {
         return refuse("is no file but a part of the system");
@@ -255,10 +259,7 @@ fn check_path(path: &str, largest: usize) -> Result<(), ToolError> {
             Err(error) => refuse(&format!("cannot be read: {error}")),
         },
         // A new file. Missing directories are no fault: the client creates them.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !path.ends_with('/') => {
-            Ok(())
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => refuse("is a directory"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => refuse(&format!("cannot be a file: {error}")),
     }
 }
@@ -270,13 +271,11 @@ fn is_of_the_system(path: &str) -> bool {
     cfg!(unix) && ["/proc", "/sys", "/dev"].iter().any(|place| real.starts_with(place))
 }
 
-/// Whether Emacs would take `path` for a file on another machine: `/METHOD:HOST:...`.
+/// Whether Emacs could take `path` for a file on another machine, or for a quoted name. Depending on
+/// `tramp-syntax` that is `/METHOD:HOST:...`, `/HOST:...` or `/[METHOD/HOST]...`; quoted, `/:...`.
 fn is_remote(path: &str) -> bool {
-    let Some((method, rest)) = path.strip_prefix('/').and_then(|path| path.split_once(':')) else {
-        return false;
-    };
-    let is_method = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    !method.is_empty() && method.bytes().all(is_method) && rest.contains(':')
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    path.starts_with('/') && (first.contains(':') || first.starts_with('['))
 }
 
 #[cfg(test)]
@@ -300,7 +299,16 @@ mod tests {
             ("/no/such/directory/", "is a directory"),
             ("/dev/null", "part of the system"),
             ("/proc/self/mem", "part of the system"),
-            ("/a/../b", "must not contain"),
+            ("/a/../b", "must not contain \"..\""),
+            ("/a/./b", "must not contain \".\""),
+            ("/./ssh:host:/b", "must not contain \".\""),
+            ("/a//b", "must not contain \"//\""),
+            ("/a//ssh:host:/b", "must not contain \"//\""),
+            ("//ssh:host:/b", "remote"),
+            ("/:/ssh:host:/b", "remote"),
+            ("/:/etc/passwd", "remote"),
+            ("/host:/b", "remote"),
+            ("/[ssh/host]b", "remote"),
             ("/etc/hostname/below-a-file", "cannot be a file"),
             ("/a\0b", "NUL"),
         ] {
@@ -310,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn colons_alone_make_no_remote_name() {
-        for path in ["/a:b", "/:", "/dir/a:b:c", "/a b:c:d", "/"] {
+    fn colons_further_down_make_no_remote_name() {
+        for path in ["/dir/a:b:c", "/dir/[a]", "/"] {
             assert!(!is_remote(path), "{path}");
         }
     }

@@ -16,11 +16,19 @@ That is a list of one if it is an error."
          (text (fake-cli-result-text result)))
     (if (eq (alist-get 'isError result) t) (list text) text)))
 
+(defun gemini-companion-apply-test--show (client name text)
+  "Let CLIENT propose TEXT for the file NAME; return the review, which was seen."
+  (let ((review (gemini-companion-test-propose client name text)))
+    (gemini-companion-review-show review 'keep)
+    review))
+
 (ert-deftest gemini-companion-apply/an-accept-is-written-and-shown ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
-          (review (gemini-companion-test-propose client "a.txt" "proposed\n")))
-      (setf (gemini-companion-review-text review) "proposed, edited ä\n")
+          (review (gemini-companion-apply-test--show client "a.txt" "proposed\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char 9)
+        (insert ", edited ä"))
       (should (equal (gemini-companion-apply-test--call client "acceptDiff")
                      (concat "Accepted, and applied to " (gemini-companion-test-file "a.txt"))))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
@@ -49,11 +57,132 @@ That is a list of one if it is an error."
       (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-list)))
                   'rejected)))))
 
+(ert-deftest gemini-companion-apply/what-was-not-seen-is-not-accepted ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t)
+          (review (gemini-companion-test-propose client "a.txt" "proposed\n")))
+      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+                     '("The user has not seen this diff in Emacs yet")))
+      (should (gemini-companion-review-open-p review))
+      (gemini-companion-review-show review 'keep)
+      (should (stringp (gemini-companion-apply-test--call client "acceptDiff"))))))
+
+(ert-deftest gemini-companion-apply/the-user-can-be-asked-each-time ()
+  (pcase-dolist (`(,decide ,answer ,text)
+                 `((gemini-companion-accept "Accepted, and applied to" "proposed\n")
+                   (gemini-companion-reject "Rejected: " "one\ntwo\n")))
+    (gemini-companion-test-with-client client
+      (let ((inhibit-message t)
+            (gemini-companion-accept-by-client 'ask)
+            (review (gemini-companion-apply-test--show client "a.txt" "proposed\n"))
+            (said nil))
+        (cl-letf (((symbol-function 'message)
+                   (lambda (format &rest arguments)
+                     (when format
+                       (push (apply #'format-message format arguments) said)))))
+          (run-at-time 0 nil
+                       (lambda ()
+                         (gemini-companion-test-wait
+                          "the question"
+                          (lambda () (gemini-companion-review-waiter review)))
+                         (funcall decide)))
+          (should (string-prefix-p answer (gemini-companion-apply-test--call
+                                           client "acceptDiff"))))
+        (should (member "Gemini CLI asks you to accept the change of a.txt" said))
+        (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
+                       text))))))
+
+(ert-deftest gemini-companion-apply/clients-may-be-refused ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t)
+          (gemini-companion-accept-by-client nil))
+      (gemini-companion-apply-test--show client "a.txt" "proposed\n")
+      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+                     '("In this Emacs only the user accepts"))))))
+
+(defun gemini-companion-apply-test--accept (client name)
+  "Let CLIENT propose a change of the file NAME and accept it once it was seen.
+Return the text of the answer, as a list of one if it is an error."
+  (let* ((path (gemini-companion-test-file name))
+         (review (gemini-companion-apply-test--show client name "changed\n"))
+         (result (fake-cli-call-tool client "acceptDiff" `(:filePath ,path)))
+         (text (fake-cli-result-text result)))
+    (when (gemini-companion-review-open-p review)
+      (gemini-companion-review-reject review))
+    (if (eq (alist-get 'isError result) t) (list text) text)))
+
+(ert-deftest gemini-companion-apply/nothing-by-which-programs-run ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t)
+          (user-emacs-directory (gemini-companion-test-file "emacs/")))
+      (dolist (name '("bare/HEAD" "tree/HEAD" "tree/commondir"))
+        (gemini-companion-test-file name "x\n"))
+      (dolist (name '("bare/objects" "bare/refs"))
+        (make-directory (gemini-companion-test-file name)))
+      (gemini-companion-test-file ".git/config" "[core]\n")
+      (make-symbolic-link ".git/config" (gemini-companion-test-file "link.txt"))
+      (make-symbolic-link "plain.el" (gemini-companion-test-file ".dir-locals.el"))
+      (dolist (name '(".git/config" ".git/hooks/pre-commit" "sub/.git" "sub/.GIT/config"
+                      ".git/worktrees/w/config" ".git/modules/m/config" ".hg/hgrc"
+                      "bare/config" "bare/hooks/new" "tree/config.worktree"
+                      "link.txt" ".dir-locals.el" "sub/.dir-locals-2.el" ".envrc" ".env"
+                      ".vscode/tasks.json" ".gemini/settings.json"
+                      "hooks/pre-commit" "tools/githooks/post-checkout"
+                      "emacs/init.el"))
+        (ert-info (name)
+          (let* ((file (gemini-companion-test-file name))
+                 (before (and (file-exists-p file) (gemini-companion-test-read file))))
+            (should (string-match-p "Only the user accepts a change of this file"
+                                    (car-safe (gemini-companion-apply-test--accept
+                                               client name))))
+            (should (equal before (and (file-exists-p file)
+                                       (gemini-companion-test-read file))))))))))
+
+(ert-deftest gemini-companion-apply/new-files-in-new-directories ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t))
+      (should (stringp (gemini-companion-apply-test--accept client "new/deep/a.txt")))
+      (should (equal (gemini-companion-test-read
+                      (gemini-companion-test-file "new/deep/a.txt"))
+                     "changed\n"))
+      ;; Git runs no such program: it is not in a place for them.
+      (should (stringp (gemini-companion-apply-test--accept client "src/hooks/use.ts")))
+      (should (stringp (gemini-companion-apply-test--accept client "src/update"))))))
+
+(ert-deftest gemini-companion-apply/what-cannot-be-written-is-not-told-as-accepted ()
+  "It is a FIFO by the time that the client accepts."
+  (gemini-companion-test-with-client client
+    (let* ((inhibit-message t)
+           (file (gemini-companion-test-file "new.txt"))
+           (review (gemini-companion-apply-test--show client "new.txt" "changed\n")))
+      (should (zerop (call-process "mkfifo" nil nil nil file)))
+      (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,file))))
+        (should (eq (alist-get 'isError result) t)))
+      (should-not (fake-cli-find-notification client "ide/diffAccepted"))
+      ;; It is open on both sides, and can be ended.
+      (should (gemini-companion-review-open-p review))
+      (gemini-companion-review-reject review)
+      (fake-cli-wait-notification client "ide/diffRejected"))))
+
+(ert-deftest gemini-companion-apply/no-name-leads-to-another-machine ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t)
+          (opened nil))
+      (cl-letf (((symbol-function 'tramp-file-name-handler)
+                 (lambda (&rest arguments) (push arguments opened) nil)))
+        (dolist (path '("/./ssh:localhost:/x" "/:/ssh:localhost:/x" "//ssh:localhost:/x"
+                        "/tmp//ssh:localhost:/x" "/ssh:localhost:/x" "/localhost:/x"))
+          (let ((result (fake-cli-call-tool client "openDiff"
+                                            `(:filePath ,path :newContent "x\n"))))
+            (should (eq (alist-get 'isError result) t))))
+        (should-not opened)
+        (should-not (gemini-companion-review-list-open))))))
+
 (ert-deftest gemini-companion-apply/nothing-of-the-users-is-overwritten ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (file (gemini-companion-test-file "a.txt")))
-      (gemini-companion-test-propose client "a.txt" "proposed\n")
+      (gemini-companion-apply-test--show client "a.txt" "proposed\n")
       (insert "mine")
       (should (equal (gemini-companion-apply-test--call client "acceptDiff")
                      '("The user has unsaved edits of this file in Emacs")))
@@ -82,6 +211,7 @@ That is a list of one if it is an error."
               (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "x\n"))
               (gemini-companion-test-wait "the review"
                                           (lambda () (= 1 (gemini-companion-review-count))))
+              (gemini-companion-review-show (car (gemini-companion-review-list-open)) 'keep)
               (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,file))))
                 (should (eq (alist-get 'isError result) t))
                 (should (string-search reason (fake-cli-result-text result))))
@@ -93,7 +223,7 @@ That is a list of one if it is an error."
 (ert-deftest gemini-companion-apply/what-was-decided-meanwhile-is-not-written ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
-      (gemini-companion-test-propose client "a.txt" "proposed\n")
+      (gemini-companion-apply-test--show client "a.txt" "proposed\n")
       (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'ignore))
         (should (equal (gemini-companion-apply-test--call client "acceptDiff")
                        '("This diff was decided meanwhile"))))
