@@ -193,6 +193,30 @@ lead.  All letters are in it, and it is still selected."
     (should (gemini-companion-test-eval emacs '(get-buffer-window "a.txt")))
     (should (= (gemini-companion-test-eval emacs '(length (window-list))) 2))))
 
+(ert-deftest gemini-companion-meanwhile/nothing-of-it-is-left-in-another-tab ()
+  (gemini-companion-meanwhile-test--with (emacs client)
+    (dolist (view '(gemini-companion-ediff-show gemini-companion-diff-show))
+      (gemini-companion-test-run
+       emacs `(progn (setq gemini-companion-diff-function #',view) nil))
+      (gemini-companion-test-keys emacs "C-x" "3")
+      (let ((before (gemini-companion-test-eval
+                     emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
+                                    (window-list)))))
+        (gemini-companion-meanwhile-test--propose emacs client "two\n")
+        (gemini-companion-test-wait-review emacs "two\n")
+        (gemini-companion-test-keys emacs "C-x" "t" "2")
+        (gemini-companion-test-wait-eval emacs '(one-window-p))
+        (gemini-companion-meanwhile-test--close emacs client)
+        (gemini-companion-meanwhile-test--count emacs 0)
+        (gemini-companion-test-wait-no-review emacs)
+        (should (gemini-companion-test-eval emacs '(one-window-p)))
+        (gemini-companion-test-keys emacs "C-x" "t" "0")
+        (gemini-companion-test-wait-eval
+         emacs `(equal (mapcar (lambda (window) (buffer-name (window-buffer window)))
+                               (window-list))
+                       ',before)))
+      (gemini-companion-test-keys emacs "C-x" "1"))))
+
 (ert-deftest gemini-companion-meanwhile/a-terminal-that-was-hidden-stays-hidden ()
   (gemini-companion-meanwhile-test--with (emacs client)
     (gemini-companion-test-run
