@@ -22,6 +22,9 @@
 (defconst gemini-companion-follow--looks 100
   "Looks after which the client is taken to have left the file alone.")
 
+(defconst gemini-companion-follow--max-unvisited 8
+  "Files looked at beyond which those that no buffer visits yet are left out.")
+
 (defconst gemini-companion-follow--max-seconds 1.0
   "Seconds to look for what differs, after which all of the text is replaced.")
 
@@ -30,8 +33,11 @@
 STAMP is what FILE was when its buffer last agreed with it.")
 
 (defun gemini-companion-follow (path)
-  "Let the buffer that visits PATH follow the client's next write to it."
-  (when-let* ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
+  "Let the buffer that visits PATH follow the client's next write to it.
+That may be one which visits PATH by then."
+  (when (or (gemini-companion-follow--buffer path)
+            (< (length gemini-companion-follow--timers)
+               gemini-companion-follow--max-unvisited))
     ;; A write for which it waits already may just have been made.
     (let ((before (or (cddr (assoc path gemini-companion-follow--timers))
                       (gemini-companion-follow-stamp path))))
@@ -39,32 +45,38 @@ STAMP is what FILE was when its buffer last agreed with it.")
       (push (cons path
                   (cons (run-at-time gemini-companion-follow--interval
                                      gemini-companion-follow--interval
-                                     (gemini-companion-follow--watcher path buffer before))
+                                     (gemini-companion-follow--watcher path before))
                         before))
             gemini-companion-follow--timers))))
 
-(defun gemini-companion-follow--watcher (path buffer before)
-  "Return a function that updates BUFFER once its file PATH was written.
+(defun gemini-companion-follow--buffer (path)
+  "Return the buffer that visits PATH, or nil."
+  (let ((file-name-handler-alist nil))
+    (find-buffer-visiting path)))
+
+(defun gemini-companion-follow--watcher (path before)
+  "Return a function that updates the buffer of PATH once that was written.
 BEFORE is the stamp of the file until then."
   (let ((last nil)
         (looks gemini-companion-follow--looks))
     (lambda ()
       (let ((now (gemini-companion-follow-stamp path)))
         (setq looks (1- looks))
-        (cond ((or (zerop looks) (not (buffer-live-p buffer)))
+        (cond ((zerop looks)
                (gemini-companion-follow--stop path))
               ;; Written, and not being written any more.
               ((and now (not (equal now before)) (equal now last))
                (gemini-companion-follow--stop path)
-               (gemini-companion-log-errors "follow"
-                 (gemini-companion-follow--update buffer)))
+               (when-let* ((buffer (gemini-companion-follow--buffer path)))
+                 (gemini-companion-log-errors "follow"
+                   (gemini-companion-follow--update buffer))))
               (t (setq last now)))))))
 
 (defun gemini-companion-follow-now (path)
   "Let the buffer that visits PATH show what was just written there, if one does.
 Return that buffer if it does not follow, for it has unsaved edits, or
 shows something else than the file's text, or there is no file any more."
-  (when-let* ((buffer (let ((file-name-handler-alist nil)) (find-buffer-visiting path))))
+  (when-let* ((buffer (gemini-companion-follow--buffer path)))
     (unless (and (gemini-companion-follow-stamp path)
                  (with-current-buffer buffer (gemini-companion-follow--show)))
       buffer)))

@@ -364,6 +364,30 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
     (should-not (gemini-companion-follow-now "/no/such/file"))))
 
+(ert-deftest gemini-companion-follow/a-file-visited-after-the-accept-is-followed ()
+  (gemini-companion-test-with-project
+    (let ((file (gemini-companion-test-file "a.txt" "one\n")))
+      (unwind-protect
+          (progn
+            (gemini-companion-follow file)
+            (with-current-buffer (find-file-noselect file)
+              (should (equal (buffer-string) "one\n"))
+              (gemini-companion-test-write file "two\n")
+              (gemini-companion-test-wait "the file to be followed"
+                                          (lambda () (equal (buffer-string) "two\n")))
+              (should-not (buffer-modified-p))))
+        (gemini-companion-follow-stop)))))
+
+(ert-deftest gemini-companion-follow/many-files-that-nobody-visits-cost-little ()
+  (gemini-companion-test-with-project
+    (unwind-protect
+        (progn
+          (dotimes (n 100)
+            (gemini-companion-follow (gemini-companion-test-file (format "%d.txt" n) "x\n")))
+          (should (= (length gemini-companion-follow--timers)
+                     gemini-companion-follow--max-unvisited)))
+      (gemini-companion-follow-stop))))
+
 (ert-deftest gemini-companion-follow/a-second-look-forgets-no-write ()
   "Another client has the file followed, too, right after it was written."
   (gemini-companion-follow-test--with "one\n"

@@ -587,7 +587,9 @@ If reviews WENT the windows come back that they had hidden."
 
 (defvar gemini-companion-hands--excused nil
   "Buffers whose file was written while they had edits of the user.
-If he undoes these, they count as saved although they are not, as ever.")
+If he undoes these, they count as saved although they are not, as ever.
+Also those whose file was visited between an accept and the moment when
+the client heard of it, and wrote the file.")
 
 (defun gemini-companion-hands--excuse ()
   "Note which buffers cannot follow their file."
@@ -595,6 +597,15 @@ If he undoes these, they count as saved although they are not, as ever.")
     (when (and (buffer-file-name buffer) (buffer-modified-p buffer)
                (not (verify-visited-file-modtime buffer)))
       (cl-pushnew buffer gemini-companion-hands--excused))))
+
+(defun gemini-companion-hands--excuse-early ()
+  "Note that the current buffer visits its file too early, if a client is late."
+  (gemini-companion-hands--safely
+    (when (seq-some (lambda (session) (> (aref session 6) 0))
+                    (gemini-companion-bridge-sessions))
+      (cl-pushnew (current-buffer) gemini-companion-hands--excused))))
+
+(add-hook 'find-file-hook #'gemini-companion-hands--excuse-early)
 
 (defun gemini-companion-hands--untrue ()
   "Return the names of the buffers that count as saved and are not.
