@@ -111,7 +111,7 @@
     (define-key map "?" #'gemini-companion-menu)
     map)
   "Keymap of all commands, for you to bind to a key of yours.
-For instance (global-set-key (kbd \"C-c g\") gemini-companion-command-map).")
+For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map).")
 ;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil nil 'keymap)
 (fset 'gemini-companion-command-map gemini-companion-command-map)
 
