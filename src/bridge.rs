@@ -77,6 +77,8 @@ pub struct Bridge {
 struct Calls {
     last: i64,
     waiting: HashMap<CallId, oneshot::Sender<Answer>>,
+    /// Lisp answers nothing any more.
+    over: bool,
 }
 
 impl Bridge {
@@ -190,8 +192,17 @@ impl Bridge {
         calls.waiting.retain(|_, waiting| !waiting.is_closed());
         calls.last += 1;
         let id = CallId(calls.last);
-        calls.waiting.insert(id, sender);
+        if !calls.over {
+            calls.waiting.insert(id, sender);
+        }
         (id, receiver)
+    }
+
+    /// Ends all tool calls that wait for Lisp, and those to come: they find that nobody will answer.
+    pub fn end_calls(&self) {
+        let mut calls = lock(&self.calls);
+        calls.over = true;
+        calls.waiting.clear();
     }
 
     /// Passes Lisp's answer to the waiting tool call, if it still waits.

@@ -175,13 +175,16 @@ impl Companion {
         usable
     }
 
-    /// Rejects open reviews, deletes the file, lets the streams end properly, ends the thread.
+    /// Rejects open reviews, answers calls that wait, deletes the files, lets the streams end
+    /// properly, ends the threads.
     pub fn stop(&self) {
         let Some(running) = lock(&self.running).take() else { return };
-        let Running { listener, server, retired, discovery, .. } = running;
+        let Running { listener, server, retired: mut servers, discovery, .. } = running;
         self.sessions.end_all();
+        self.bridge.end_calls();
         drop((discovery, listener));
-        retired.into_iter().chain([server]).for_each(Server::stop);
+        servers.push(server);
+        Server::stop_all(servers);
         self.bridge.attach(None);
     }
 }

@@ -388,6 +388,9 @@ impl Sessions {
             if let Some(context) = &state.context {
                 return context.snapshot.active_file();
             }
+            if state.ending {
+                return None;
+            }
         }
         let _ = tokio::time::timeout(FIRST_CONTEXT, published).await;
         self.state().context.as_ref()?.snapshot.active_file()
@@ -505,6 +508,7 @@ impl Sessions {
         // There is no time left to come back in.
         state.hand_on(Instant::now() + STREAM_GRACE);
         state.ending = true;
+        self.published.notify_waiters(); // no context will come
         state.listeners.wake();
         state.sessions.values_mut().for_each(Session::wake);
     }

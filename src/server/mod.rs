@@ -1,7 +1,7 @@
 //! The HTTP server: one background thread with a tokio runtime of its own.
 //!
-//! Nothing here waits for Emacs's main thread. The thread has all signals blocked: they are
-//! Emacs's, and SIGPIPE would end a batch Emacs when a client hangs up.
+//! Nothing here waits for Emacs's main thread. The thread has signals blocked: they are Emacs's, and
+//! SIGPIPE would end a batch Emacs when a client hangs up.
 
 mod door;
 mod endpoint;
@@ -13,7 +13,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use hyper::server::conn::http1;
@@ -38,8 +38,8 @@ const BLOCKING_THREADS: usize = 4;
 /// How long connections may take to end when the server stops, then blocking tasks.
 const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
 const TASKS_GRACE: Duration = Duration::from_millis(50);
-/// How long Emacs waits for the thread in all.
-const THREAD_GRACE: Duration = Duration::from_millis(500);
+/// How long Emacs waits for all threads together.
+const THREADS_GRACE: Duration = Duration::from_millis(500);
 /// Before accepting again after an error, which is usually a want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -114,11 +114,22 @@ impl Server {
         self.thread.is_finished()
     }
 
-    /// Stops accepting, lets connections end, and joins the thread. A thread that is stuck is
-    /// left behind rather than Emacs with it.
-    pub fn stop(self) {
-        self.phase.send_replace(Phase::Stopping);
-        if self.finished.recv_timeout(THREAD_GRACE).is_ok() {
+    /// Has all `servers` stop accepting and let their connections end, and joins their threads. All
+    /// are told before one is waited for, and have the same deadline.
+    pub fn stop_all(servers: Vec<Server>) {
+        let deadline = Instant::now() + THREADS_GRACE;
+        for server in &servers {
+            server.phase.send_replace(Phase::Stopping);
+        }
+        for server in servers {
+            server.join(deadline);
+        }
+    }
+
+    /// Joins the thread. One that is stuck is left behind rather than Emacs with it.
+    fn join(self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if self.finished.recv_timeout(left).is_ok() {
             let _ = self.thread.join();
         }
     }
@@ -217,7 +228,21 @@ fn connect(
         .serve_connection(TokioIo::new(stream), service))
 }
 
-/// Runs `spawn` so that the thread it starts has every signal blocked from its first instruction.
+/// What a thread brings upon itself. If these were blocked the system would end Emacs at once; Emacs
+/// saves what it can first.
+#[cfg(unix)]
+const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGSYS,
+];
+
+/// Runs `spawn` so that the thread it starts has every signal that comes from outside blocked from its
+/// first instruction.
 #[cfg(unix)]
 fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     // Safety: both sets are initialised before they are read; the mask of this thread is put back.
@@ -225,6 +250,9 @@ fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut previous: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut all);
+        for signal in SYNCHRONOUS_SIGNALS {
+            libc::sigdelset(&mut all, signal);
+        }
         libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut previous);
         let result = spawn();
         libc::pthread_sigmask(libc::SIG_SETMASK, &previous, std::ptr::null_mut());

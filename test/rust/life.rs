@@ -1,13 +1,16 @@
 //! Starting and stopping: nothing is left behind, and clients are told.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::sync::mpsc;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::oneshot::error::TryRecvError;
 
-use super::support::{DEADLINE, TestCompanion, request, wait_for};
+use super::support::{DEADLINE, Session, Stream, TestCompanion, request, wait_for};
 use super::wire::{Next, Wire};
-use crate::bridge::Event;
+use crate::bridge::{Bridge, Event};
 use crate::companion::Companion;
 use crate::ide::Outcome;
 use crate::limits::Limits;
@@ -55,6 +58,130 @@ fn stopping_does_not_wait_for_a_client_or_for_lisp() {
         assert!(start.elapsed() < DEADLINE, "{:?}", start.elapsed());
         let _ = waiting.join();
     });
+}
+
+/// Asks to close a review, for which Lisp would have to answer; begins to read the answer.
+fn close_slowly(server: &TestCompanion, session: &Session) -> Stream {
+    session.open_diff("/no/such/a", "new");
+    assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+    let arguments = json!({ "filePath": "/no/such/a" });
+    let params = json!({ "name": "closeDiff", "arguments": arguments });
+    let answer = session.post_slowly(&[], &request(7, "tools/call", params));
+    assert!(matches!(server.next_event(), Event::CloseReview { call: Some(_), .. }));
+    answer
+}
+
+#[test]
+fn calls_that_wait_for_emacs_hear_that_it_goes() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    // Of a server that was replaced, too, and on a stream.
+    let mut first = close_slowly(&server, &session);
+    server.companion.restart().unwrap();
+    let head = first.read_head().to_ascii_lowercase();
+    assert!(head.contains("text/event-stream"), "{head}");
+    let mut second = close_slowly(&server, &session);
+    server.companion.stop();
+    let event = first.next_block().expect("an answer");
+    assert_stopping(event.strip_prefix("data: ").unwrap());
+    assert_eq!(first.next_block(), None);
+    assert!(second.read_head().starts_with("HTTP/1.1 200"));
+    assert_stopping(&second.rest());
+}
+
+fn assert_stopping(answer: &str) {
+    let answer: Value = serde_json::from_str(answer).unwrap_or_else(|_| panic!("{answer:?}"));
+    assert_eq!(answer["id"], 7);
+    assert_eq!(answer["result"]["isError"], true);
+    assert_eq!(answer["result"]["content"][0]["text"], "the companion is stopping");
+}
+
+#[test]
+fn who_waits_for_the_first_context_is_answered_before_the_end() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    server.companion.bridge().set_tracing(true);
+    let params = json!({ "name": "getActiveFile", "arguments": {} });
+    let mut answer = session.post_slowly(&[], &request(7, "tools/call", params));
+    assert!(matches!(server.next_event(), Event::Trace { .. })); // it has come
+    server.companion.stop();
+    assert!(answer.read_head().starts_with("HTTP/1.1 200"));
+    assert!(answer.rest().contains("No file is currently active"));
+}
+
+#[test]
+fn a_call_that_comes_after_the_end_waits_for_nobody() {
+    let bridge = Bridge::new();
+    bridge.end_calls();
+    let (call, mut answer) = bridge.call();
+    assert!(answer.try_recv().is_err_and(|error| error == TryRecvError::Closed));
+    assert!(!bridge.is_awaited(call));
+}
+
+#[test]
+fn all_servers_are_told_to_stop_before_one_is_waited_for() {
+    let server = TestCompanion::start();
+    // One that is served as long as it may be, by a server that was replaced.
+    let mut stuck = server.connect();
+    let head = server.head("POST", "/mcp", &[("Connection", "")]);
+    write!(stuck, "{head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n").unwrap();
+    stuck.read_exact(&mut [0; 5]).unwrap(); // asked to go on, and so a guest of that server
+    server.companion.restart().unwrap();
+    // One that is let go at once, by its successor.
+    let mut idle = server.connect();
+    write!(idle, "{}\r\n", server.head("GET", "/nowhere", &[("Connection", "")])).unwrap();
+    idle.read_exact(&mut [0; 5]).unwrap();
+    let (ended, order) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for (name, mut connection) in [("stuck", stuck), ("idle", idle)] {
+            let ended = ended.clone();
+            scope.spawn(move || {
+                let _ = connection.read_to_end(&mut Vec::new());
+                ended.send(name)
+            });
+        }
+        drop(ended);
+        server.companion.stop();
+    });
+    assert_eq!(order.iter().collect::<Vec<_>>(), ["idle", "stuck"]);
+}
+
+/// What a thread does to itself must not be blocked: Emacs would end without saving anything.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_thread_blocks_signals_but_those_of_its_own_faults() {
+    let server = TestCompanion::start();
+    server.open_session(); // so it has begun to run
+    let masks = masks_of_threads("gemini-companion");
+    assert!(!masks.is_empty());
+    let blocks = |mask: u64, signal: i32| mask & (1 << (signal - 1)) != 0;
+    for mask in masks {
+        for signal in [libc::SIGPIPE, libc::SIGCHLD, libc::SIGALRM, libc::SIGINT, libc::SIGIO] {
+            assert!(blocks(mask, signal), "{signal} is not blocked");
+        }
+        let own = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+        for signal in own.into_iter().chain([libc::SIGTRAP, libc::SIGABRT, libc::SIGSYS]) {
+            assert!(!blocks(mask, signal), "{signal} is blocked");
+        }
+    }
+}
+
+/// The signals that are blocked in each thread of this process with `name`, as bits.
+#[cfg(target_os = "linux")]
+fn masks_of_threads(name: &str) -> Vec<u64> {
+    let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let named = threads.filter(|thread| {
+        let found = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        !found.is_empty() && name.starts_with(found.trim_end()) // the system cuts it
+    });
+    let mask = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t"));
+        u64::from_str_radix(line.unwrap(), 16).unwrap()
+    };
+    named
+        .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok())
+        .map(mask)
+        .collect()
 }
 
 #[test]

@@ -221,6 +221,13 @@ impl Stream {
         head
     }
 
+    /// All that comes until the connection is closed, of a body that is no stream.
+    pub fn rest(&mut self) -> String {
+        let mut text = String::new();
+        self.reader.read_to_string(&mut text).unwrap();
+        text
+    }
+
     /// The next event or comment as text; `None` after the stream's proper end.
     pub fn next_block(&mut self) -> Option<String> {
         loop {
