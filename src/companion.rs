@@ -1,14 +1,13 @@
 //! One running companion: listener, server thread and discovery files, stopped in reverse.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
 
 use crate::agent::Agent;
-use crate::bridge::{Bridge, Event, lock};
-use crate::discovery::{DiscoveryFile, split_roots};
+use crate::announcement::Announcement;
+use crate::bridge::{Bridge, lock};
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::session::Sessions;
@@ -32,15 +31,7 @@ struct Running {
     server: Server,
     /// Those that were replaced, which may still have connections.
     retired: Vec<Server>,
-    discovery: Vec<Announcement>,
-}
-
-/// What leads one agent to us by one directory.
-struct Announcement {
-    agent: Arc<Agent>,
-    directory: PathBuf,
-    /// The file, or why there is none.
-    file: Result<DiscoveryFile, String>,
+    announcement: Arc<Announcement>,
 }
 
 impl Companion {
@@ -62,44 +53,36 @@ impl Companion {
         };
         let (listener, port_fault) = listen(port)?;
         let port = listener.local_addr()?.port();
-        let server = companion.serve(&listener)?;
-        let roots = companion.usable(roots);
-        let discovery = companion.announce(port, &roots);
+        let announcement = Arc::new(Announcement::new(companion.bridge.clone(), port));
+        let server = companion.serve(&listener, &announcement)?;
+        announcement.begin(&companion.agents, roots);
         let retired = Vec::new();
-        let running = Running { port, port_fault, listener, server, retired, discovery };
+        let running = Running { port, port_fault, listener, server, retired, announcement };
         *lock(&companion.running) = Some(running);
         Ok(companion)
     }
 
     /// Starts the server anew. Port, token and sessions stay, so that clients notice nothing but
-    /// the end of their stream, which they open again.
+    /// the end of their stream, which they open again. Discovery files that are not as they should
+    /// be are written again.
     pub fn restart(&self) -> Result<()> {
         let mut running = lock(&self.running);
         let Some(running) = &mut *running else { bail!("the companion does not run") };
-        let server = self.serve(&running.listener)?;
+        let server = self.serve(&running.listener, &running.announcement)?;
         let replaced = std::mem::replace(&mut running.server, server);
         replaced.retire();
         self.sessions.interrupt_streams();
         running.retired.retain(|server| !server.is_over());
         running.retired.push(replaced);
+        running.announcement.heal();
         Ok(())
     }
 
-    fn serve(&self, listener: &TcpListener) -> Result<Server> {
+    fn serve(&self, listener: &TcpListener, announcement: &Arc<Announcement>) -> Result<Server> {
         let listener = listener.try_clone().context("cannot listen any more")?;
         let protocol = Protocol::new(self.bridge.clone(), self.sessions.clone());
-        Server::start(listener, self.agents.clone(), protocol, &self.limits)
-    }
-
-    fn announce(&self, port: u16, roots: &[String]) -> Vec<Announcement> {
-        let places = self.agents.iter().flat_map(|agent| {
-            agent.directories.iter().map(|directory| (agent.clone(), directory.clone()))
-        });
-        let announced = places.map(|(agent, directory)| {
-            let file = create(&agent, &directory, port, roots);
-            Announcement { agent, directory, file }
-        });
-        announced.collect()
+        let announcement = announcement.clone();
+        Server::start(listener, self.agents.clone(), protocol, announcement, &self.limits)
     }
 
     /// The port, 0 if the companion does not run.
@@ -120,82 +103,29 @@ impl Companion {
         &self.sessions
     }
 
-    /// The names of the discovery files that were written.
-    pub fn discovery_files(&self) -> Vec<String> {
-        let running = lock(&self.running);
-        let announcements = running.iter().flat_map(|running| &running.discovery);
-        let files = announcements.filter_map(|announcement| announcement.file.as_ref().ok());
-        files.map(|file| file.path().display().to_string()).collect()
-    }
-
     /// Why the port is not the one that was wanted, if it is not.
     pub fn port_fault(&self) -> Option<String> {
         lock(&self.running).as_ref()?.port_fault.clone()
     }
 
-    /// Why clients cannot find the discovery files, as far as they cannot: a line for each.
-    pub fn discovery_fault(&self) -> Option<String> {
-        let running = lock(&self.running);
-        let faults: Vec<&str> = running
-            .iter()
-            .flat_map(|running| &running.discovery)
-            .filter_map(|announcement| announcement.file.as_ref().err().map(String::as_str))
-            .collect();
-        (!faults.is_empty()).then(|| faults.join("\n"))
-    }
-
-    /// Rewrites the discovery files for new workspace roots. What could not be written before is
-    /// tried again.
-    pub fn set_roots(&self, roots: &[String]) {
-        let roots = self.usable(roots);
-        let mut running = lock(&self.running);
-        let Some(running) = &mut *running else { return };
-        let port = running.port;
-        for Announcement { agent, directory, file } in &mut running.discovery {
-            match file {
-                Ok(written) => {
-                    if let Err(error) = written.write(agent, port, &roots) {
-                        self.bridge.send(Event::Warning(format!("{error:#}")));
-                    }
-                }
-                Err(_) => *file = create(agent, directory, port, &roots),
-            }
-        }
-    }
-
-    /// Those of `roots` that the discovery file can hold.
-    fn usable(&self, roots: &[String]) -> Vec<String> {
-        let (usable, unusable) = split_roots(roots);
-        for root in unusable.iter().filter(|root| !root.is_empty()) {
-            self.bridge.send(Event::Warning(format!(
-                "the workspace root {root} cannot be announced to clients: its name holds the \
-                 separator of roots"
-            )));
-        }
-        usable
+    /// What leads clients to us, as long as we run.
+    pub fn announcement(&self) -> Option<Arc<Announcement>> {
+        Some(lock(&self.running).as_ref()?.announcement.clone())
     }
 
     /// Rejects open reviews, answers calls that wait, deletes the files, lets the streams end
     /// properly, ends the threads.
     pub fn stop(&self) {
         let Some(running) = lock(&self.running).take() else { return };
-        let Running { listener, server, retired: mut servers, discovery, .. } = running;
+        let Running { listener, server, retired: mut servers, announcement, .. } = running;
         self.sessions.end_all();
         self.bridge.end_calls();
-        drop((discovery, listener));
+        announcement.end();
+        drop(listener);
         servers.push(server);
         Server::stop_all(servers);
         self.bridge.attach(None);
     }
-}
-
-fn create(
-    agent: &Agent,
-    directory: &Path,
-    port: u16,
-    roots: &[String],
-) -> Result<DiscoveryFile, String> {
-    DiscoveryFile::create(agent, directory, port, roots).map_err(|error| format!("{error:#}"))
 }
 
 /// Listens on `port`, or on a free one, with the reason: a port that is taken must not keep those

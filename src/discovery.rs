@@ -6,23 +6,29 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
-use crate::process::is_alive;
+use crate::file::{Links, open_regular};
+use crate::process::{id_space, is_alive};
 use crate::token::random_hex;
 
 const IDE_NAME: &str = "emacs";
 const ROOT_SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
 /// A discovery file is a few hundred bytes; what is larger is none.
 const MAX_FILE_SIZE: u64 = 1 << 20;
+/// After which a file that was begun will never be finished. That takes no second.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The file on disk. Dropping it deletes the file.
 #[derive(Debug)]
 pub struct DiscoveryFile {
     path: PathBuf,
+    /// What it holds, unless somebody has changed it.
+    content: Vec<u8>,
 }
 
 #[derive(Serialize)]
@@ -34,6 +40,9 @@ struct Content<'a> {
     workspace_path: String,
     auth_token: &'a str,
     ide_info: IdeInfo<'a>,
+    /// Where our process id is ours: no client asks, but other Emacsen that clean up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id_space: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -55,8 +64,9 @@ impl DiscoveryFile {
         roots: &[String],
     ) -> Result<DiscoveryFile> {
         prepare_directory(directory)?;
-        remove_stale_files(agent, directory, std::process::id());
-        let file = DiscoveryFile { path: directory.join(agent.file_name(port)) };
+        remove_stale_files(agent, directory);
+        let path = directory.join(agent.file_name(port));
+        let mut file = DiscoveryFile { path, content: Vec::new() };
         file.write(agent, port, roots)?;
         Ok(file)
     }
@@ -66,19 +76,27 @@ impl DiscoveryFile {
     }
 
     /// Replaces the content. A reader sees the old or the new file, never half of one.
-    pub fn write(&self, agent: &Agent, port: u16, roots: &[String]) -> Result<()> {
+    pub fn write(&mut self, agent: &Agent, port: u16, roots: &[String]) -> Result<()> {
         let content = Content {
             port,
             ppid: agent.tells_process.then(std::process::id),
             workspace_path: roots.join(&ROOT_SEPARATOR.to_string()),
             auth_token: agent.token.reveal(),
             ide_info: IdeInfo { name: IDE_NAME, display_name: "Emacs" },
+            id_space: id_space(),
         };
+        self.content = serde_json::to_vec(&content)?;
         // Whoever cleans up temporary directories may have removed it.
         prepare_directory(self.path.parent().context("a file has a directory")?)?;
-        replace_file(&self.path, &serde_json::to_vec(&content)?).with_context(|| {
+        replace_file(&self.path, &self.content).with_context(|| {
             format!("cannot write {}: make its directory writable", self.path.display())
         })
+    }
+
+    /// Whether the file is there as it was written, and nobody else can read it.
+    pub fn is_intact(&self) -> bool {
+        let private = fs::symlink_metadata(&self.path).is_ok_and(|entry| is_private(&entry));
+        private && read_untrusted(&self.path).is_some_and(|text| text.as_bytes() == self.content)
     }
 }
 
@@ -201,21 +219,16 @@ fn check_owner(directory: &Path) -> Result<()> {
 }
 
 /// Deletes files of Emacsen that no longer live, and older ones of this very Emacs: the client
-/// tries only one of several files. Touches no other companion's file.
-fn remove_stale_files(agent: &Agent, directory: &Path, own_process: u32) {
+/// tries only one of several. Touches no other companion's file.
+fn remove_stale_files(agent: &Agent, directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let (finished, name) = unfinished(name).map_or((true, name), |name| (false, name));
-        let Some(named) = agent.process_in_name(name) else { continue };
-        let Some(text) = read_untrusted(&path) else { continue };
-        let process = if finished {
-            // One that does not say that it is an Emacs companion's is none of ours.
-            marked_process(&text).and_then(|told| named.or(told))
-        } else {
-            named.filter(|_| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
+        let is_stale = match unfinished(name) {
+            Some(name) => agent.process_in_name(name).is_some() && is_abandoned(&path),
+            None => agent.process_in_name(name).is_some_and(|named| is_stale(&path, named)),
         };
-        if process.is_some_and(|process| process == own_process || !is_alive(process)) {
+        if is_stale {
             let _ = fs::remove_file(&path);
         }
     }
@@ -226,46 +239,47 @@ fn unfinished(name: &str) -> Option<&str> {
     Some(name.strip_suffix(".tmp")?.rsplit_once('.')?.0)
 }
 
-/// The content of a regular file of this user.
+/// Whether a file that was never finished is one of an Emacs's, and old. It need not tell whose.
+fn is_abandoned(path: &Path) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|entry| entry.modified());
+    let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+    age.is_some_and(|age| age > ABANDONED)
+        && read_untrusted(path)
+            .is_some_and(|text| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
+}
+
+/// Whether it is certain that nobody is found by a file: its Emacs has ended, or is this one. `named`
+/// is the process in its name. What a process id means in another PID namespace, or meant before the
+/// machine was started anew, nobody can tell here.
+fn is_stale(path: &Path, named: Option<u32>) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Told {
+        ide_info: Name,
+        ppid: Option<u32>,
+        id_space: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Name {
+        name: String,
+    }
+    let told = read_untrusted(path).and_then(|text| serde_json::from_str::<Told>(&text).ok());
+    let Some(told) = told.filter(|told| told.ide_info.name == IDE_NAME) else { return false };
+    let Some(process) = named.or(told.ppid) else { return false };
+    let is_known_here = told.id_space.is_some() && told.id_space == id_space();
+    is_known_here && (process == std::process::id() || !is_alive(process))
+}
+
+/// The content of a regular file of this user. Never through a symbolic link.
 fn read_untrusted(path: &Path) -> Option<String> {
-    let file = open_untrusted(path).ok()?;
-    let is_plain = |entry: fs::Metadata| {
-        entry.is_file() && entry.len() <= MAX_FILE_SIZE && belongs_to_us(&entry)
-    };
+    let file = open_regular(path, Links::Refuse).ok()?;
+    let is_plain = |entry: fs::Metadata| entry.len() <= MAX_FILE_SIZE && belongs_to_us(&entry);
     if !file.metadata().is_ok_and(is_plain) {
         return None;
     }
     let mut text = String::new();
     file.take(MAX_FILE_SIZE).read_to_string(&mut text).ok()?;
     Some(text)
-}
-
-/// The process that the content of an Emacs companion's file tells, if it is one's.
-fn marked_process(text: &str) -> Option<Option<u32>> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Marked {
-        ide_info: Name,
-        ppid: Option<u32>,
-    }
-    #[derive(Deserialize)]
-    struct Name {
-        name: String,
-    }
-    let file: Marked = serde_json::from_str(text).ok()?;
-    (file.ide_info.name == IDE_NAME).then_some(file.ppid)
-}
-
-/// Opens what may be anything: never through a symbolic link, never waiting for a FIFO's writer.
-fn open_untrusted(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        libc::O_NOFOLLOW | libc::O_NONBLOCK,
-    );
-    options.open(path)
 }
 
 #[cfg(unix)]
@@ -277,6 +291,16 @@ fn own_user() -> u32 {
 #[cfg(unix)]
 fn belongs_to_us(entry: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(entry) == own_user()
+}
+
+#[cfg(unix)]
+fn is_private(entry: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(entry) & 0o077 == 0
+}
+
+#[cfg(not(unix))]
+fn is_private(_entry: &fs::Metadata) -> bool {
+    true
 }
 
 #[cfg(not(unix))]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::Metadata;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;
@@ -12,6 +13,7 @@ use gix_ignore::glob::pattern::Case;
 use gix_ignore::glob::wildmatch::Mode;
 
 use crate::bridge::lock;
+use crate::file::{Links, open_regular};
 
 /// Larger than any that is written by hand.
 const MAX_SIZE: u64 = 1 << 20;
@@ -103,7 +105,9 @@ fn read(ignore_file: &Path, metadata: &Metadata) -> Result<Vec<u8>> {
     if metadata.len() > MAX_SIZE {
         bail!("it is larger than {MAX_SIZE} bytes");
     }
-    Ok(std::fs::read(ignore_file)?)
+    let mut text = Vec::new();
+    open_regular(ignore_file, Links::Follow)?.take(MAX_SIZE).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]

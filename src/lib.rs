@@ -6,8 +6,10 @@
 mod companion;
 
 mod agent;
+mod announcement;
 mod bridge;
 mod discovery;
+mod file;
 mod ide;
 mod ignore;
 mod limits;
@@ -100,7 +102,8 @@ fn stop(companion: &Companion) -> Result<()> {
 
 /// Start the server of COMPANION anew, on the same port if that can be had.
 ///
-/// Sessions and open reviews stay.  Signals an error if no server can be started; COMPANION does
+/// Sessions and open reviews stay; discovery files that are gone or were changed are written again.
+/// Signals an error if no server can be started; COMPANION does
 /// not run then.
 #[defun]
 fn restart(companion: &Companion) -> Result<()> {
@@ -130,20 +133,30 @@ fn port_fault(companion: &Companion) -> Result<Option<String>> {
 /// That is a line for each of the directories in which there is none.
 #[defun]
 fn discovery_fault(companion: &Companion) -> Result<Option<String>> {
-    Ok(companion.discovery_fault())
+    Ok(companion.announcement().and_then(|announcement| announcement.fault()))
 }
 
 /// Return the names of the discovery files of COMPANION, a vector of strings.
 #[defun]
 fn discovery_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
-    let files = companion.discovery_files();
-    vector(env, files.into_iter().map(|file| file.into_lisp(env)))
+    let files = companion.announcement().map(|announcement| announcement.files());
+    vector(env, files.unwrap_or_default().into_iter().map(|file| file.into_lisp(env)))
+}
+
+/// Return the names of those discovery files of COMPANION that are gone or were changed, a vector.
+#[defun]
+fn damaged_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
+    let files = companion.announcement().map(|announcement| announcement.damaged_files());
+    vector(env, files.unwrap_or_default().into_iter().map(|file| file.into_lisp(env)))
 }
 
 /// Tell clients that the workspace roots of COMPANION are ROOTS, a vector of directory names.
 #[defun]
 fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
-    companion.set_roots(&strings(roots)?);
+    let roots = strings(roots)?;
+    if let Some(announcement) = companion.announcement() {
+        announcement.set_roots(&roots);
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! How much clients may ask of this process, and how long they may take.
+//! How much clients may ask of this process, how long they may take, and what is done how often.
 
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub struct Limits {
     /// Between two signs of life on a stream with nothing to say. The client gives up after 300 s
     /// without a byte; proxies and others are less patient.
     pub keep_alive: Duration,
+    /// Between two looks whether the discovery files are as they should be.
+    pub between_heals: Duration,
 }
 
 impl Default for Limits {
@@ -44,6 +46,7 @@ impl Default for Limits {
             review_bytes: 512 << 20,
             emacs_time: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
+            between_heals: Duration::from_secs(60),
         }
     }
 }

@@ -16,10 +16,26 @@ pub struct Process {
     started: String,
 }
 
+/// Within what a process id tells one process from all others: this PID namespace, until the machine
+/// is started anew. `None` if that cannot be known.
+#[cfg(target_os = "linux")]
+pub fn id_space() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.display()))
+}
+
+/// Elsewhere there are no PID namespaces.
+#[cfg(not(target_os = "linux"))]
+pub fn id_space() -> Option<String> {
+    Some(std::env::consts::OS.to_owned())
+}
+
 /// Whether a process with this id lives.
 #[cfg(unix)]
 pub fn is_alive(id: u32) -> bool {
-    let Ok(process) = libc::pid_t::try_from(id) else { return false };
+    // What is 0 or negative would name a group of processes.
+    let Some(process) = libc::pid_t::try_from(id).ok().filter(|id| *id > 0) else { return false };
     // Safety: signal 0 is only a question.
     let answer = unsafe { libc::kill(process, 0) };
     let exists = answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
@@ -125,6 +141,14 @@ mod tests {
     fn a_later_process_with_the_same_id_is_another_one() {
         let other = Process { id: std::process::id(), started: "0".to_owned() };
         assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn what_is_no_id_of_a_process_does_not_live() {
+        assert!(is_alive(std::process::id()));
+        assert!(!is_alive(0)); // our group
+        assert!(!is_alive(u32::MAX)); // all processes
+        assert!(!is_alive(i32::MIN as u32));
     }
 
     #[test]

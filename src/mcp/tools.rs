@@ -16,6 +16,7 @@ use super::Protocol;
 use super::message::{Failure, Params, clip};
 use super::session::{Asked, STOPPING, SessionId};
 use crate::bridge::Answer;
+use crate::file::{Links, open_regular};
 use crate::ide::{ActiveFile, Cursor};
 
 /// A tool call that was understood and failed: its reason goes to the client as text.
@@ -254,7 +255,7 @@ fn check_path(path: &str, largest: usize) -> Result<(), ToolError> {
         Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
         Ok(file) if file.is_dir() => refuse("is a directory"),
         Ok(file) if !file.is_file() => refuse("is no regular file"),
-        Ok(_) => match std::fs::File::open(path) {
+        Ok(_) => match open_regular(Path::new(path), Links::Follow) {
             Ok(_) => Ok(()),
             Err(error) => refuse(&format!("cannot be read: {error}")),
         },

@@ -8,6 +8,7 @@ mod endpoint;
 mod guard;
 mod sse;
 
+use std::convert::Infallible;
 use std::net::TcpListener;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc as guests, watch};
 
 use crate::agent::Agent;
+use crate::announcement::Announcement;
 use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
@@ -71,6 +73,7 @@ impl Server {
         listener: TcpListener,
         agents: Vec<Arc<Agent>>,
         protocol: Protocol,
+        announcement: Arc<Announcement>,
         limits: &Limits,
     ) -> Result<Server> {
         let guard = Guard::new(agents, listener.local_addr()?.port());
@@ -92,7 +95,7 @@ impl Server {
         let thread = with_signals_blocked(|| {
             std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
                 let bridge = endpoint.protocol().bridge();
-                let served = || run(runtime, listener, &door, &endpoint, told);
+                let served = || run(runtime, listener, &door, &endpoint, announcement, told);
                 if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
                     bridge.send(Event::Died);
                 }
@@ -141,6 +144,7 @@ fn run(
     listener: tokio::net::TcpListener,
     door: &Door,
     endpoint: &Arc<Endpoint>,
+    announcement: Arc<Announcement>,
     mut told: watch::Receiver<Phase>,
 ) -> bool {
     let phase = runtime.block_on(async {
@@ -151,6 +155,7 @@ fn run(
                 Phase::Died
             }
             _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
+            _ = heal_forever(announcement, endpoint.limits().between_heals) => Phase::Died,
             phase = next_phase(&mut told) => phase,
         };
         drop((listener, guest));
@@ -170,6 +175,17 @@ fn run(
     });
     runtime.shutdown_timeout(TASKS_GRACE);
     phase != Phase::Died
+}
+
+/// Looks after the discovery files: somebody cleans up temporary directories, and without a file no
+/// client finds us any more, nor anything that could tell us.
+async fn heal_forever(announcement: Arc<Announcement>, pause: Duration) -> Infallible {
+    loop {
+        tokio::time::sleep(pause).await;
+        let announcement = announcement.clone();
+        // The file system may be slow. What fails is said by the announcement itself.
+        let _ = tokio::task::spawn_blocking(move || announcement.heal()).await;
+    }
 }
 
 /// Waits until the server is told something new. Who dropped it wants it to stop.

@@ -4,14 +4,17 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::support::TestCompanion;
+use super::support::{TestCompanion, wait_for};
 use crate::agent::Agent;
 use crate::bridge::Event;
+use crate::companion::Companion;
 use crate::discovery::{DiscoveryFile, split_roots};
 use crate::limits::Limits;
+use crate::process::id_space;
 use crate::token::Token;
 
 fn agent() -> Agent {
@@ -35,6 +38,23 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
+fn fault(companion: &Companion) -> Option<String> {
+    companion.announcement().unwrap().fault()
+}
+
+fn set_roots(companion: &Companion, roots: &[String]) {
+    companion.announcement().unwrap().set_roots(roots);
+}
+
+/// What the file of a companion in `ide` says that has the process ids that we have.
+fn content(ide: &str) -> String {
+    content_in(ide, &id_space().unwrap())
+}
+
+fn content_in(ide: &str, id_space: &str) -> String {
+    json!({ "port": 1, "ideInfo": { "name": ide }, "idSpace": id_space }).to_string()
+}
+
 /// The id of a process that has ended.
 fn dead_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
@@ -56,6 +76,7 @@ fn it_says_all_that_a_client_needs() {
             "workspacePath": "/project",
             "authToken": server.companion.token("gemini").unwrap(),
             "ideInfo": { "name": "emacs", "displayName": "Emacs" },
+            "idSpace": id_space().unwrap(),
         })
     );
     assert_eq!(server.companion.token("gemini").unwrap().len(), 64);
@@ -76,7 +97,7 @@ fn only_its_owner_may_read_it() {
 fn new_roots_replace_it_whole_and_dropping_deletes_it() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
-    let file = create(&directory).unwrap();
+    let mut file = create(&directory).unwrap();
     let before = fs::metadata(own_file(&directory)).unwrap().ino();
     file.write(&agent(), 4711, &["/three".into()]).unwrap();
     assert_ne!(fs::metadata(own_file(&directory)).unwrap().ino(), before);
@@ -105,27 +126,89 @@ fn files_of_emacsen_that_died_are_deleted_and_no_others() {
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
     let (dead, alive, own) = (dead_process(), 1, std::process::id());
-    let content = |ide: &str| format!(r#"{{"port":1,"ideInfo":{{"name":"{ide}"}}}}"#);
     let put = |name: String, text: String| fs::write(directory.join(name), text).unwrap();
     put(format!("gemini-ide-server-{dead}-1.json"), content("emacs"));
     put(format!("gemini-ide-server-{own}-2.json"), content("emacs"));
-    put(format!("gemini-ide-server-{dead}-5.json.0123.tmp"), String::new());
+    // Begun, and not finished within an hour.
+    put(format!("gemini-ide-server-{alive}-5.json.0123.tmp"), String::new());
+    put(
+        format!("gemini-ide-server-{dead}-6.json.0123.tmp"),
+        r#"{"ideInfo":{"name":"emacs""#.into(),
+    );
+    put(format!("gemini-ide-server-{dead}-7.json.0123.tmp"), "of somebody else".to_owned());
+    for port in 5..=7 {
+        make_old(&directory, port);
+    }
     let kept = [
+        (format!("gemini-ide-server-{dead}-7.json.0123.tmp"), "of somebody else".to_owned()),
+        (format!("gemini-ide-server-{dead}-8.json.0123.tmp"), String::new()),
+        (format!("gemini-ide-server-{dead}-x.json.0123.tmp"), String::new()),
         (format!("gemini-ide-server-{alive}-3.json"), content("emacs")),
         (format!("gemini-ide-server-{dead}-4.json"), content("vscode")),
         (format!("gemini-ide-server-{dead}-6.json"), "{".to_owned()),
         (format!("gemini-ide-server-{dead}.json"), content("emacs")),
         ("notes.txt".to_owned(), String::new()),
     ];
-    for (name, text) in kept.clone() {
+    for (name, text) in kept.clone().into_iter().skip(1) {
         put(name, text);
     }
+    make_old(&directory, "x");
     let file = create(&directory).unwrap();
     let mut expected: Vec<String> = kept.into_iter().map(|(name, _)| name).collect();
     expected.push(own_file(&directory).file_name().unwrap().to_str().unwrap().to_owned());
     expected.sort();
     assert_eq!(names(&directory), expected);
     drop(file);
+}
+
+/// Has the unfinished file for `port` be as old as one that will never be finished.
+fn make_old(directory: &Path, port: impl std::fmt::Display) {
+    let end = format!("-{port}.json.0123.tmp");
+    let name = names(directory).into_iter().find(|name| name.ends_with(&end)).unwrap();
+    let file = fs::File::options().write(true).open(directory.join(name)).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(3700)).unwrap();
+}
+
+#[test]
+fn files_of_emacsen_whose_processes_cannot_be_known_here_stay() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let (dead, own) = (dead_process(), std::process::id());
+    let space = id_space().unwrap();
+    let (boot, namespace) = space.split_once(' ').unwrap_or((&space, ""));
+    for (port, elsewhere) in [
+        (1, format!("{boot} pid:[1]")),   // another container
+        (2, format!("0123 {namespace}")), // another machine, or before
+        (3, String::new()),
+    ] {
+        for process in [dead, own] {
+            let name = format!("gemini-ide-server-{process}-{port}.json");
+            fs::write(directory.join(name), content_in("emacs", &elsewhere)).unwrap();
+        }
+    }
+    let silent = format!("gemini-ide-server-{dead}-4.json");
+    fs::write(directory.join(silent), r#"{"port":1,"ideInfo":{"name":"emacs"}}"#).unwrap();
+    let before = names(&directory);
+    drop(create(&directory).unwrap());
+    assert_eq!(names(&directory), before);
+}
+
+#[test]
+fn a_file_that_names_no_process_tells_it() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let put = |port: u16, process: Option<u32>| {
+        let mut content = serde_json::from_str::<Value>(&content("emacs")).unwrap();
+        content["ppid"] = json!(process);
+        fs::write(directory.join(format!("{port}.lock")), content.to_string()).unwrap();
+    };
+    put(1, Some(dead_process()));
+    put(2, Some(1));
+    put(3, None);
+    drop(DiscoveryFile::create(&Agent::qwen(Vec::new()), &directory, 4711, &[]).unwrap());
+    assert_eq!(names(&directory), ["2.lock", "3.lock"]);
 }
 
 #[test]
@@ -136,12 +219,12 @@ fn the_file_of_a_dead_process_that_nobody_reaped_is_deleted() {
     let mut child = Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
     // Its output ends when it has ended; until it is waited for it is a zombie.
     std::io::Read::read_to_end(child.stdout.as_mut().unwrap(), &mut Vec::new()).unwrap();
-    super::support::wait_for("a zombie", || {
+    wait_for("a zombie", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         stat.contains(") Z ").then_some(())
     });
     let name = format!("gemini-ide-server-{}-1.json", child.id());
-    fs::write(directory.join(&name), r#"{"ideInfo":{"name":"emacs"}}"#).unwrap();
+    fs::write(directory.join(&name), content("emacs")).unwrap();
     let _file = create(&directory).unwrap();
     assert!(!names(&directory).contains(&name));
     child.wait().unwrap();
@@ -194,7 +277,7 @@ fn what_stands_in_the_way_of_cleaning_up_is_left_alone() {
     let made = Command::new("mkfifo").arg(name(1)).status().unwrap();
     assert!(made.success());
     let elsewhere = temporary.path().join("elsewhere");
-    fs::write(&elsewhere, r#"{"ideInfo":{"name":"emacs"}}"#).unwrap();
+    fs::write(&elsewhere, content("emacs")).unwrap();
     symlink(&elsewhere, name(2)).unwrap();
     fs::create_dir(name(3)).unwrap();
     let _file = create(&directory).unwrap();
@@ -207,19 +290,14 @@ fn a_companion_serves_without_its_file() {
     let temporary = tempfile::tempdir().unwrap();
     fs::write(temporary.path().join("gemini"), "").unwrap();
     let directory = temporary.path().join("gemini/ide");
-    let companion = crate::companion::Companion::start(
-        vec![Agent::gemini(vec![directory])],
-        0,
-        &[],
-        Limits::default(),
-    )
-    .unwrap();
-    assert!(companion.discovery_fault().is_some_and(|fault| fault.contains("move it away")));
+    let companion =
+        Companion::start(vec![Agent::gemini(vec![directory])], 0, &[], Limits::default()).unwrap();
+    assert!(fault(&companion).is_some_and(|fault| fault.contains("move it away")));
     std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
     // When that was done it is written with the next change.
     fs::remove_file(temporary.path().join("gemini")).unwrap();
-    companion.set_roots(&["/one".to_owned()]);
-    assert_eq!(companion.discovery_fault(), None);
+    set_roots(&companion, &["/one".to_owned()]);
+    assert_eq!(fault(&companion), None);
     assert_eq!(names(&temporary.path().join("gemini/ide")).len(), 1);
 }
 
@@ -231,7 +309,7 @@ fn each_of_several_directories_has_a_file() {
         .into();
     fs::create_dir(temporary.path().join("one")).unwrap();
     fs::create_dir(temporary.path().join("two")).unwrap();
-    let companion = crate::companion::Companion::start(
+    let companion = Companion::start(
         vec![Agent::gemini(directories.clone())],
         0,
         &["/project".to_owned()],
@@ -243,8 +321,8 @@ fn each_of_several_directories_has_a_file() {
         fs::read_to_string(directory.join(file)).unwrap()
     };
     assert_eq!(content(&directories[0]), content(&directories[1]));
-    assert!(companion.discovery_fault().unwrap().contains("missing"));
-    companion.set_roots(&["/other".to_owned()]);
+    assert!(fault(&companion).unwrap().contains("missing"));
+    set_roots(&companion, &["/other".to_owned()]);
     assert!(content(&directories[1]).contains("/other"));
     companion.stop();
     assert_eq!((names(&directories[0]), names(&directories[1])), (vec![], vec![]));
@@ -254,7 +332,7 @@ fn each_of_several_directories_has_a_file() {
 fn a_directory_that_was_cleaned_away_comes_back_with_the_next_roots() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
-    let file = create(&directory).unwrap();
+    let mut file = create(&directory).unwrap();
     fs::remove_dir_all(temporary.path().join("gemini")).unwrap();
     file.write(&agent(), 4711, &["/three".into()]).unwrap();
     assert!(fs::read_to_string(own_file(&directory)).unwrap().contains("/three"));
@@ -272,7 +350,10 @@ fn roots_that_cannot_be_listed_are_left_out() {
 fn the_user_hears_what_clients_do_not() {
     let server = TestCompanion::start();
     let warning = |roots: &[&str]| {
-        server.companion.set_roots(&roots.iter().map(|&root| root.to_owned()).collect::<Vec<_>>());
+        set_roots(
+            &server.companion,
+            &roots.iter().map(|&root| root.to_owned()).collect::<Vec<_>>(),
+        );
         match server.next_event() {
             Event::Warning(text) => text,
             other => panic!("{other:?}"),
@@ -282,4 +363,102 @@ fn the_user_hears_what_clients_do_not() {
     fs::remove_dir_all(&server.directory).unwrap();
     fs::write(&server.directory, "").unwrap();
     assert!(warning(&["/c"]).contains("move it away"));
+}
+
+/// The discovery file of Gemini CLI, as long as there is one.
+fn file_of(server: &TestCompanion) -> PathBuf {
+    server.directory.join(&names(&server.directory)[0])
+}
+
+/// What may happen to a discovery file, each with its name. What is written is left in place.
+fn mishaps() -> [(&'static str, fn(&Path)); 6] {
+    [
+        ("deleted", |file| fs::remove_file(file).unwrap()),
+        ("its directories deleted", |file| {
+            fs::remove_dir_all(file.parent().unwrap().parent().unwrap()).unwrap();
+        }),
+        ("written into", |file| fs::write(file, r#"{"port":1}"#).unwrap()),
+        ("emptied", |file| fs::write(file, "").unwrap()),
+        ("opened to others", |file| {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+        }),
+        ("replaced by a link to what it held", |file| {
+            let moved = file.with_extension("moved");
+            fs::rename(file, &moved).unwrap();
+            symlink(moved, file).unwrap();
+        }),
+    ]
+}
+
+fn is_as_written(file: &Path, text: &str) -> bool {
+    let plain = |entry: fs::Metadata| entry.is_file() && entry.mode() & 0o777 == 0o600;
+    fs::symlink_metadata(file).is_ok_and(plain) && fs::read_to_string(file).unwrap() == text
+}
+
+#[test]
+fn what_happens_to_the_file_is_mended_by_itself() {
+    let limits = Limits { between_heals: Duration::from_millis(10), ..Limits::default() };
+    let server = TestCompanion::with(limits);
+    let file = file_of(&server);
+    let text = fs::read_to_string(&file).unwrap();
+    for (what, happen) in mishaps() {
+        happen(&file);
+        wait_for(what, || is_as_written(&file, &text).then_some(()));
+    }
+    // The successor of that server does it, too; and nobody does it any more after the end.
+    server.companion.restart().unwrap();
+    fs::remove_file(&file).unwrap();
+    wait_for("the file", || is_as_written(&file, &text).then_some(()));
+    assert_eq!(server.events(), []);
+    let announcement = server.companion.announcement().unwrap();
+    server.companion.stop();
+    announcement.heal();
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_restart_mends_the_file_at_once() {
+    let server = TestCompanion::start();
+    let file = file_of(&server);
+    let text = fs::read_to_string(&file).unwrap();
+    let damaged = || server.companion.announcement().unwrap().damaged_files();
+    for (what, happen) in mishaps() {
+        assert_eq!(damaged(), [""; 0]);
+        happen(&file);
+        assert!(damaged().contains(&file.display().to_string()), "{what}");
+        server.companion.restart().unwrap();
+        assert!(is_as_written(&file, &text), "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_is_as_it_was_written_is_left_alone() {
+    let server = TestCompanion::start();
+    let file = file_of(&server);
+    let before = fs::metadata(&file).unwrap().ino();
+    server.companion.announcement().unwrap().heal();
+    assert_eq!(fs::metadata(&file).unwrap().ino(), before);
+}
+
+#[test]
+fn what_cannot_be_mended_is_said_once_and_tried_on() {
+    let server = TestCompanion::start();
+    let file = file_of(&server);
+    let announcement = server.companion.announcement().unwrap();
+    let gemini = server.directory.parent().unwrap();
+    fs::remove_dir_all(gemini).unwrap();
+    fs::write(gemini, "").unwrap();
+    announcement.heal();
+    // The files of both agents are below it.
+    for _ in 0..2 {
+        let Event::Warning(text) = server.next_event() else { panic!("no warning") };
+        assert!(text.contains("move it away"), "{text}");
+    }
+    assert!(announcement.fault().unwrap().contains("move it away"));
+    announcement.heal();
+    assert_eq!(server.events(), []);
+    fs::remove_file(gemini).unwrap();
+    announcement.heal();
+    assert_eq!(announcement.fault(), None);
+    assert!(file.exists());
 }

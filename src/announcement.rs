@@ -1,0 +1,139 @@
+//! What leads clients to a companion: the discovery files of all agents, kept as they should be.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use crate::agent::Agent;
+use crate::bridge::{Bridge, Event, lock};
+use crate::discovery::{DiscoveryFile, split_roots};
+
+pub struct Announcement {
+    bridge: Arc<Bridge>,
+    port: u16,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    roots: Vec<String>,
+    /// None before the beginning and after the end.
+    places: Vec<Place>,
+}
+
+/// What leads one agent to us by one directory.
+struct Place {
+    agent: Arc<Agent>,
+    directory: PathBuf,
+    file: Option<DiscoveryFile>,
+    /// Why there is no such file, or an outdated one.
+    fault: Option<String>,
+}
+
+impl Announcement {
+    pub fn new(bridge: Arc<Bridge>, port: u16) -> Announcement {
+        Announcement { bridge, port, state: Mutex::default() }
+    }
+
+    /// Writes the files of all `agents`.
+    pub fn begin(&self, agents: &[Arc<Agent>], roots: &[String]) {
+        let place = |agent: &Arc<Agent>, directory: &PathBuf| Place {
+            agent: agent.clone(),
+            directory: directory.clone(),
+            file: None,
+            fault: None,
+        };
+        let of_agent = |agent| move |directory| place(agent, directory);
+        let mut state = lock(&self.state);
+        state.places =
+            agents.iter().flat_map(|agent| agent.directories.iter().map(of_agent(agent))).collect();
+        state.roots = self.usable(roots);
+        state.write(self.port, |_| true); // whoever began will ask for the faults
+    }
+
+    /// Writes all files anew for other workspace roots. What could not be written before is tried
+    /// again.
+    pub fn set_roots(&self, roots: &[String]) {
+        let mut state = lock(&self.state);
+        state.roots = self.usable(roots);
+        self.warn(state.write(self.port, |_| true));
+    }
+
+    /// Writes the files again that are gone, or were changed, and those that could not be written.
+    pub fn heal(&self) {
+        let mut state = lock(&self.state);
+        self.warn(state.write(self.port, |place| !place.is_intact()));
+    }
+
+    /// Deletes the files.
+    pub fn end(&self) {
+        lock(&self.state).places.clear();
+    }
+
+    /// The names of the files.
+    pub fn files(&self) -> Vec<String> {
+        self.files_where(|_| true)
+    }
+
+    /// The names of the files that are gone, or were changed.
+    pub fn damaged_files(&self) -> Vec<String> {
+        self.files_where(|file| !file.is_intact())
+    }
+
+    fn files_where(&self, wanted: impl Fn(&DiscoveryFile) -> bool) -> Vec<String> {
+        let state = lock(&self.state);
+        let files = state.places.iter().filter_map(|place| place.file.as_ref());
+        files.filter(|file| wanted(file)).map(|file| file.path().display().to_string()).collect()
+    }
+
+    /// Why clients cannot find the files, as far as they cannot: a line for each.
+    pub fn fault(&self) -> Option<String> {
+        let state = lock(&self.state);
+        let faults: Vec<&str> =
+            state.places.iter().filter_map(|place| place.fault.as_deref()).collect();
+        (!faults.is_empty()).then(|| faults.join("\n"))
+    }
+
+    /// Those of `roots` that a discovery file can hold.
+    fn usable(&self, roots: &[String]) -> Vec<String> {
+        let (usable, unusable) = split_roots(roots);
+        for root in unusable.iter().filter(|root| !root.is_empty()) {
+            self.bridge.send(Event::Warning(format!(
+                "the workspace root {root} cannot be announced to clients: its name holds the \
+                 separator of roots"
+            )));
+        }
+        usable
+    }
+
+    fn warn(&self, faults: Vec<String>) {
+        for fault in faults {
+            self.bridge.send(Event::Warning(fault));
+        }
+    }
+}
+
+impl State {
+    /// Writes the files of the places that are `wanted`. Returns the faults that are new.
+    fn write(&mut self, port: u16, wanted: impl Fn(&Place) -> bool) -> Vec<String> {
+        let places = self.places.iter_mut().filter(|place| wanted(place));
+        places.filter_map(|place| place.write(port, &self.roots)).collect()
+    }
+}
+
+impl Place {
+    fn is_intact(&self) -> bool {
+        self.file.as_ref().is_some_and(DiscoveryFile::is_intact)
+    }
+
+    /// Returns what is wrong if it was not so before.
+    fn write(&mut self, port: u16, roots: &[String]) -> Option<String> {
+        let written = match &mut self.file {
+            Some(file) => file.write(&self.agent, port, roots),
+            none => DiscoveryFile::create(&self.agent, &self.directory, port, roots)
+                .map(|file| *none = Some(file)),
+        };
+        let fault = written.err().map(|error| format!("{error:#}"));
+        let before = std::mem::replace(&mut self.fault, fault);
+        self.fault.clone().filter(|fault| before.as_ref() != Some(fault))
+    }
+}
