@@ -1,7 +1,7 @@
 //! The discovery file: what it says, who may read it, and what it never does.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -243,27 +243,155 @@ fn a_directory_that_will_not_do_is_named_with_its_remedy() {
     assert!(reason("dangling/gemini/ide").contains("move it away"));
     let relative = create(Path::new("relative/gemini/ide")).unwrap_err();
     assert!(format!("{relative:#}").contains("set TMPDIR to an absolute name"));
-    if fs::metadata(temporary.path()).unwrap().uid() == 0 {
-        let foreign = temporary.path().join("foreign");
-        fs::create_dir_all(foreign.join("gemini")).unwrap();
-        std::os::unix::fs::chown(foreign.join("gemini"), Some(12345), None).unwrap();
-        let reason = reason("foreign/gemini/ide");
-        assert!(reason.contains("belongs to another user (uid 12345)"), "{reason}");
+}
+
+/// The id of a user who is neither root nor the one of `as_user`.
+const SOMEBODY: u32 = 12345;
+
+fn is_root() -> bool {
+    // Safety: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Does `work` in a new directory as a user who is not root. If we are root that is nobody, on a
+/// thread of nobody's: the system has a user for each thread, only the C library keeps them the same.
+fn as_user<T: Send>(work: impl FnOnce(&Path) -> T + Send) -> T {
+    // Others may not go into the one of the test suite.
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    let path = temporary.path();
+    if !is_root() {
+        return work(path);
     }
+    chown(path, Some(NOBODY), None).unwrap();
+    let as_nobody = || {
+        become_nobody();
+        work(path)
+    };
+    std::thread::scope(|scope| scope.spawn(as_nobody).join().unwrap())
+}
+
+const NOBODY: u32 = 65534;
+
+#[cfg(target_os = "linux")]
+fn become_nobody() {
+    // Safety: it changes nothing but the user of this thread.
+    let failed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
+    assert_eq!(failed, 0);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_nobody() {
+    panic!("these tests are not for root here");
+}
+
+#[test]
+fn a_user_has_a_file_in_directories_of_the_users_own() {
+    as_user(|temporary| {
+        let directory = temporary.join("gemini/ide");
+        let file = create(&directory).unwrap();
+        assert!(file.is_intact());
+        let name = format!("gemini-ide-server-{}-1.json", dead_process());
+        fs::write(directory.join(&name), content("emacs")).unwrap();
+        let _other = create(&directory).unwrap();
+        assert!(!names(&directory).contains(&name));
+    });
+}
+
+#[test]
+fn the_directory_of_another_user_is_refused() {
+    as_user(|temporary| {
+        // Of root, behind a link of the user's own.
+        symlink("/", temporary.join("gemini")).unwrap();
+        let reason = format!("{:#}", create(&temporary.join("gemini/ide")).unwrap_err());
+        assert!(reason.contains("belongs to another user (uid 0)"), "{reason}");
+    });
+}
+
+#[test]
+fn a_directory_or_a_link_to_it_that_is_another_users_is_refused() {
+    if !is_root() {
+        return; // nobody else can give things away
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let reason = |path: &str| format!("{:#}", create(&temporary.path().join(path)).unwrap_err());
+    let name = |name: &str| temporary.path().join(name);
+    for parent in ["parent/gemini", "directory/gemini/ide", "target", "linked/own", "link"] {
+        fs::create_dir_all(name(parent)).unwrap();
+    }
+    for directory in ["parent/gemini", "directory/gemini/ide", "target"] {
+        chown(name(directory), Some(SOMEBODY), None).unwrap();
+    }
+    symlink(name("target"), name("linked/gemini")).unwrap();
+    symlink(name("linked/own"), name("link/gemini")).unwrap();
+    lchown(name("link/gemini"), Some(SOMEBODY), None).unwrap();
+    for place in ["parent", "directory", "linked", "link"] {
+        let reason = reason(&format!("{place}/gemini/ide"));
+        assert!(reason.contains("belongs to another user (uid 12345)"), "{place}: {reason}");
+    }
+    // A link of one's own to a directory of one's own is the user's business.
+    fs::remove_file(name("linked/gemini")).unwrap();
+    symlink(name("linked/own"), name("linked/gemini")).unwrap();
+    assert!(create(&name("linked/gemini/ide")).unwrap().is_intact());
+}
+
+#[test]
+fn files_of_another_user_are_not_deleted_and_not_taken_for_ours() {
+    if !is_root() {
+        return; // nobody else can give things away
+    }
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let name = format!("gemini-ide-server-{}-1.json", dead_process());
+    fs::write(directory.join(&name), content("emacs")).unwrap();
+    chown(directory.join(&name), Some(SOMEBODY), None).unwrap();
+    let file = create(&directory).unwrap();
+    assert!(names(&directory).contains(&name));
+    assert!(file.is_intact());
+    chown(own_file(&directory), Some(SOMEBODY), None).unwrap();
+    assert!(!file.is_intact());
 }
 
 #[test]
 fn a_directory_that_others_may_write_in_is_closed_to_them() {
+    for (before, after) in [
+        (0o777, 0o755),
+        (0o720, 0o700),
+        (0o702, 0o700),
+        (0o1777, 0o1755),
+        (0o2775, 0o2755),
+        (0o755, 0o755),
+        (0o711, 0o711),
+    ] {
+        as_user(|temporary| {
+            let directory = temporary.join("gemini/ide");
+            fs::create_dir_all(&directory).unwrap();
+            let both = [directory.parent().unwrap(), &directory];
+            for directory in both {
+                fs::set_permissions(directory, fs::Permissions::from_mode(before)).unwrap();
+            }
+            let _file = create(&directory).unwrap();
+            for directory in both {
+                let mode = fs::metadata(directory).unwrap().permissions().mode() & 0o7777;
+                assert_eq!(mode, after, "{before:o} became {mode:o}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_is_too_large_for_a_discovery_file_is_left_alone() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
-    fs::create_dir_all(&directory).unwrap();
-    let open = fs::Permissions::from_mode(0o777);
-    fs::set_permissions(directory.parent().unwrap(), open.clone()).unwrap();
-    fs::set_permissions(&directory, open).unwrap();
-    let _file = create(&directory).unwrap();
-    for directory in [directory.parent().unwrap(), &directory] {
-        assert_eq!(fs::metadata(directory).unwrap().permissions().mode() & 0o777, 0o755);
+    drop(create(&directory).unwrap());
+    let dead = dead_process();
+    for (port, size) in [(1, 1 << 20), (2, (1 << 20) + 1)] {
+        let text = content("emacs");
+        let text = format!("{text}{}", " ".repeat(size - text.len()));
+        fs::write(directory.join(format!("gemini-ide-server-{dead}-{port}.json")), text).unwrap();
     }
+    drop(create(&directory).unwrap());
+    assert_eq!(names(&directory), [format!("gemini-ide-server-{dead}-2.json")]);
 }
 
 #[test]
@@ -370,8 +498,10 @@ fn file_of(server: &TestCompanion) -> PathBuf {
     server.directory.join(&names(&server.directory)[0])
 }
 
+type Mishap = fn(&Path);
+
 /// What may happen to a discovery file, each with its name. What is written is left in place.
-fn mishaps() -> [(&'static str, fn(&Path)); 6] {
+fn mishaps() -> [(&'static str, Mishap); 6] {
     [
         ("deleted", |file| fs::remove_file(file).unwrap()),
         ("its directories deleted", |file| {
