@@ -35,7 +35,7 @@
  (start agents port roots max-message) (ping companion) (restart companion) (stop companion)
  (port companion) (port-fault companion) (token companion agent) (context-json files) (ignored-p ignore-file path)
  (sessions companion) (disconnect companion key) (set-tracing companion on)
- (discovery-fault companion) (discovery-files companion)
+ (discovery-fault companion) (discovery-files companion) (damaged-files companion)
  (set-roots companion roots) (attach-bell companion process)
  (awaited-p companion call) (next-event companion) (publish-context companion files) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
@@ -122,7 +122,8 @@ message is refused.  Signal an error if it cannot start."
 
 (defun gemini-companion-bridge-restart ()
   "Start the server of the running companion anew.
-It keeps its port, and clients their sessions and open reviews."
+It keeps its port, and clients their sessions and open reviews.
+Discovery files that are gone or were changed are written again."
   (gemini-companion--mod-restart gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-stop ()
@@ -173,6 +174,10 @@ Never print or log it."
 (defun gemini-companion-bridge-discovery-files ()
   "Return the names of the discovery files that were written."
   (append (gemini-companion--mod-discovery-files gemini-companion-bridge--companion) nil))
+
+(defun gemini-companion-bridge-damaged-files ()
+  "Return the names of those discovery files that are gone or were changed."
+  (append (gemini-companion--mod-damaged-files gemini-companion-bridge--companion) nil))
 
 (defun gemini-companion-bridge-clients ()
   "Return the number of sessions connected."
@@ -316,9 +321,12 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
   (message "gemini-companion: %s" text))
 
 (defun gemini-companion-bridge-drain ()
-  "Handle the events that wait.  Never signals."
+  "Handle the events that wait.  Never signals.
+A quit waits until that is done, as in timers, which mostly call this."
   (when (and gemini-companion-bridge--companion (not gemini-companion-bridge--draining))
     (let ((gemini-companion-bridge--draining t)
+          ;; An event that was taken is nowhere else: nobody would hear of it again.
+          (inhibit-quit t)
           (left gemini-companion-bridge--batch)
           event)
       (while (and (> left 0)
@@ -326,9 +334,16 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
                   (setq event (gemini-companion--mod-next-event
                                gemini-companion-bridge--companion)))
         (setq left (1- left))
-        (gemini-companion-log-errors (format "event %s" (aref event 0))
-          (apply #'gemini-companion-handle-event (append event nil))))
+        (gemini-companion-bridge--dispatch event))
       (when (zerop left) (gemini-companion-bridge--drain-soon)))))
+
+(defun gemini-companion-bridge--dispatch (event)
+  "Handle EVENT.  What that signals is logged, so that the others are handled.
+A handler may ask the user something, who may quit that."
+  (condition-case problem
+      (apply #'gemini-companion-handle-event (append event nil))
+    ((error quit)
+     (gemini-companion-log-add "event %s: %s" (aref event 0) (error-message-string problem)))))
 
 (defun gemini-companion-bridge--drain-soon ()
   "Drain from a timer: nothing visible may happen inside a process filter."

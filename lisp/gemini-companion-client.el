@@ -196,6 +196,26 @@ Objects are alists, false is `:json-false', null is `:null'."
   "Return the port in the discovery FILE, or nil."
   (alist-get 'port (gemini-companion-client-file-content file)))
 
+(defun gemini-companion-client-elsewhere-p (file)
+  "Return non-nil if the discovery FILE has a process id that means nothing here.
+So has one of an Emacs in another PID namespace, or on another start of
+the machine."
+  (let ((space (alist-get 'idSpace (gemini-companion-client-file-content file))))
+    (and (stringp space) (not (equal space (gemini-companion-client--id-space))))))
+
+(defun gemini-companion-client--id-space ()
+  "Return within what a process id tells one process from all others, or nil.
+That is what discovery files of ours have as `idSpace' if they are from
+here."
+  (pcase system-type
+    ('gnu/linux
+     (ignore-errors
+       (format "%s %s"
+               (string-trim (gemini-companion-client--text "/proc/sys/kernel/random/boot_id"))
+               (file-symlink-p "/proc/self/ns/pid"))))
+    ('darwin "macos")
+    ('windows-nt "windows")))
+
 (defun gemini-companion-client-token (file)
   "Return the token in the discovery FILE, or nil.  Never print or log it."
   (alist-get 'authToken (gemini-companion-client-file-content file)))

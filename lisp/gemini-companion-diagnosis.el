@@ -138,8 +138,7 @@ so far and the number of things that are still being looked into."
                                    gemini-companion-diagnosis--check-companion
                                    gemini-companion-diagnosis--check-environment
                                    gemini-companion-diagnosis--check-settings
-                                   gemini-companion-diagnosis--check-search
-                                   gemini-companion-diagnosis--check-tokens)))
+                                   gemini-companion-diagnosis--check-search)))
     (gemini-companion-diagnosis--probe-server case (apply-partially found 1))
     (gemini-companion-diagnosis--probe-program case (apply-partially found 2))))
 
@@ -232,16 +231,21 @@ it anew."))))))
                 "Do what it says, then announce this Emacs again."
                 (gemini-companion-diagnosis--announce-button)))
              (split-string fault "\n")))
-   (delq nil
-         (mapcar (lambda (file)
-                   (unless (file-exists-p file)
-                     (gemini-companion-diagnosis--finding
-                      'problem
-                      (format "The discovery file %s of this Emacs is missing: \
-something deleted it." file)
-                      "Write it again."
-                      (gemini-companion-diagnosis--announce-button))))
-                 (gemini-companion-bridge-discovery-files)))))
+   (mapcar #'gemini-companion-diagnosis--describe-damage
+           (gemini-companion-bridge-damaged-files))))
+
+(defun gemini-companion-diagnosis--describe-damage (file)
+  "Say what was done to FILE, a discovery file of this Emacs."
+  (let ((exists (file-attributes file)))
+    (gemini-companion-diagnosis--finding
+     'problem
+     (if exists
+         (format "%s is not as this Emacs wrote it: something changed it." file)
+       (format "The discovery file %s of this Emacs is missing: something deleted it." file))
+     (concat "Write it again, which Emacs does within a minute"
+             (if exists "; then type /ide enable in the CLI."
+               ".  A CLI that was started meanwhile does not know of Emacs: start it anew."))
+     (gemini-companion-diagnosis--announce-button))))
 
 (defun gemini-companion-diagnosis--announce-button ()
   "Return a button that writes the discovery files again."
@@ -510,6 +514,14 @@ the CLI says \"Directory mismatch\"."
          (process (gemini-companion-client-file-process chosen))
          (reason (gemini-companion-diagnosis--reason case chosen)))
     (cond
+     ((gemini-companion-client-elsewhere-p chosen)
+      (list (gemini-companion-diagnosis--finding
+             'problem
+             (format "The CLI takes %s, and not this Emacs (%s).  That was written in another \
+container (PID namespace), or before this machine was started: whether its Emacs lives cannot \
+be told here." name reason)
+             "If that is gone delete the file; else give the two a TMPDIR each."
+             (gemini-companion-diagnosis--delete-button chosen))))
      ((not (gemini-companion-client-file-alive chosen))
       (list (gemini-companion-diagnosis--finding
              'problem
@@ -553,34 +565,6 @@ that M-x gemini-companion-copy-environment copies."
     (cons "delete" (lambda ()
                      (when (y-or-n-p (format "Delete %s? " name))
                        (delete-file name))))))
-
-(defun gemini-companion-diagnosis--check-tokens (_case)
-  "Find out whether the discovery files of this Emacs lead to its server."
-  (when (gemini-companion-bridge-running-p)
-    (delq nil (mapcar #'gemini-companion-diagnosis--check-token
-                      ;; Other agents have files and tokens of their own.
-                      (seq-filter (lambda (file)
-                                    (string-match-p gemini-companion-client-name
-                                                    (file-name-nondirectory file)))
-                                  (gemini-companion-bridge-discovery-files))))))
-
-(defun gemini-companion-diagnosis--check-token (name)
-  "Find out whether the discovery file NAME of this Emacs says what it should."
-  (let ((content (gemini-companion-client-read name)))
-    (when (listp content)
-      (let ((wrong (cond ((not (equal (alist-get 'port content)
-                                      (gemini-companion-bridge-port)))
-                          "port")
-                         ((not (equal (alist-get 'authToken content)
-                                      (gemini-companion-bridge-token)))
-                          "token"))))
-        (when wrong
-          (gemini-companion-diagnosis--finding
-           'problem
-           (format "%s has another %s than the server of this Emacs: something wrote into it."
-                   name wrong)
-           "Write it again, then type /ide enable in the CLI."
-           (gemini-companion-diagnosis--announce-button)))))))
 
 ;;;;; What takes time
 

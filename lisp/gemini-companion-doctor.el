@@ -186,7 +186,10 @@ Exit with 1 if there is a problem.  The text holds no secrets."
             (cond ((gemini-companion-diagnosis-own-p file) ", this Emacs")
                   (ide (format ", %s" (cdr ide)))
                   (t ""))
-            (if (gemini-companion-client-file-alive file) "" ", its process is dead")
+            (cond ((gemini-companion-client-elsewhere-p file)
+                   ", of another container or start of the machine")
+                  ((gemini-companion-client-file-alive file) "")
+                  (t ", its process is dead"))
             (if-let ((fault (gemini-companion-client-file-fault file)))
                 (concat ", " fault)
               (format ", roots: %s"

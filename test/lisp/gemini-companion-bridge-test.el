@@ -43,6 +43,45 @@
       (should (string-match-p "open-review: No view today" (buffer-string))))
     (should (fake-cli-request client "tools/list"))))
 
+;; C-g while Lisp runs sets `quit-flag', and so do these tests.
+
+(ert-deftest gemini-companion-bridge/an-event-that-was-taken-survives-a-quit ()
+  (gemini-companion-test-with-client client
+    (let* ((next (symbol-function 'gemini-companion--mod-next-event))
+           (path (gemini-companion-test-file "a.txt"))
+           (quits 0))
+      (let ((gemini-companion-bridge--draining t)) ; the event waits
+        (fake-cli-call-tool client "openDiff" (list :filePath path :newContent "proposed")))
+      (cl-letf (((symbol-function 'gemini-companion--mod-next-event)
+                 (lambda (companion)
+                   (let ((event (funcall next companion)))
+                     (when (eq (and event (aref event 0)) 'open-review)
+                       (setq quits (1+ quits)
+                             quit-flag t))
+                     event))))
+        (should (eq (condition-case nil
+                        (progn (gemini-companion-bridge-drain) 'nothing)
+                      (quit 'quit))
+                    'quit)))
+      (should (= quits 1))
+      (should (equal (mapcar #'gemini-companion-review-path (gemini-companion-review-list-open))
+                     (list path))))))
+
+(ert-deftest gemini-companion-bridge/a-handler-that-is-quit-keeps-no-other-event-waiting ()
+  (gemini-companion-test-with-client client
+    (let ((said nil)
+          (events (list [said "A client" "quit"] [said "A client" "heard"])))
+      (cl-letf (((symbol-function 'gemini-companion--mod-next-event)
+                 (lambda (_companion) (pop events)))
+                ((symbol-function 'gemini-companion--handle-said)
+                 (lambda (_client text)
+                   (if (equal text "quit") (signal 'quit nil) (push text said)))))
+        (gemini-companion-bridge-drain))
+      (should (equal said '("heard"))))
+    (with-current-buffer (gemini-companion-log--buffer)
+      (should (string-match-p "event said: Quit" (buffer-string))))
+    (should (fake-cli-request client "tools/list"))))
+
 (ert-deftest gemini-companion-bridge/the-timer-runs-only-as-long-as-it-must ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)

@@ -217,7 +217,7 @@ It has no others of those that lead to this Emacs."
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        (concat (gemini-companion-doctor-test--own-file) " of this Emacs is missing")
-       "-> Write it again")
+       "-> Write it again, which Emacs does within a minute")
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--press "announce again")))))
 
@@ -272,19 +272,50 @@ It has no others of those that lead to this Emacs."
          "-> Start it anew"))
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
-(ert-deftest gemini-companion-doctor/token-changed ()
+(ert-deftest gemini-companion-doctor/discovery-file-changed ()
   (gemini-companion-doctor-test--with
-    (gemini-companion-doctor-test--change-own
-     (lambda (content) (cons '(authToken . "another") content)))
+    (dolist (change (list (lambda (content) (cons '(authToken . "another") content))
+                          (lambda (content) (cons '(port . 1) content))
+                          (lambda (content) (append content '((new . "member"))))))
+      (gemini-companion-doctor-test--change-own change)
+      (let ((noninteractive nil))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         (concat (gemini-companion-doctor-test--own-file) " is not as this Emacs wrote it")
+         "-> Write it again, which Emacs does within a minute; then type /ide enable")
+        (gemini-companion-doctor-test--is-well
+         (gemini-companion-doctor-test--press "announce again"))))))
+
+(ert-deftest gemini-companion-doctor/restart-mends-discovery-file ()
+  (gemini-companion-doctor-test--with
     (let ((noninteractive nil))
-      (gemini-companion-doctor-test--says
-       (gemini-companion-doctor-test--report)
-       "has another token than the server of this Emacs"
-       "-> Write it again, then type /ide enable")
-      (gemini-companion-doctor-test--is-well
-       (gemini-companion-doctor-test--press "announce again")))))
+      (delete-file (gemini-companion-doctor-test--own-file))
+      (gemini-companion-restart)
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
 ;;;; The search
+
+(ert-deftest gemini-companion-doctor/another-container-first ()
+  (gemini-companion-doctor-test--with
+    (let* ((dead (gemini-companion-doctor-test--dead))
+           (file (gemini-companion-doctor-test--other
+                  dead '(idSpace . "0123 pid:[1]")
+                  '(ideInfo . ((name . "emacs") (displayName . "Emacs")))))
+           (noninteractive nil))
+      (gemini-companion-doctor-test--in-terminal (list (format "GEMINI_CLI_IDE_PID=%d" dead))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         (format "takes %s, and not this Emacs (GEMINI_CLI_IDE_PID names its process)" file)
+         "another container (PID namespace)" "whether its Emacs lives cannot be told here"
+         "-> If that is gone delete the file"
+         (concat (file-name-nondirectory file)
+                 ", Emacs, of another container or start of the machine"))))))
+
+(ert-deftest gemini-companion-doctor/own-files-are-from-here ()
+  (gemini-companion-doctor-test--with
+    (should (equal (alist-get 'idSpace (gemini-companion-client-read
+                                        (gemini-companion-doctor-test--own-file)))
+                   (gemini-companion-client--id-space)))))
 
 (ert-deftest gemini-companion-doctor/dead-process-first ()
   (gemini-companion-doctor-test--with
