@@ -500,12 +500,13 @@ fn file_of(server: &TestCompanion) -> PathBuf {
 
 type Mishap = fn(&Path);
 
-/// What may happen to a discovery file, each with its name. What is written is left in place.
+/// What may happen to a discovery file, each with its name and at once: it may be mended any time.
 fn mishaps() -> [(&'static str, Mishap); 6] {
     [
         ("deleted", |file| fs::remove_file(file).unwrap()),
         ("its directories deleted", |file| {
-            fs::remove_dir_all(file.parent().unwrap().parent().unwrap()).unwrap();
+            let gemini = file.parent().unwrap().parent().unwrap();
+            fs::rename(gemini, gemini.with_extension("gone")).unwrap();
         }),
         ("written into", |file| fs::write(file, r#"{"port":1}"#).unwrap()),
         ("emptied", |file| fs::write(file, "").unwrap()),
@@ -513,9 +514,10 @@ fn mishaps() -> [(&'static str, Mishap); 6] {
             fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
         }),
         ("replaced by a link to what it held", |file| {
-            let moved = file.with_extension("moved");
-            fs::rename(file, &moved).unwrap();
-            symlink(moved, file).unwrap();
+            let (copy, link) = (file.with_extension("copy"), file.with_extension("link"));
+            fs::copy(file, &copy).unwrap();
+            symlink(copy, &link).unwrap();
+            fs::rename(link, file).unwrap();
         }),
     ]
 }
