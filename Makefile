@@ -3,8 +3,8 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc dist test coverage conformance soak endurance bench screenshot demo lint \
-	fmt release-check clean distclean
+.PHONY: help build compile doc dist test coverage mutants conformance soak endurance bench \
+	screenshot demo lint fmt release-check clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
@@ -36,6 +36,10 @@ coverage: ## Run all tests and print which share of the lines they ran, for each
 	@scripts/bootstrap test
 	@scripts/bootstrap coverage
 	@scripts/coverage
+
+mutants: ## Break files of src/, FILES, in many ways, and print what no Rust test notices
+	@scripts/bootstrap build
+	@scripts/mutants $(FILES)
 
 conformance: ## Run MCP's own conformance suite against a batch Emacs
 	@scripts/bootstrap build

@@ -449,6 +449,9 @@ fn each_of_several_directories_has_a_file() {
         fs::read_to_string(directory.join(file)).unwrap()
     };
     assert_eq!(content(&directories[0]), content(&directories[1]));
+    let written = companion.announcement().unwrap().files();
+    let named = |place: &Path| place.join(names(place).pop().unwrap()).display().to_string();
+    assert_eq!(written, [named(&directories[0]), named(&directories[1])]);
     assert!(fault(&companion).unwrap().contains("missing"));
     set_roots(&companion, &["/other".to_owned()]);
     assert!(content(&directories[1]).contains("/other"));
