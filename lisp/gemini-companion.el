@@ -261,7 +261,8 @@ port %d: free the port, or change `gemini-companion-port'"
 ;;;###autoload
 (defun gemini-companion-restart ()
   "Start the server anew, in case it does not answer.
-Clients notice nothing: they keep their sessions and open reviews."
+Clients notice nothing: they keep their sessions and open reviews.
+A discovery file that something deleted or changed is written again."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion--revive)

@@ -248,9 +248,9 @@ fn is_abandoned(path: &Path) -> bool {
             .is_some_and(|text| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
 }
 
-/// Whether it is certain that nobody is found by a file: its Emacs has ended, or is this one. `named`
-/// is the process in its name. What a process id means in another PID namespace, or meant before the
-/// machine was started anew, nobody can tell here.
+/// Whether it is certain that nobody is found by a file: its Emacs has ended, or is this one.
+/// `named` is the process in its name. What a process id means in another PID namespace, or meant
+/// before the machine was started anew, nobody can tell here.
 fn is_stale(path: &Path, named: Option<u32>) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

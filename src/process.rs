@@ -16,8 +16,8 @@ pub struct Process {
     started: String,
 }
 
-/// Within what a process id tells one process from all others: this PID namespace, until the machine
-/// is started anew. `None` if that cannot be known.
+/// Within what a process id tells one process from all others: this PID namespace, until the
+/// machine is started anew. `None` if that cannot be known.
 #[cfg(target_os = "linux")]
 pub fn id_space() -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;

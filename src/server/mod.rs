@@ -1,7 +1,7 @@
 //! The HTTP server: one background thread with a tokio runtime of its own.
 //!
-//! Nothing here waits for Emacs's main thread. The thread has signals blocked: they are Emacs's, and
-//! SIGPIPE would end a batch Emacs when a client hangs up.
+//! Nothing here waits for Emacs's main thread. The thread has signals blocked: they are Emacs's,
+//! and SIGPIPE would end a batch Emacs when a client hangs up.
 
 mod door;
 mod endpoint;
@@ -244,8 +244,8 @@ fn connect(
         .serve_connection(TokioIo::new(stream), service))
 }
 
-/// What a thread brings upon itself. If these were blocked the system would end Emacs at once; Emacs
-/// saves what it can first.
+/// What a thread brings upon itself. If these were blocked the system would end Emacs at once, which
+/// else saves what it can first.
 #[cfg(unix)]
 const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
     libc::SIGSEGV,
@@ -257,8 +257,8 @@ const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
     libc::SIGSYS,
 ];
 
-/// Runs `spawn` so that the thread it starts has every signal that comes from outside blocked from its
-/// first instruction.
+/// Runs `spawn` so that the thread it starts has every signal that comes from outside blocked from
+/// its first instruction.
 #[cfg(unix)]
 fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     // Safety: both sets are initialised before they are read; the mask of this thread is put back.
