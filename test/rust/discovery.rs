@@ -254,7 +254,7 @@ fn is_root() -> bool {
 }
 
 /// Does `work` in a new directory as a user who is not root. If we are root that is nobody, on a
-/// thread of nobody's: the system has a user for each thread, only the C library keeps them the same.
+/// thread of nobody's: the system has a user for each thread, the C library keeps them the same.
 fn as_user<T: Send>(work: impl FnOnce(&Path) -> T + Send) -> T {
     // Others may not go into the one of the test suite.
     let temporary = tempfile::tempdir_in("/tmp").unwrap();
@@ -377,6 +377,30 @@ fn a_directory_that_others_may_write_in_is_closed_to_them() {
             }
         });
     }
+}
+
+#[test]
+fn a_directory_that_is_as_it_should_be_is_left_alone() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    drop(create(&directory).unwrap());
+    let changed = || {
+        let parent = fs::metadata(directory.parent().unwrap()).unwrap();
+        (parent.ctime(), parent.ctime_nsec())
+    };
+    let before = changed();
+    drop(create(&directory).unwrap());
+    assert_eq!(changed(), before);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named_with_its_remedy() {
+    as_user(|temporary| {
+        fs::set_permissions(temporary, fs::Permissions::from_mode(0o500)).unwrap();
+        let reason = format!("{:#}", create(&temporary.join("gemini/ide")).unwrap_err());
+        assert!(reason.contains("make its parent writable"), "{reason}");
+        fs::set_permissions(temporary, fs::Permissions::from_mode(0o700)).unwrap();
+    });
 }
 
 #[test]
