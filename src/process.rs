@@ -9,7 +9,7 @@ use crate::socket::Connection;
 use crate::socket::client_inode;
 
 /// A process, told from a later one with the same id by when it started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Process {
     id: u32,
@@ -30,6 +30,20 @@ pub fn id_space() -> Option<String> {
 pub fn id_space() -> Option<String> {
     Some(std::env::consts::OS.to_owned())
 }
+
+/// Programs that pass on what others say, by the names that Linux has for them, which it cuts.
+const FORWARDERS: [&str; 10] = [
+    "ssh",
+    "sshd",
+    "sshd-session",
+    "socat",
+    "docker-proxy",
+    "rootlessport",
+    "slirp4netns",
+    "passt",
+    "pasta",
+    "gvproxy",
+];
 
 /// Whether a process with this id lives.
 #[cfg(unix)]
@@ -65,6 +79,12 @@ fn stat_fields(id: u32) -> Option<Vec<String>> {
 impl Process {
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Whether this is a program that speaks for others, of whom it may outlive each.
+    pub fn forwards(&self) -> bool {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.id)).unwrap_or_default();
+        FORWARDERS.contains(&name.trim_end().split('.').next().unwrap_or_default())
     }
 
     pub fn is_alive(&self) -> bool {
@@ -135,6 +155,19 @@ mod tests {
         assert!(process.is_alive());
         let elsewhere = Connection { client: "127.0.0.1:1".parse().unwrap(), ..connection };
         assert_eq!(Process::of_client(elsewhere, &[process]), None);
+    }
+
+    #[test]
+    fn a_program_that_speaks_for_others_is_known_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, forwards) in [("socat", true), ("pasta.avx2", true), ("node", false)] {
+            let program = directory.path().join(name);
+            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+            let mut child = std::process::Command::new(program).arg("60").spawn().unwrap();
+            assert_eq!(Process::with_id(child.id()).unwrap().forwards(), forwards, "{name}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod listeners;
 pub mod message;
 mod outbox;
+mod reviews;
 pub mod session;
 mod tools;
 

@@ -2,10 +2,14 @@
 //!
 //! Messages are numbered from 1. `sent` is the last one handed to a stream; a client whose stream
 //! broke says what it really received, and the rest is handed out again. A context, active file or
-//! ping supersedes the one before; an outcome is never superseded.
+//! ping supersedes the one before; an outcome is superseded only by that of a newer review of the
+//! same file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use super::session::SessionId;
+use crate::ide::ReviewId;
 
 /// Outcomes that wait to be handed out. With more of them a client has to read first.
 const MAX_WAITING: usize = 64;
@@ -22,11 +26,20 @@ pub enum Outgoing {
     ActiveFile(Arc<str>),
     /// Asks for a sign of life.
     Ping(Arc<str>),
-    /// The outcome of the review of the file `path`.
-    Outcome {
-        path: Arc<str>,
-        text: Arc<str>,
-    },
+    Outcome(Decided),
+}
+
+/// The outcome of a review.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decided {
+    pub review: ReviewId,
+    /// The session that opened it.
+    pub proposer: SessionId,
+    pub path: Arc<str>,
+    pub text: Arc<str>,
+    /// A later session of the same client has proposed another change of the file: it does not
+    /// wait for this any more.
+    pub superseded: bool,
 }
 
 #[derive(Debug, Default)]
@@ -38,9 +51,18 @@ pub struct Outbox {
 
 impl Outbox {
     pub fn push(&mut self, message: Outgoing) {
-        if !matches!(message, Outgoing::Outcome { .. }) {
-            let kind = std::mem::discriminant(&message);
-            self.messages.retain(|(_, older)| std::mem::discriminant(older) != kind);
+        match &message {
+            Outgoing::Outcome(new) => {
+                if self.outcomes().any(|old| old.path == new.path && old.review > new.review) {
+                    return;
+                }
+                let path = new.path.clone();
+                self.forget_outcomes_of(&path);
+            }
+            _ => {
+                let kind = std::mem::discriminant(&message);
+                self.messages.retain(|(_, older)| std::mem::discriminant(older) != kind);
+            }
         }
         self.last += 1;
         self.messages.push_back((self.last, message));
@@ -66,9 +88,18 @@ impl Outbox {
     /// The client proposes another change of `path`, so it has heard of the one before, or has
     /// given up on it. To hear of it later would decide the new one.
     pub fn forget_outcomes_of(&mut self, path: &str) {
-        self.messages.retain(|(_, message)| {
-            !matches!(message, Outgoing::Outcome { path: decided, .. } if **decided == *path)
-        });
+        self.messages.retain(
+            |(_, message)| !matches!(message, Outgoing::Outcome(decided) if *decided.path == *path),
+        );
+    }
+
+    /// The client proposes another change of `path` in a later session.
+    pub fn supersede(&mut self, path: &str) {
+        for (_, message) in &mut self.messages {
+            if let Outgoing::Outcome(decided) = message {
+                decided.superseded |= *decided.path == *path;
+            }
+        }
     }
 
     /// Whether a context waits to be handed out.
@@ -84,7 +115,7 @@ impl Outbox {
 
     /// How many outcomes wait to be handed out.
     pub fn waiting(&self) -> usize {
-        let outcome = |message: &Outgoing| matches!(message, Outgoing::Outcome { .. });
+        let outcome = |message: &Outgoing| matches!(message, Outgoing::Outcome(_));
         let waits = |(number, message): &&(u64, Outgoing)| *number > self.sent && outcome(message);
         self.messages.iter().filter(waits).count()
     }
@@ -97,11 +128,25 @@ impl Outbox {
         count > MAX_WAITING || bytes > MAX_WAITING_BYTES
     }
 
-    /// Takes the outcomes that the client may not have heard, for another session of it. Some
-    /// were handed to a stream that may have broken; to hear of one twice does no harm.
-    pub fn take_outcomes(&mut self) -> impl Iterator<Item = Outgoing> + use<> {
-        let messages = std::mem::take(&mut self.messages).into_iter().map(|(_, message)| message);
-        messages.filter(|message| matches!(message, Outgoing::Outcome { .. }))
+    /// Takes the outcomes that match and that the client may not have heard, for another session.
+    /// Some were handed to a stream that may have broken; to hear of one twice does no harm.
+    pub fn take_outcomes(&mut self, matches: impl Fn(&Decided) -> bool) -> Vec<Decided> {
+        let mut taken = Vec::new();
+        self.messages.retain(|(_, message)| match message {
+            Outgoing::Outcome(decided) if matches(decided) => {
+                taken.push(decided.clone());
+                false
+            }
+            _ => true,
+        });
+        taken
+    }
+
+    fn outcomes(&self) -> impl Iterator<Item = &Decided> {
+        self.messages.iter().filter_map(|(_, message)| match message {
+            Outgoing::Outcome(decided) => Some(decided),
+            _ => None,
+        })
     }
 
     /// Forgets the oldest of the messages that were handed out, beyond the limits.
@@ -123,7 +168,7 @@ impl Outgoing {
             Outgoing::Context(text)
             | Outgoing::ActiveFile(text)
             | Outgoing::Ping(text)
-            | Outgoing::Outcome { text, .. } => text,
+            | Outgoing::Outcome(Decided { text, .. }) => text,
         }
     }
 
@@ -140,8 +185,24 @@ mod tests {
         Outgoing::Context(text.into())
     }
 
-    fn outcome(text: &str) -> Outgoing {
-        Outgoing::Outcome { path: "/a".into(), text: text.into() }
+    /// The outcome `oN` of review N, of a file of its own.
+    fn outcome(number: i64) -> Outgoing {
+        decided(number, &format!("/{number}"))
+    }
+
+    fn decided(number: i64, path: &str) -> Outgoing {
+        Outgoing::Outcome(Decided {
+            review: ReviewId(number),
+            proposer: "session".into(),
+            path: path.into(),
+            text: format!("o{number}").into(),
+            superseded: false,
+        })
+    }
+
+    fn left(outbox: &mut Outbox) -> Vec<String> {
+        let outcomes = outbox.take_outcomes(|_| true);
+        outcomes.into_iter().map(|decided| decided.text.to_string()).collect()
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
@@ -151,7 +212,7 @@ mod tests {
     #[test]
     fn a_context_supersedes_the_one_before_and_no_outcome() {
         let mut outbox = Outbox::default();
-        for message in [context("c1"), outcome("o1"), context("c2"), outcome("o2"), context("c3")] {
+        for message in [context("c1"), outcome(1), context("c2"), outcome(2), context("c3")] {
             outbox.push(message);
         }
         assert_eq!(drain(&mut outbox), ["o1", "o2", "c3"]);
@@ -160,7 +221,7 @@ mod tests {
     #[test]
     fn each_message_is_handed_out_once() {
         let mut outbox = Outbox::default();
-        outbox.push(outcome("o1"));
+        outbox.push(outcome(1));
         assert_eq!(drain(&mut outbox), ["o1"]);
         outbox.resume(None);
         assert_eq!(drain(&mut outbox), [""; 0]);
@@ -169,7 +230,7 @@ mod tests {
     #[test]
     fn what_a_client_did_not_receive_is_handed_out_again_in_order() {
         let mut outbox = Outbox::default();
-        for message in [outcome("o1"), outcome("o2"), outcome("o3")] {
+        for message in [outcome(1), outcome(2), outcome(3)] {
             outbox.push(message);
         }
         assert_eq!(drain(&mut outbox).len(), 3);
@@ -182,31 +243,41 @@ mod tests {
     #[test]
     fn what_a_client_received_is_forgotten() {
         let mut outbox = Outbox::default();
-        outbox.push(outcome("o1"));
-        outbox.push(outcome("o2"));
+        outbox.push(outcome(1));
+        outbox.push(outcome(2));
         assert_eq!(drain(&mut outbox).len(), 2);
         outbox.resume(Some(1));
-        assert_eq!(outbox.take_outcomes().collect::<Vec<_>>(), [outcome("o2")]);
+        assert_eq!(left(&mut outbox), ["o2"]);
     }
 
     #[test]
     fn an_outcome_is_forgotten_when_its_file_is_proposed_again() {
         let mut outbox = Outbox::default();
-        let other = Outgoing::Outcome { path: "/b".into(), text: "o2".into() };
-        outbox.push(outcome("o1"));
-        outbox.push(other.clone());
-        outbox.forget_outcomes_of("/a");
-        assert_eq!(outbox.take_outcomes().collect::<Vec<_>>(), [other]);
+        outbox.push(outcome(1));
+        outbox.push(outcome(2));
+        outbox.forget_outcomes_of("/1");
+        assert_eq!(left(&mut outbox), ["o2"]);
+    }
+
+    #[test]
+    fn of_two_outcomes_of_a_file_that_of_the_newer_review_is_heard() {
+        for order in [[1, 2], [2, 1]] {
+            let mut outbox = Outbox::default();
+            for number in order {
+                outbox.push(decided(number, "/a"));
+            }
+            assert_eq!(drain(&mut outbox), ["o2"]);
+        }
     }
 
     #[test]
     fn what_was_handed_out_is_kept_within_bounds_and_what_was_not_is_kept() {
         let mut outbox = Outbox::default();
         for number in 0..100 {
-            outbox.push(outcome(&number.to_string()));
+            outbox.push(outcome(number));
         }
         assert_eq!(drain(&mut outbox).len(), 100);
-        outbox.push(outcome("new"));
+        outbox.push(outcome(100));
         outbox.resume(Some(0));
         assert_eq!(drain(&mut outbox).len(), MAX_KEPT + 1);
     }

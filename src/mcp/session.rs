@@ -1,10 +1,10 @@
-//! MCP sessions: who is connected, what each has still to hear, and which reviews are open.
+//! MCP sessions: who is connected, what each has still to hear, and who takes the place of whom.
 //!
 //! `Sessions` is shared between the server's thread and Emacs's main thread. Everything is behind
 //! one short mutex, never held across an await or a call into Lisp. Sending an event to Lisp
 //! while holding it is fine, and keeps events in the order of what they tell.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -15,7 +15,8 @@ use tokio::time::Instant;
 
 use super::listeners::Listeners;
 use super::message::{Id, notification_json, ping_json};
-use super::outbox::{Outbox, Outgoing};
+use super::outbox::{Decided, Outbox, Outgoing};
+use super::reviews::{Ended, Reviews};
 use crate::agent::Agent;
 use crate::bridge::{Bridge, CallId, Event, lock};
 use crate::ide::{ActiveFile, IdeContext, Notification, Outcome, ReviewId};
@@ -40,11 +41,11 @@ const PING: &str = "ping";
 pub const STOPPING: &str = "the companion is stopping";
 
 /// The `Mcp-Session-Id` of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
 
 /// Who connected, as it says itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Client {
     /// Whose token it has shown.
     pub agent: Arc<Agent>,
@@ -65,8 +66,7 @@ pub struct Sessions {
 #[derive(Default)]
 struct State {
     sessions: HashMap<SessionId, Session>,
-    reviews: BTreeMap<ReviewId, Review>,
-    last_review: i64,
+    reviews: Reviews,
     /// The latest context, for those that come later.
     context: Option<Context>,
     listeners: Listeners,
@@ -88,8 +88,7 @@ struct Context {
 
 struct Session {
     client: Client,
-    /// The process of the client, where that can be known.
-    process: Option<Process>,
+    peer: Peer,
     batches: bool,
     begun: Instant,
     /// When it was asked for a sign of life that has not come.
@@ -103,6 +102,19 @@ struct Session {
     /// Calls being answered, by their JSON-RPC id, with the way to cancel each.
     calls: HashMap<Box<str>, oneshot::Sender<()>>,
     last_used: Instant,
+    /// When the client sent a request last.
+    last_heard: Instant,
+    /// Another session has taken the place of this one, whose client was taken to be gone.
+    replaced: bool,
+}
+
+/// The process at the other end of a session's connections.
+enum Peer {
+    Unknown,
+    /// The client, as far as we know: another session of it is the same client's.
+    Client(Process),
+    /// It speaks for several clients, as a proxy does: that it lives tells nothing of any of them.
+    Shared(Process),
 }
 
 enum Stream {
@@ -133,17 +145,6 @@ pub struct Description {
     pub reviews: Vec<ReviewId>,
     /// Outcomes that it has not heard.
     pub unheard: usize,
-}
-
-/// A review that awaits its outcome.
-struct Review {
-    session: SessionId,
-    /// As the client wrote it: it knows the review by this very string.
-    path: String,
-    /// Length of the proposal.
-    bytes: usize,
-    /// The call by which a client has Lisp decide it.
-    deciding: Option<CallId>,
 }
 
 /// What became of a client's wish that a review be decided.
@@ -192,6 +193,12 @@ impl SessionId {
     }
 }
 
+impl From<&str> for SessionId {
+    fn from(id: &str) -> SessionId {
+        SessionId(id.into())
+    }
+}
+
 impl Sessions {
     pub fn new(bridge: Arc<Bridge>, limits: Limits) -> Sessions {
         Sessions {
@@ -214,18 +221,21 @@ impl Sessions {
     /// Starts a session. `batches`: its revision of MCP has JSON-RPC batches.
     pub fn open(&self, client: Client, batches: bool) -> anyhow::Result<SessionId> {
         let id = SessionId(random_hex::<16>()?.into());
+        let now = Instant::now();
         let session = Session {
             client,
-            process: None,
+            peer: Peer::Unknown,
             batches,
-            begun: Instant::now(),
+            begun: now,
             pinged: None,
             outbox: Outbox::default(),
             wants_active_file: false,
             stream: Stream::Never,
             busy: 0,
             calls: HashMap::new(),
-            last_used: Instant::now(),
+            last_used: now,
+            last_heard: now,
+            replaced: false,
         };
         let mut state = self.state();
         if state.ending {
@@ -244,30 +254,23 @@ impl Sessions {
     /// Notes which process the client of a session is.
     ///
     /// What a session of the same process that lost its stream has not heard, and the reviews it
-    /// waits for, become this one's: the client lost its connection and waits for them still.
+    /// waits for, may become this one's: the client lost its connection and waits for them still.
     pub fn recognise(&self, id: &SessionId, process: Process) {
+        let forwards = process.forwards();
         let mut state = self.state();
+        let shared = forwards || state.sessions.values().any(|other| other.peer.shares(&process));
         let Some(session) = state.sessions.get_mut(id) else { return };
-        session.process = Some(process.clone());
-        let agent = session.client.agent.clone();
-        for left in state.sessions_where(|other, session| {
-            other != id
-                && session.is_lost()
-                && session.process.as_ref() == Some(&process)
-                && session.client.agent == agent
-        }) {
-            state.inherit(id, &left);
-        }
+        session.peer = if shared { Peer::Shared(process) } else { Peer::Client(process) };
+        self.hand_on(&mut state, Instant::now());
         self.changed.notify_one();
     }
 
     /// The processes of all clients, each once.
     pub fn processes(&self) -> Vec<Process> {
         let mut processes: Vec<Process> = Vec::new();
-        for process in self.state().sessions.values().filter_map(|session| session.process.clone())
-        {
-            if !processes.contains(&process) {
-                processes.push(process);
+        for process in self.state().sessions.values().filter_map(|session| session.peer.process()) {
+            if !processes.contains(process) {
+                processes.push(process.clone());
             }
         }
         processes
@@ -281,14 +284,14 @@ impl Sessions {
         let describe = |(id, session): (&SessionId, &Session)| Description {
             key: id.key().to_owned(),
             client: session.client.describe(),
-            process: session.process.as_ref().map(Process::id),
+            process: session.peer.process().map(Process::id),
             age: session.begun.elapsed(),
             listens: match session.stream {
                 Stream::Never => None,
                 Stream::Open { .. } => Some(true),
                 Stream::Lost { .. } => Some(false),
             },
-            reviews: state.reviews_of(id).collect(),
+            reviews: state.reviews.of(id),
             unheard: session.outbox.waiting(),
         };
         let listeners = state.listeners.describe().map(|(number, agent, begun)| Description {
@@ -324,13 +327,19 @@ impl Sessions {
         let mut state = self.state();
         let (id, session) = state.find(id, agent)?;
         session.busy += 1;
+        session.last_heard = Instant::now();
+        if std::mem::take(&mut session.replaced) {
+            self.give_back(&mut state, &id);
+        }
         Some(Busy { sessions: self.clone(), session: id })
     }
 
-    /// Ends a session at its client's wish. Its reviews are closed.
-    pub fn close(&self, session: &SessionId) {
+    /// Ends a session at its client's wish. Its reviews are closed. False if there is none.
+    pub fn close(&self, id: &str, agent: &Agent) -> bool {
         let mut state = self.state();
-        self.remove(&mut state, session);
+        let Some((id, _)) = state.find(id, agent) else { return false };
+        self.remove(&mut state, &id);
+        true
     }
 
     /// The number of sessions whose client is there, as far as we know.
@@ -349,7 +358,9 @@ impl Sessions {
         let context = state.context.as_ref().map(|context| context.message.clone());
         let entry = state.sessions.get_mut(session)?;
         // One that only began the session, as a command line does, says nothing about its client.
-        entry.process.take_if(|process| !process.is_alive());
+        if entry.peer.process().is_some_and(|process| !process.is_alive()) {
+            entry.peer = Peer::Unknown;
+        }
         let number = entry.stream.replace();
         entry.outbox.resume(last_event);
         if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
@@ -433,19 +444,17 @@ impl Sessions {
         if entry.outbox.is_full() {
             return Err("too many outcomes wait for you: open your event stream and read them");
         }
-        let (bytes, older) = (content.len(), state.review_of(session, &path));
-        if !self.has_room_for(&state, older, bytes) || !self.bridge.has_room_for(bytes) {
+        let bytes = content.len();
+        let load = state.reviews.load_without(session, &path);
+        let fits = load.count < self.limits.reviews
+            && load.bytes + bytes <= self.limits.review_bytes
+            && self.bridge.has_room_for(bytes);
+        if !fits {
             return Err("too many reviews wait for the user: decide some of them first");
         }
-        if let Some(older) = older {
-            self.forget(&mut state, older);
-        }
-        state.last_review += 1;
-        let review = ReviewId(state.last_review);
-        state.reviews.insert(
-            review,
-            Review { session: session.clone(), path: path.clone(), bytes, deciding: None },
-        );
+        state.supersede(session, &path);
+        let (review, older) = state.reviews.open(session, &path, bytes);
+        self.tell_closed(older);
         self.bridge.send(Event::OpenReview { review, agent, client, path, content });
         Ok(review)
     }
@@ -460,9 +469,9 @@ impl Sessions {
         call: CallId,
     ) -> Option<ReviewId> {
         let mut state = self.state();
-        let review = state.review_of(session, path)?;
+        let review = state.reviews.find(session, path)?;
         if silent {
-            state.reviews.remove(&review);
+            state.reviews.end(review);
         } else {
             state.settle(review, &Outcome::Rejected);
         }
@@ -470,8 +479,7 @@ impl Sessions {
         Some(review)
     }
 
-    /// Asks Lisp to decide a review as the user would, at a client's wish: its own of the file
-    /// `path`, else the newest of that file of the same agent.
+    /// Asks Lisp to decide a review as the user would, at the wish of the client that opened it.
     pub fn ask_to_decide(
         &self,
         session: &SessionId,
@@ -480,16 +488,11 @@ impl Sessions {
         call: CallId,
     ) -> Asked {
         let mut state = self.state();
-        let own = state.review_of(session, path);
-        let Some(id) = own.or_else(|| state.newest_of_agent(session, path)) else {
-            return Asked::NotOpen;
-        };
-        let Some(review) = state.reviews.get_mut(&id) else { return Asked::NotOpen };
-        if review.deciding.is_some_and(|call| self.bridge.is_awaited(call)) {
+        let Some(review) = state.reviews.find(session, path) else { return Asked::NotOpen };
+        if !state.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
             return Asked::Already;
         }
-        review.deciding = Some(call);
-        self.bridge.send(Event::DecideReview { review: id, accept, call });
+        self.bridge.send(Event::DecideReview { review, accept, call });
         Asked::Sent
     }
 
@@ -501,12 +504,11 @@ impl Sessions {
     /// Before the server stops: rejects open reviews, and lets the streams end properly.
     pub fn end_all(&self) {
         let mut state = self.state();
-        let open: Vec<ReviewId> = state.reviews.keys().copied().collect();
-        for review in open {
+        for review in state.reviews.all() {
             state.settle(review, &Outcome::Rejected);
         }
         // There is no time left to come back in.
-        state.hand_on(Instant::now() + STREAM_GRACE);
+        self.hand_on(&mut state, Instant::now() + STREAM_GRACE);
         state.ending = true;
         self.published.notify_waiters(); // no context will come
         state.listeners.wake();
@@ -555,10 +557,9 @@ impl Sessions {
         for id in state.sessions_where(|_, session| session.is_dead()) {
             self.remove(&mut state, &id);
         }
-        state.hand_on(now);
-        let gone = state.sessions_where(|_, session| !session.may_return(now));
-        for review in gone.iter().flat_map(|id| state.reviews_of(id)).collect::<Vec<_>>() {
-            self.forget(&mut state, review);
+        self.hand_on(&mut state, now);
+        for id in state.sessions_where(|_, session| !session.may_return(now)) {
+            self.close_reviews_of(&mut state, &id);
         }
         let idle = state.sessions_where(|id, session| {
             session.idle_until().is_some_and(|until| until <= now) && !state.is_owed(id)
@@ -573,10 +574,7 @@ impl Sessions {
     fn remove(&self, state: &mut State, id: &SessionId) {
         let Some(mut session) = state.sessions.remove(id) else { return };
         session.wake();
-        let open: Vec<ReviewId> = state.reviews_of(id).collect();
-        for review in open {
-            self.forget(state, review);
-        }
+        self.close_reviews_of(state, id);
         state.forget_context();
         self.announce(state, Instant::now());
     }
@@ -591,19 +589,40 @@ impl Sessions {
         }
     }
 
-    /// Whether a review of `bytes` may be opened, in place of the `older` one.
-    fn has_room_for(&self, state: &State, older: Option<ReviewId>, bytes: usize) -> bool {
-        let others = state.reviews.iter().filter(|(id, _)| Some(**id) != older);
-        let (count, used) =
-            others.fold((0, 0), |(count, used), (_, review)| (count + 1, used + review.bytes));
-        count < self.limits.reviews && used + bytes <= self.limits.review_bytes
+    /// Closes the reviews of a session for which nobody waits any more.
+    fn close_reviews_of(&self, state: &mut State, id: &SessionId) {
+        for review in state.reviews.of(id) {
+            state.reviews.end(review);
+            self.tell_closed([review]);
+        }
     }
 
-    /// Closes a review that nobody waits for any more.
-    fn forget(&self, state: &mut State, review: ReviewId) {
-        if state.reviews.remove(&review).is_some() {
+    /// Tells Lisp that reviews are over without the user.
+    fn tell_closed(&self, reviews: impl IntoIterator<Item = ReviewId>) {
+        for review in reviews {
             self.bridge.send(Event::CloseReview { review, call: None });
         }
+    }
+
+    /// Moves what lost sessions wait for to the sessions that replaced them. Not at once: a session
+    /// that comes back keeps its own.
+    fn hand_on(&self, state: &mut State, now: Instant) {
+        state.note_shared_processes();
+        for lost in state.sessions_where(|_, session| !session.is_connected(now)) {
+            if let Some(heir) = state.heir_of(&lost) {
+                self.tell_closed(state.inherit(&heir, &lost));
+            }
+        }
+    }
+
+    /// A session came back, for which another one was taken to speak: so these are two clients.
+    fn give_back(&self, state: &mut State, id: &SessionId) {
+        self.tell_closed(state.reviews.give_back(id));
+        let others = state.sessions.iter_mut().filter(|(other, _)| *other != id);
+        let owed: Vec<Decided> = others
+            .flat_map(|(_, other)| other.outbox.take_outcomes(|decided| decided.proposer == *id))
+            .collect();
+        state.deliver(id, owed);
     }
 }
 
@@ -637,7 +656,7 @@ impl State {
     }
 
     fn find(&mut self, id: &str, agent: &Agent) -> Option<(SessionId, &mut Session)> {
-        let id = SessionId(id.into());
+        let id = SessionId::from(id);
         let session = self.sessions.get_mut(&id)?;
         // One agent must not speak for another.
         if *session.client.agent != *agent {
@@ -645,14 +664,6 @@ impl State {
         }
         session.last_used = Instant::now();
         Some((id, session))
-    }
-
-    /// The newest review of the file `path` by another session of the same agent.
-    fn newest_of_agent(&self, session: &SessionId, path: &str) -> Option<ReviewId> {
-        let agent = self.agent_of(session)?;
-        let of_agent = |review: &Review| self.agent_of(&review.session) == Some(agent);
-        let mut newest = self.reviews.iter().rev();
-        newest.find(|(_, review)| review.path == path && of_agent(review)).map(|(id, _)| *id)
     }
 
     fn agent_of(&self, session: &SessionId) -> Option<&Arc<Agent>> {
@@ -664,28 +675,42 @@ impl State {
         unused.min_by_key(|(_, session)| session.last_used).map(|(id, _)| id.clone())
     }
 
-    fn reviews_of(&self, session: &SessionId) -> impl Iterator<Item = ReviewId> {
-        self.reviews.iter().filter(move |(_, review)| review.session == *session).map(|(id, _)| *id)
-    }
-
-    fn review_of(&self, session: &SessionId, path: &str) -> Option<ReviewId> {
-        self.reviews_of(session).find(|id| self.reviews[id].path == path)
-    }
-
     /// Takes a review off the list and queues its outcome for the session that asked.
     fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
-        let Some(Review { session, path, .. }) = self.reviews.remove(&review) else { return false };
-        if let Some(agent) = self.agent_of(&session).cloned()
+        let Some(ended) = self.reviews.end(review) else { return false };
+        let Ended { id, owner, proposer, path, superseded } = ended;
+        if let Some(agent) = self.agent_of(&owner).cloned()
             && self.listeners.count() > 0
         {
             let event = notification_json(&Notification::event_of_outcome(&path, outcome));
             self.listeners.tell_outcome(&agent, &event.into());
         }
-        if let Some(session) = self.sessions.get_mut(&session) {
-            let message = notification_json(&Notification::of_outcome(&path, outcome));
-            session.push(Outgoing::Outcome { path: path.into(), text: message.into() });
-        }
+        let text = notification_json(&Notification::of_outcome(&path, outcome)).into();
+        self.deliver(&owner, [Decided { review: id, proposer, path, text, superseded }]);
         true
+    }
+
+    /// Queues outcomes for a session, but none that it would take for that of a newer review.
+    fn deliver(&mut self, id: &SessionId, outcomes: impl IntoIterator<Item = Decided>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        for decided in outcomes {
+            if self.reviews.find(id, &decided.path).is_none_or(|open| open < decided.review) {
+                session.push(Outgoing::Outcome(decided));
+            }
+        }
+    }
+
+    /// The client of a session proposes a change of `path`: it does not wait any more for what it has
+    /// asked in sessions before.
+    fn supersede(&mut self, id: &SessionId, path: &str) {
+        let Some(session) = self.sessions.get(id) else { return };
+        let earlier = self.sessions_where(|_, other| other.is_earlier_of(session));
+        for other in earlier {
+            self.reviews.supersede(&other, path);
+            if let Some(other) = self.sessions.get_mut(&other) {
+                other.outbox.supersede(path);
+            }
+        }
     }
 
     fn sessions_where(&self, matches: impl Fn(&SessionId, &Session) -> bool) -> Vec<SessionId> {
@@ -696,53 +721,54 @@ impl State {
     /// Whether a living client waits for something that this session has not heard.
     fn is_owed(&self, id: &SessionId) -> bool {
         let session = &self.sessions[id];
-        session.process.as_ref().is_some_and(Process::is_alive)
-            && (session.outbox.has_outcome() || self.reviews_of(id).next().is_some())
+        matches!(&session.peer, Peer::Client(process) if process.is_alive())
+            && (session.outbox.has_outcome() || !self.reviews.of(id).is_empty())
     }
 
-    /// Gives what sessions wait for that did not come back to those that took their place: their
-    /// loss may have been noticed after the other had begun.
-    fn hand_on(&mut self, now: Instant) {
-        for left in self.sessions_where(|_, session| !session.is_connected(now)) {
-            if let Some(heir) = self.heir_of(&left) {
-                self.inherit(&heir, &left);
-            }
-        }
-    }
-
-    /// The newest session of the same process that began when the stream was lost or later: a
-    /// process may have several clients, which have nothing to do with each other.
-    fn heir_of(&self, left: &SessionId) -> Option<SessionId> {
-        let Session { client, process: Some(process), stream: Stream::Lost { since }, .. } =
-            &self.sessions[left]
-        else {
-            return None;
-        };
-        let heirs = self.sessions.iter().filter(|(id, heir)| {
-            *id != left
-                && heir.process.as_ref() == Some(process)
-                && heir.client.agent == client.agent
-                && heir.begun + LOOK_AGAIN > *since
-                && !heir.is_lost()
+    /// The newest session of the same client that began when the stream was lost or later.
+    fn heir_of(&self, id: &SessionId) -> Option<SessionId> {
+        let lost = &self.sessions[id];
+        let Stream::Lost { since } = lost.stream else { return None };
+        let heirs = self.sessions.iter().filter(|(_, heir)| {
+            lost.is_earlier_of(heir) && heir.begun + LOOK_AGAIN > since && !heir.is_lost()
         });
         heirs.max_by_key(|(_, heir)| heir.begun).map(|(id, _)| id.clone())
     }
 
-    fn inherit(&mut self, heir: &SessionId, left: &SessionId) {
-        let Some(session) = self.sessions.get_mut(left) else { return };
-        let outcomes = session.outbox.take_outcomes();
-        for review in self.reviews.values_mut().filter(|review| review.session == *left) {
-            review.session = heir.clone();
+    /// Moves what `lost` waits for to `heir`. Returns the reviews that end by it.
+    fn inherit(&mut self, heir: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
+        let Some(session) = self.sessions.get_mut(lost) else { return Vec::new() };
+        session.replaced = true;
+        let mut outcomes = session.outbox.take_outcomes(|_| true);
+        outcomes.retain(|decided| !decided.superseded);
+        let closed = self.reviews.inherit(heir, lost);
+        self.deliver(heir, outcomes);
+        closed
+    }
+
+    /// Notes which processes speak for several clients: those of which an earlier session is in use
+    /// after a later one has begun, which one client would have replaced it by.
+    fn note_shared_processes(&mut self) {
+        let mut known: HashMap<&Process, Vec<&Session>> = HashMap::new();
+        for session in self.sessions.values() {
+            if let Peer::Client(process) = &session.peer {
+                known.entry(process).or_default().push(session);
+            }
         }
-        if let Some(heir) = self.sessions.get_mut(heir) {
-            outcomes.for_each(|outcome| heir.push(outcome));
+        known.retain(|_, sessions| {
+            let outlives = |one: &&Session| sessions.iter().any(|other| one.outlived(other));
+            sessions.iter().any(outlives)
+        });
+        let shared: Vec<Process> = known.into_keys().cloned().collect();
+        for session in self.sessions.values_mut() {
+            session.peer.share(&shared);
         }
     }
 
     fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let idle = self.sessions.values().filter_map(Session::idle_until);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
-        let recognised = |session: &&Session| session.process.is_some() && session.is_lost();
+        let recognised = |session: &&Session| session.peer.process().is_some() && session.is_lost();
         let look = self.sessions.values().filter(recognised).map(|_| now + LOOK_AGAIN);
         // What is due and stays, for its client is owed something, is looked at again later.
         idle.chain(gone).map(|due| due.max(now + LOOK_AGAIN)).chain(look).min()
@@ -792,7 +818,7 @@ impl Session {
 
     /// Whether the client can still come back for its reviews.
     fn may_return(&self, now: Instant) -> bool {
-        self.is_connected(now) || self.process.as_ref().is_some_and(Process::is_alive)
+        self.is_connected(now) || self.peer.process().is_some_and(Process::is_alive)
     }
 
     /// Whether the client had a stream that broke, and has not come back.
@@ -802,7 +828,50 @@ impl Session {
 
     /// Whether the client's process is known to have ended.
     fn is_dead(&self) -> bool {
-        self.is_lost() && self.process.as_ref().is_some_and(|process| !process.is_alive())
+        self.is_lost() && self.peer.process().is_some_and(|process| !process.is_alive())
+    }
+
+    /// Whether `later` is of the same client, as far as we know.
+    fn is_earlier_of(&self, later: &Session) -> bool {
+        self.begun < later.begun
+            && self.client == later.client
+            && match (&self.peer, &later.peer) {
+                (Peer::Client(process), Peer::Client(other)) => process == other,
+                _ => false,
+            }
+    }
+
+    /// Whether this session was in use well after `later` had begun.
+    fn outlived(&self, later: &Session) -> bool {
+        let last_sign = match self.stream {
+            Stream::Open { .. } => Instant::now(),
+            Stream::Lost { since } => since.max(self.last_heard),
+            Stream::Never => self.last_heard,
+        };
+        self.begun < later.begun && last_sign > later.begun + LOOK_AGAIN
+    }
+}
+
+impl Peer {
+    fn process(&self) -> Option<&Process> {
+        match self {
+            Peer::Unknown => None,
+            Peer::Client(process) | Peer::Shared(process) => Some(process),
+        }
+    }
+
+    /// Whether this is `process`, and known to speak for several clients.
+    fn shares(&self, process: &Process) -> bool {
+        matches!(self, Peer::Shared(shared) if shared == process)
+    }
+
+    /// Notes that the processes `shared` speak for several clients.
+    fn share(&mut self, shared: &[Process]) {
+        if let Peer::Client(process) = self
+            && shared.contains(process)
+        {
+            *self = Peer::Shared(process.clone());
+        }
     }
 }
 
@@ -983,6 +1052,10 @@ impl Drop for StreamReader {
 }
 
 #[cfg(test)]
+#[path = "../../test/rust/handover.rs"]
+mod handover;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -1116,6 +1189,80 @@ mod tests {
         assert!(matches!(other.poll_next(Waker::noop()), Poll::Pending));
         let back = sessions.open_stream(&one, None).unwrap();
         assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    }
+
+    /// All that was is so much longer ago.
+    fn pass(sessions: &Sessions, time: Duration) {
+        for session in sessions.state().sessions.values_mut() {
+            for moment in [&mut session.begun, &mut session.last_used, &mut session.last_heard] {
+                *moment -= time;
+            }
+            if let Stream::Lost { since } = &mut session.stream {
+                *since -= time;
+            }
+        }
+        sessions.expire(Instant::now());
+    }
+
+    fn heard(stream: &StreamReader) -> usize {
+        let next = || match stream.poll_next(Waker::noop()) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        };
+        std::iter::from_fn(next).count()
+    }
+
+    #[test]
+    fn another_client_behind_the_same_proxy_takes_nothing() {
+        let (_, sessions) = sessions();
+        let (one, stream) = open_here(&sessions);
+        let review = open_review(&sessions, &one);
+        drop(stream);
+        let (_, other) = open_here(&sessions); // as soon as it begins
+        let back = sessions.open_stream(&one, None).unwrap();
+        assert!(sessions.decide(review, Outcome::Rejected));
+        assert_eq!((heard(&back), heard(&other)), (1, 0));
+    }
+
+    #[test]
+    fn who_comes_back_late_has_what_another_was_given() {
+        for decided_before in [true, false] {
+            let (_, sessions) = sessions();
+            let (one, stream) = open_here(&sessions);
+            let review = open_review(&sessions, &one);
+            drop(stream);
+            let (_, other) = open_here(&sessions);
+            pass(&sessions, STREAM_GRACE);
+            let decide = || assert!(sessions.decide(review, Outcome::Rejected));
+            if decided_before {
+                decide();
+            }
+            let back = sessions.enter(one.as_str(), &gemini()).unwrap();
+            let back = sessions.open_stream(back.session(), None).unwrap();
+            if !decided_before {
+                decide();
+            }
+            assert_eq!((heard(&back), heard(&other)), (1, 0));
+            // From now on both are known for what they are.
+            let review = open_review(&sessions, &one);
+            drop(back);
+            pass(&sessions, STREAM_GRACE);
+            assert!(sessions.decide(review, Outcome::Rejected));
+            assert_eq!(heard(&other), 0);
+        }
+    }
+
+    #[test]
+    fn reviews_of_a_client_behind_a_proxy_end_though_the_proxy_lives() {
+        let (bridge, sessions) = sessions();
+        let (one, stream) = open_here(&sessions);
+        let (_, _other) = open_here(&sessions);
+        pass(&sessions, 2 * LOOK_AGAIN);
+        let review = open_review(&sessions, &one);
+        drop(stream);
+        events(&bridge);
+        pass(&sessions, IDLE_LIMIT);
+        assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::Clients]);
     }
 
     #[test]

@@ -368,9 +368,8 @@ impl Endpoint {
 
     fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
         check_version(headers)?;
-        let session = self.session(headers, agent)?;
-        self.protocol.sessions().close(session.session());
-        Ok(empty(StatusCode::OK))
+        let is_known = self.protocol.sessions().close(session_id(headers)?, agent);
+        if is_known { Ok(empty(StatusCode::OK)) } else { Err(Problem::unknown_session()) }
     }
 
     fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<Busy, Problem> {

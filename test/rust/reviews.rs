@@ -148,6 +148,20 @@ fn close_diff_of_no_review_is_a_tool_error() {
 }
 
 #[test]
+fn no_session_decides_what_another_has_proposed() {
+    let server = TestCompanion::start();
+    let (owner, other) = (server.open_session(), server.open_session());
+    owner.open_diff(PATH, "new");
+    let review = opened(&server);
+    for tool in ["acceptDiff", "rejectDiff", "closeDiff"] {
+        let result = &other.call(tool, json!({ "filePath": PATH }))["result"];
+        assert_eq!(result["isError"], true, "{tool}");
+    }
+    assert_eq!(server.events(), []);
+    assert!(server.companion.sessions().decide(review, Outcome::Rejected));
+}
+
+#[test]
 fn a_second_proposal_for_a_file_replaces_the_first() {
     let server = TestCompanion::start();
     let session = server.open_session();

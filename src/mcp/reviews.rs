@@ -1,0 +1,254 @@
+//! The reviews that await an outcome: whose they are, and which of two gives way.
+//!
+//! An owner has at most one open review of a file, and the newest wins: the client knows a review by
+//! its path alone, and would take the outcome of the older one for that of the newer one. Here is no
+//! lock, no clock and no connection; `session` says when things happen.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use super::session::SessionId;
+use crate::bridge::CallId;
+use crate::ide::ReviewId;
+
+#[derive(Default)]
+pub struct Reviews {
+    /// The key is the rule: there is no place for a second one.
+    open: BTreeMap<Key, Review>,
+    last: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    owner: SessionId,
+    /// As the client wrote it: it knows the review by this very string.
+    path: Arc<str>,
+}
+
+struct Review {
+    id: ReviewId,
+    /// The session that opened it; another one may own it meanwhile.
+    proposer: SessionId,
+    /// Length of the proposal.
+    bytes: usize,
+    /// The call by which its client has Lisp decide it.
+    deciding: Option<CallId>,
+    /// See `supersede`.
+    superseded: bool,
+}
+
+/// A review that has come to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub id: ReviewId,
+    pub owner: SessionId,
+    pub proposer: SessionId,
+    pub path: Arc<str>,
+    pub superseded: bool,
+}
+
+/// What is open, in number and bytes of proposals.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    pub count: usize,
+    pub bytes: usize,
+}
+
+impl Reviews {
+    /// Opens a review. Returns it, and the one whose place it takes.
+    pub fn open(
+        &mut self,
+        owner: &SessionId,
+        path: &str,
+        bytes: usize,
+    ) -> (ReviewId, Option<ReviewId>) {
+        self.last += 1;
+        let id = ReviewId(self.last);
+        let proposer = owner.clone();
+        let review = Review { id, proposer, bytes, deciding: None, superseded: false };
+        let older = self.open.insert(Key::new(owner, path), review);
+        (id, older.map(|review| review.id))
+    }
+
+    /// The open review of `path` that `owner` has.
+    pub fn find(&self, owner: &SessionId, path: &str) -> Option<ReviewId> {
+        self.open.get(&Key::new(owner, path)).map(|review| review.id)
+    }
+
+    /// All that are open, the oldest first.
+    pub fn all(&self) -> Vec<ReviewId> {
+        self.where_(|_, _| true)
+    }
+
+    /// Those of one owner, the oldest first.
+    pub fn of(&self, owner: &SessionId) -> Vec<ReviewId> {
+        self.where_(|key, _| key.owner == *owner)
+    }
+
+    /// What is open, without the review of `path` that `owner` has.
+    pub fn load_without(&self, owner: &SessionId, path: &str) -> Load {
+        let others = self.open.iter().filter(|(key, _)| !key.is(owner, path));
+        others.fold(Load::default(), |load, (_, review)| Load {
+            count: load.count + 1,
+            bytes: load.bytes + review.bytes,
+        })
+    }
+
+    /// Takes a review off the list. `None` if it was no longer there.
+    pub fn end(&mut self, id: ReviewId) -> Option<Ended> {
+        let key = self.key_of(id)?;
+        let Review { proposer, superseded, .. } = self.open.remove(&key)?;
+        Some(Ended { id, owner: key.owner, proposer, path: key.path, superseded })
+    }
+
+    /// Notes that `call` asks for a decision of the review, unless one `is_awaited` that does.
+    pub fn begin_decision(
+        &mut self,
+        id: ReviewId,
+        call: CallId,
+        is_awaited: impl Fn(CallId) -> bool,
+    ) -> bool {
+        let Some(review) = self.open.values_mut().find(|review| review.id == id) else {
+            return false;
+        };
+        let begins = !review.deciding.is_some_and(is_awaited);
+        if begins {
+            review.deciding = Some(call);
+        }
+        begins
+    }
+
+    /// Notes that the client of `owner` has proposed another change of `path` in a later session: if
+    /// it proves not to return to this one, nobody waits for the review any more.
+    pub fn supersede(&mut self, owner: &SessionId, path: &str) {
+        if let Some(review) = self.open.get_mut(&Key::new(owner, path)) {
+            review.superseded = true;
+        }
+    }
+
+    /// Makes `heir` the owner of what `lost` has. Returns the reviews that end by it.
+    pub fn inherit(&mut self, heir: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
+        let superseded = self.where_(|key, review| key.owner == *lost && review.superseded);
+        for review in &superseded {
+            self.end(*review);
+        }
+        let moved = self.where_(|key, _| key.owner == *lost);
+        superseded.into_iter().chain(self.give(heir, moved)).collect()
+    }
+
+    /// Gives `proposer`, which has come back, what others have inherited from it. Returns the reviews
+    /// that end by it.
+    pub fn give_back(&mut self, proposer: &SessionId) -> Vec<ReviewId> {
+        let away =
+            self.where_(|key, review| review.proposer == *proposer && key.owner != *proposer);
+        self.give(proposer, away)
+    }
+
+    /// Of two reviews of one file the newer one stays; returns the others.
+    fn give(&mut self, owner: &SessionId, reviews: Vec<ReviewId>) -> Vec<ReviewId> {
+        reviews.into_iter().filter_map(|id| self.give_one(owner, id)).collect()
+    }
+
+    fn give_one(&mut self, owner: &SessionId, id: ReviewId) -> Option<ReviewId> {
+        let key = self.key_of(id)?;
+        let review = self.open.remove(&key)?;
+        match self.open.entry(Key { owner: owner.clone(), path: key.path }) {
+            Entry::Occupied(other) if other.get().id > id => Some(id),
+            Entry::Occupied(mut other) => Some(other.insert(review).id),
+            Entry::Vacant(place) => {
+                place.insert(review);
+                None
+            }
+        }
+    }
+
+    fn key_of(&self, id: ReviewId) -> Option<Key> {
+        self.open.iter().find(|(_, review)| review.id == id).map(|(key, _)| key.clone())
+    }
+
+    fn where_(&self, matches: impl Fn(&Key, &Review) -> bool) -> Vec<ReviewId> {
+        let found = self.open.iter().filter(|(key, review)| matches(key, review));
+        let mut ids: Vec<ReviewId> = found.map(|(_, review)| review.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+impl Key {
+    fn new(owner: &SessionId, path: &str) -> Key {
+        Key { owner: owner.clone(), path: path.into() }
+    }
+
+    fn is(&self, owner: &SessionId, path: &str) -> bool {
+        self.owner == *owner && *self.path == *path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owners() -> [SessionId; 2] {
+        ["one", "two"].map(SessionId::from)
+    }
+
+    #[test]
+    fn a_second_review_of_a_file_takes_the_place_of_the_first() {
+        let ([one, two], mut reviews) = (owners(), Reviews::default());
+        let (first, _) = reviews.open(&one, "/a", 1);
+        let (other, _) = reviews.open(&two, "/a", 1);
+        let (second, replaced) = reviews.open(&one, "/a", 5);
+        assert_eq!(replaced, Some(first));
+        assert_eq!(reviews.find(&one, "/a"), Some(second));
+        assert_eq!(reviews.end(first), None);
+        assert_eq!(reviews.all(), [other, second]);
+        assert_eq!(reviews.load_without(&two, "/a"), Load { count: 1, bytes: 5 });
+    }
+
+    #[test]
+    fn an_heir_has_the_newer_of_two_reviews() {
+        for heir_is_newer in [true, false] {
+            let ([lost, heir], mut reviews) = (owners(), Reviews::default());
+            let mut order = [&lost, &heir];
+            if !heir_is_newer {
+                order.reverse();
+            }
+            let [older, newer] = order.map(|owner| reviews.open(owner, "/a", 1).0);
+            let (alone, _) = reviews.open(&lost, "/b", 1);
+            assert_eq!(reviews.inherit(&heir, &lost), [older]);
+            assert_eq!(reviews.of(&heir), [newer, alone]);
+            assert_eq!(reviews.of(&lost), []);
+        }
+    }
+
+    #[test]
+    fn what_its_client_has_proposed_anew_is_not_inherited() {
+        let ([lost, heir], mut reviews) = (owners(), Reviews::default());
+        let (stale, _) = reviews.open(&lost, "/a", 1);
+        let (newer, _) = reviews.open(&heir, "/a", 1);
+        reviews.supersede(&lost, "/a");
+        reviews.end(newer);
+        assert_eq!(reviews.inherit(&heir, &lost), [stale]);
+        assert_eq!(reviews.all(), []);
+    }
+
+    #[test]
+    fn who_comes_back_has_its_own_again() {
+        let ([lost, heir], mut reviews) = (owners(), Reviews::default());
+        let (its, _) = reviews.open(&lost, "/a", 1);
+        let (other, _) = reviews.open(&heir, "/b", 1);
+        reviews.inherit(&heir, &lost);
+        assert_eq!(reviews.give_back(&lost), []);
+        assert_eq!((reviews.of(&lost), reviews.of(&heir)), (vec![its], vec![other]));
+    }
+
+    #[test]
+    fn a_decision_is_asked_for_once_at_a_time() {
+        let ([one, _], mut reviews) = (owners(), Reviews::default());
+        let (review, _) = reviews.open(&one, "/a", 1);
+        assert!(reviews.begin_decision(review, CallId(1), |_| true));
+        assert!(!reviews.begin_decision(review, CallId(2), |call| call == CallId(1)));
+        assert!(reviews.begin_decision(review, CallId(3), |_| false));
+    }
+}

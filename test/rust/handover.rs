@@ -1,0 +1,304 @@
+//! Two clients that propose, lose their streams, come back or begin anew, and a user who decides, in
+//! random order; each client keeps the books. Whatever happens, a review ends once, and who waits
+//! for an outcome hears that of its own last proposal, once it is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Child;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+
+use super::*;
+
+const RUNS: u64 = 300;
+const STEPS: usize = 60;
+
+/// One program that has a session after the other.
+struct Person {
+    process: Process,
+    /// What its paths begin with.
+    root: &'static str,
+    session: SessionId,
+    stream: Option<StreamReader>,
+    /// Streams that it has left and whose end the server has not noticed.
+    left: Vec<StreamReader>,
+    last_event: Option<u64>,
+    /// The proposal that it waits for, of each path.
+    waits: BTreeMap<String, ReviewId>,
+}
+
+struct World {
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    random: SmallRng,
+    /// Each review, whose it is and how it ended.
+    opened: BTreeMap<ReviewId, (usize, String)>,
+    ended: BTreeSet<ReviewId>,
+    calls: Vec<oneshot::Receiver<crate::bridge::Answer>>,
+    people: Vec<Person>,
+}
+
+/// Some process that lives as long as this.
+struct Stranger(Child);
+
+impl Stranger {
+    fn new() -> Stranger {
+        Stranger(std::process::Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    fn process(&self) -> Process {
+        Process::with_id(self.0.id()).unwrap()
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl World {
+    fn new(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) -> World {
+        let bridge = Arc::new(Bridge::new());
+        let sessions = Arc::new(Sessions::new(bridge.clone(), Limits::default()));
+        let random = SmallRng::seed_from_u64(seed);
+        let (opened, ended, calls) = Default::default();
+        let mut world =
+            World { bridge, sessions, random, opened, ended, calls, people: Vec::new() };
+        for (process, root) in processes.into_iter().zip(roots) {
+            let session = world.begin(&process);
+            let stream = world.sessions.open_stream(&session, None);
+            world.people.push(Person {
+                process,
+                root,
+                session,
+                stream,
+                left: Vec::new(),
+                last_event: None,
+                waits: BTreeMap::new(),
+            });
+        }
+        world.pass(2000); // both are there
+        world
+    }
+
+    fn begin(&self, process: &Process) -> SessionId {
+        let agent = Arc::new(Agent::gemini(Vec::new()));
+        let client = Client { agent, name: "client".to_owned(), version: String::new() };
+        let session = self.sessions.open(client, false).unwrap();
+        self.sessions.recognise(&session, process.clone());
+        session
+    }
+
+    fn draw(&mut self, end: usize) -> usize {
+        self.random.random_range(0..end)
+    }
+
+    fn step(&mut self) {
+        let who = self.draw(2);
+        match self.draw(16) {
+            0..4 => self.propose(who),
+            4..6 => self.lose_stream(who),
+            6..8 => self.come_back(who),
+            // Behind a proxy nobody can know whose the new session is.
+            8 if !self.share_a_process() => self.begin_anew(who),
+            9..11 => self.listen(who),
+            11 => self.close_diff(who),
+            12..14 => self.decide(),
+            14 => self.pass(6000),
+            _ => self.pass(100),
+        }
+        self.drain();
+        self.check();
+    }
+
+    /// Whatever the client sends goes through a session that it still knows.
+    fn enter(&self, who: usize) -> Busy {
+        let agent = Agent::gemini(Vec::new());
+        self.sessions.enter(self.people[who].session.as_str(), &agent).expect("a session")
+    }
+
+    fn some_path(&mut self, who: usize) -> String {
+        let number = self.draw(2);
+        format!("{}/{number}", self.people[who].root)
+    }
+
+    fn propose(&mut self, who: usize) {
+        let _busy = self.enter(who);
+        let path = self.some_path(who);
+        let session = self.people[who].session.clone();
+        let content = "proposed".to_owned();
+        let review = self.sessions.open_review(&session, path.clone(), content).unwrap();
+        self.opened.insert(review, (who, path.clone()));
+        self.people[who].waits.insert(path, review);
+    }
+
+    fn lose_stream(&mut self, who: usize) {
+        self.people[who].stream = None;
+        self.people[who].left.clear();
+    }
+
+    fn come_back(&mut self, who: usize) {
+        let busy = self.enter(who);
+        let last = self.people[who].last_event;
+        self.people[who].stream = self.sessions.open_stream(busy.session(), last);
+        drop(busy);
+        self.listen(who);
+    }
+
+    /// The client takes another session. The server may notice later that it left the one before.
+    fn begin_anew(&mut self, who: usize) {
+        let left = self.people[who].stream.take();
+        if self.draw(2) == 0 {
+            self.people[who].left.extend(left);
+        }
+        let session = self.begin(&self.people[who].process);
+        let person = &mut self.people[who];
+        (person.session, person.last_event) = (session, None);
+        person.stream = self.sessions.open_stream(&person.session, None);
+    }
+
+    fn close_diff(&mut self, who: usize) {
+        let _busy = self.enter(who);
+        let path = self.some_path(who);
+        let session = self.people[who].session.clone();
+        let (call, answer) = self.bridge.call();
+        if let Some(review) = self.sessions.close_review(&session, &path, true, call) {
+            assert_eq!(self.people[who].waits.remove(&path), Some(review), "closes another one");
+            self.calls.push(answer);
+        }
+    }
+
+    fn decide(&mut self) {
+        let open = self.sessions.state().reviews.all();
+        if !open.is_empty() {
+            let review = open[self.draw(open.len())];
+            self.accept(review);
+        }
+    }
+
+    /// The text says which review it is of.
+    fn accept(&mut self, review: ReviewId) {
+        let outcome = || Outcome::Accepted { content: review.0.to_string() };
+        assert!(self.sessions.decide(review, outcome()));
+        assert!(!self.sessions.decide(review, outcome()));
+        assert!(self.ended.insert(review), "{review:?} ended twice");
+    }
+
+    /// Some time passes: all that was is longer ago.
+    fn pass(&mut self, milliseconds: u64) {
+        let time = Duration::from_millis(milliseconds);
+        self.people.iter_mut().for_each(|person| person.left.clear());
+        for session in self.sessions.state().sessions.values_mut() {
+            for moment in [&mut session.begun, &mut session.last_used, &mut session.last_heard] {
+                *moment -= time;
+            }
+            if let Stream::Lost { since } = &mut session.stream {
+                *since -= time;
+            }
+        }
+        self.sessions.expire(Instant::now());
+    }
+
+    /// Takes the events for Lisp.
+    fn drain(&mut self) {
+        while let Some(event) = self.bridge.next_event() {
+            if let Event::CloseReview { review, .. } = event {
+                assert!(self.ended.insert(review), "{review:?} ended twice");
+            }
+        }
+    }
+
+    fn listen(&mut self, who: usize) {
+        while let Some((number, message)) = self.people[who].hear() {
+            self.people[who].last_event = Some(number);
+            let message: Value = serde_json::from_str(&message).unwrap();
+            assert_eq!(message["method"], "ide/diffAccepted");
+            let path = message["params"]["filePath"].as_str().unwrap();
+            let text = message["params"]["content"].as_str().unwrap();
+            let review = ReviewId(text.parse().unwrap());
+            assert_eq!(self.opened[&review].1, path, "the text of another file");
+            self.hear_outcome(who, review, path);
+        }
+    }
+
+    fn hear_outcome(&mut self, who: usize, review: ReviewId, path: &str) {
+        if let Some(waited) = self.people[who].waits.get(path) {
+            assert_eq!(*waited, review, "client {who} takes it for the outcome of {path}");
+            self.people[who].waits.remove(path);
+        }
+        let proposer = self.opened[&review].0;
+        assert!(proposer == who || self.share_a_process(), "client {who} never asked");
+    }
+
+    fn share_a_process(&self) -> bool {
+        self.people[0].process == self.people[1].process
+    }
+
+    fn check(&self) {
+        let open: BTreeSet<ReviewId> = self.sessions.state().reviews.all().into_iter().collect();
+        let ended = |review: &&ReviewId| !self.ended.contains(review);
+        assert_eq!(open, self.opened.keys().filter(ended).copied().collect());
+        let mut whose = BTreeSet::new();
+        for described in self.sessions.describe() {
+            for review in described.reviews {
+                let (_, path) = &self.opened[&review];
+                assert!(whose.insert((described.key.clone(), path)), "two reviews of {path}");
+            }
+        }
+    }
+
+    /// All come back and the user decides what is there: nobody waits any more.
+    fn finish(&mut self) {
+        for who in [0, 1] {
+            self.people[who].left.clear();
+            self.come_back(who);
+        }
+        self.pass(6000);
+        self.drain();
+        let open = self.sessions.state().reviews.all();
+        open.into_iter().for_each(|review| self.accept(review));
+        for who in [0, 1] {
+            self.come_back(who);
+            assert_eq!(self.people[who].waits, BTreeMap::new(), "client {who} waits for ever");
+        }
+        assert_eq!(self.ended.len(), self.opened.len());
+    }
+}
+
+impl Person {
+    fn hear(&mut self) -> Option<(u64, Arc<str>)> {
+        match self.stream.as_ref()?.poll_next(Waker::noop()) {
+            Poll::Ready(message) => message,
+            Poll::Pending => None,
+        }
+    }
+}
+
+fn run(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) {
+    let mut world = World::new(seed, processes, roots);
+    let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        (0..STEPS).for_each(|_| world.step());
+        world.finish();
+    }));
+    assert!(played.is_ok(), "with the seed {seed}");
+}
+
+#[test]
+fn each_of_two_clients_hears_the_outcome_of_its_last_proposal() {
+    let strangers = [Stranger::new(), Stranger::new()];
+    for seed in 0..RUNS {
+        run(seed, strangers.each_ref().map(Stranger::process), ["/same", "/same"]);
+    }
+}
+
+/// As behind a proxy: each comes back to its own session.
+#[test]
+fn of_two_clients_in_one_process_each_hears_its_own_when_it_is_back() {
+    let stranger = Stranger::new();
+    for seed in 0..RUNS {
+        run(seed, [stranger.process(), stranger.process()], ["/one", "/two"]);
+    }
+}
