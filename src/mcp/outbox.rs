@@ -102,6 +102,13 @@ impl Outbox {
         }
     }
 
+    /// Forgets what the user looks at.
+    pub fn forget_context(&mut self) {
+        self.messages.retain(|(_, message)| {
+            !matches!(message, Outgoing::Context(_) | Outgoing::ActiveFile(_))
+        });
+    }
+
     /// Whether a context waits to be handed out.
     pub fn has_context(&self) -> bool {
         let context = |message: &Outgoing| matches!(message, Outgoing::Context(_));

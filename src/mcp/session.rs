@@ -70,7 +70,7 @@ struct State {
     /// The latest context, for those that come later.
     context: Option<Context>,
     listeners: Listeners,
-    /// The number of connected sessions that Lisp was told last.
+    /// The number of connected sessions, and readers of events, that Lisp was told last.
     announced: usize,
     /// The companion stops: streams end when they have sent what they hold.
     ending: bool,
@@ -375,7 +375,7 @@ impl Sessions {
         let message: Arc<str> = notification_json(&Notification::ContextUpdate(&snapshot)).into();
         let mut state = self.state();
         let known = state.context.as_ref().is_some_and(|context| context.message == message);
-        if known || state.is_deserted() {
+        if known || state.announced == 0 {
             return;
         }
         for session in state.sessions.values_mut() {
@@ -575,16 +575,19 @@ impl Sessions {
         let Some(mut session) = state.sessions.remove(id) else { return };
         session.wake();
         self.close_reviews_of(state, id);
-        state.forget_context();
         self.announce(state, Instant::now());
     }
 
-    /// Tells Lisp how many clients there are if that has changed.
+    /// Tells Lisp how many clients there are if that has changed. While there is none Lisp does not
+    /// say what the user looks at, nor that he does not want it told any more.
     fn announce(&self, state: &mut State, now: Instant) {
         let sessions = state.sessions.values().filter(|session| session.is_connected(now)).count();
         let connected = sessions + state.listeners.count();
         if connected != state.announced {
             state.announced = connected;
+            if connected == 0 {
+                state.forget_context();
+            }
             self.bridge.send(Event::Clients);
         }
     }
@@ -627,14 +630,11 @@ impl Sessions {
 }
 
 impl State {
-    fn is_deserted(&self) -> bool {
-        self.sessions.is_empty() && self.listeners.count() == 0
-    }
-
-    /// While nobody is there Emacs does not say what the user looks at.
+    /// Forgets what the user has looked at, also what waits for sessions that may come back.
     fn forget_context(&mut self) {
-        if self.is_deserted() {
-            self.context = None;
+        self.context = None;
+        for session in self.sessions.values_mut() {
+            session.outbox.forget_context();
         }
     }
 
@@ -1033,7 +1033,6 @@ impl Drop for EventReader {
     fn drop(&mut self) {
         let mut state = self.sessions.state();
         state.listeners.remove(self.number);
-        state.forget_context();
         self.sessions.announce(&mut state, Instant::now());
     }
 }
@@ -1058,6 +1057,7 @@ mod handover;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ide::File;
 
     fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
         let bridge = Arc::new(Bridge::new());
@@ -1109,6 +1109,31 @@ mod tests {
         // It may still come back.
         let _stream = sessions.open_stream(&session, None);
         assert_eq!(sessions.count(), 1);
+    }
+
+    #[test]
+    fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
+        let (_, sessions) = sessions();
+        let publish = |path: &str| {
+            let file = File { path: path.to_owned(), is_active: Some(true), ..File::default() };
+            sessions.publish_context(IdeContext::new(vec![file]));
+        };
+        let session = sessions.open(client(""), false).unwrap();
+        sessions.state().sessions.get_mut(&session).unwrap().wants_active_file = true;
+        let stream = sessions.open_stream(&session, None).unwrap();
+        publish("/heard");
+        assert_eq!(heard(&stream), 2);
+        publish("/waits");
+        drop(stream);
+        pass(&sessions, STREAM_GRACE);
+        publish("/told-to-nobody");
+        for last_event in [None, Some(0)] {
+            let back = sessions.open_stream(&session, last_event).unwrap();
+            assert_eq!(heard(&back), 0);
+        }
+        publish("/now");
+        let back = sessions.open_stream(&session, None).unwrap();
+        assert_eq!(heard(&back), 2);
     }
 
     #[test]
@@ -1250,6 +1275,23 @@ mod tests {
             assert!(sessions.decide(review, Outcome::Rejected));
             assert_eq!(heard(&other), 0);
         }
+    }
+
+    #[test]
+    fn an_heir_recognised_late_hears_no_outcome_of_what_it_has_proposed_anew() {
+        let (_, sessions) = sessions();
+        let (lost, stream) = open_here(&sessions);
+        let stale = open_review(&sessions, &lost);
+        drop(stream);
+        assert!(sessions.decide(stale, Outcome::Rejected));
+        let heir = sessions.open(client(""), false).unwrap();
+        let review = open_review(&sessions, &heir);
+        sessions.recognise(&heir, Process::with_id(std::process::id()).unwrap());
+        pass(&sessions, STREAM_GRACE);
+        let stream = sessions.open_stream(&heir, None).unwrap();
+        assert_eq!(heard(&stream), 0);
+        assert!(sessions.decide(review, Outcome::Rejected));
+        assert_eq!(heard(&stream), 1);
     }
 
     #[test]
