@@ -20,6 +20,8 @@ use crate::trace::Direction;
 /// every other event is bounded by these or held once.
 const MAX_WAITING_PROPOSALS: usize = 256;
 const MAX_WAITING_BYTES: usize = 256 << 20;
+/// Decisions that clients ask for that may wait. More are refused.
+const MAX_WAITING_DECISIONS: usize = 256;
 /// What clients say to the user that may wait. More is left out.
 const MAX_WAITING_WORDS: usize = 64;
 /// Messages that may wait to be logged. More are left out.
@@ -60,6 +62,7 @@ pub struct Bridge {
     receiver: Receiver<Event>,
     waiting_proposals: AtomicUsize,
     waiting_bytes: AtomicUsize,
+    waiting_decisions: AtomicUsize,
     /// An `Event::Clients` is queued: the next one would say the same.
     clients_queued: AtomicBool,
     /// The user wants to see the messages.
@@ -89,6 +92,7 @@ impl Bridge {
             receiver,
             waiting_proposals: AtomicUsize::new(0),
             waiting_bytes: AtomicUsize::new(0),
+            waiting_decisions: AtomicUsize::new(0),
             clients_queued: AtomicBool::new(false),
             tracing: AtomicBool::new(false),
             waiting_traces: AtomicUsize::new(0),
@@ -104,6 +108,11 @@ impl Bridge {
     pub fn has_room_for(&self, bytes: usize) -> bool {
         self.waiting_proposals.load(Ordering::Relaxed) < MAX_WAITING_PROPOSALS
             && self.waiting_bytes.load(Ordering::Relaxed).saturating_add(bytes) <= MAX_WAITING_BYTES
+    }
+
+    /// Whether Emacs may be asked for one more decision.
+    pub fn has_room_for_decision(&self) -> bool {
+        self.waiting_decisions.load(Ordering::Relaxed) < MAX_WAITING_DECISIONS
     }
 
     /// Queues an event for Lisp and rings the bell.
@@ -178,6 +187,7 @@ impl Bridge {
     fn waiting(&self, event: &Event) -> Option<&AtomicUsize> {
         match event {
             Event::OpenReview { .. } => Some(&self.waiting_proposals),
+            Event::DecideReview { .. } => Some(&self.waiting_decisions),
             Event::Said { .. } => Some(&self.waiting_words),
             Event::Trace { .. } => Some(&self.waiting_traces),
             _ => None,

@@ -13,7 +13,7 @@ pub struct Limits {
     pub header_time: Duration,
     /// Bytes of one message. Whole files come in one.
     pub body: usize,
-    /// Bytes of all messages that are being received.
+    /// Bytes of all messages that are being received or answered.
     pub bodies: usize,
     /// For a message to arrive.
     pub body_time: Duration,

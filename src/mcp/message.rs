@@ -43,8 +43,9 @@ pub struct Request {
 pub struct Params(Option<Box<RawValue>>);
 
 impl Params {
-    /// Reads them as an object; none are as good as an empty one.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    /// Reads them as an object; none are as good as an empty one. What came is not kept: it may be
+    /// large, and the call may wait for Emacs.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, Failure> {
         read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(Failure::invalid_params)
     }
 }
@@ -277,14 +278,14 @@ impl RawMessage {
         match (self.method, id, is_response) {
             (Some(_), _, true) => Err(Failure::invalid_request("both \"method\" and a response")),
             (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
-            (Some(method), None, false) => Ok(notification(&method, &params)),
+            (Some(method), None, false) => Ok(notification(&method, params)),
             (None, Some(id), true) => Ok(Message::Response(id)),
             (None, ..) => Err(Failure::invalid_request("neither a method nor a response")),
         }
     }
 }
 
-fn notification(method: &str, params: &Params) -> Message {
+fn notification(method: &str, params: Params) -> Message {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled {
@@ -299,7 +300,7 @@ fn notification(method: &str, params: &Params) -> Message {
 }
 
 /// What a client has to say to the user: document 003's `sendNotification`, and MCP's log messages.
-fn said(method: &str, params: &Params) -> Option<String> {
+fn said(method: &str, params: Params) -> Option<String> {
     #[derive(Deserialize)]
     struct Said {
         message: Option<String>,

@@ -60,7 +60,7 @@ impl Protocol {
         agent: Arc<Agent>,
         connection: Connection,
     ) -> (Response, Option<SessionId>) {
-        match self.open_session(&request.params, agent) {
+        match self.open_session(request.params, agent) {
             Ok((result, session)) => {
                 self.recognise(&session, connection).await;
                 (Response::new(request.id, Ok(result.into())), Some(session))
@@ -86,7 +86,7 @@ impl Protocol {
 
     fn open_session(
         &self,
-        params: &Params,
+        params: Params,
         agent: Arc<Agent>,
     ) -> Result<(Value, SessionId), Failure> {
         let hello: Hello = params.read()?;
@@ -115,7 +115,7 @@ impl Protocol {
         let Request { id, method, params } = request;
         let mut call = session.begin(&id);
         tokio::select! {
-            outcome = self.answer(session.session(), &method, &params) => {
+            outcome = self.answer(session.session(), &method, params) => {
                 Some(Response::new(id, outcome))
             }
             () = call.cancelled() => None,
@@ -136,7 +136,7 @@ impl Protocol {
         &self,
         session: &SessionId,
         method: &str,
-        params: &Params,
+        params: Params,
     ) -> Result<Output, Failure> {
         match method {
             "ping" => Ok(json!({}).into()),

@@ -127,12 +127,16 @@ impl Outbox {
         self.messages.iter().filter(waits).count()
     }
 
+    /// Bytes of all that waits to be handed out.
+    pub fn waiting_bytes(&self) -> usize {
+        let waiting = self.messages.iter().filter(|(number, _)| *number > self.sent);
+        waiting.map(|(_, message)| message.len()).sum()
+    }
+
     /// Whether so much waits to be handed out that no more should come to it.
     pub fn is_full(&self) -> bool {
-        let waiting = self.messages.iter().filter(|(number, _)| *number > self.sent);
-        let (count, bytes) =
-            waiting.fold((0, 0), |(count, bytes), (_, message)| (count + 1, bytes + message.len()));
-        count > MAX_WAITING || bytes > MAX_WAITING_BYTES
+        let count = self.messages.iter().filter(|(number, _)| *number > self.sent).count();
+        count > MAX_WAITING || self.waiting_bytes() > MAX_WAITING_BYTES
     }
 
     /// Takes the outcomes that match and that the client may not have heard, for another session.

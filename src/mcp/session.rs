@@ -154,6 +154,8 @@ pub enum Asked {
     NotOpen,
     /// Another call waits for that.
     Already,
+    /// Emacs has not come to look at those before.
+    TooMany,
 }
 
 /// An HTTP request in progress keeps its session alive.
@@ -242,8 +244,9 @@ impl Sessions {
             anyhow::bail!(STOPPING);
         }
         if state.sessions.len() >= self.limits.sessions {
-            let Some(oldest) = state.least_used() else { anyhow::bail!("too many sessions") };
-            self.remove(&mut state, &oldest);
+            let least_used = state.least_used(&session.client.agent);
+            let Some(least_used) = least_used else { anyhow::bail!("too many sessions") };
+            self.remove(&mut state, &least_used);
         }
         state.sessions.insert(id.clone(), session);
         self.announce(&mut state, Instant::now());
@@ -447,7 +450,7 @@ impl Sessions {
         let bytes = content.len();
         let load = state.reviews.load_without(session, &path);
         let fits = load.count < self.limits.reviews
-            && load.bytes + bytes <= self.limits.review_bytes
+            && load.bytes + state.unheard_bytes() + bytes <= self.limits.review_bytes
             && self.bridge.has_room_for(bytes);
         if !fits {
             return Err("too many reviews wait for the user: decide some of them first");
@@ -489,6 +492,9 @@ impl Sessions {
     ) -> Asked {
         let mut state = self.state();
         let Some(review) = state.reviews.find(session, path) else { return Asked::NotOpen };
+        if !self.bridge.has_room_for_decision() {
+            return Asked::TooMany; // calls that were cancelled leave their events behind
+        }
         if !state.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
             return Asked::Already;
         }
@@ -670,9 +676,21 @@ impl State {
         self.sessions.get(session).map(|session| &session.client.agent)
     }
 
-    fn least_used(&self) -> Option<SessionId> {
+    /// The session that makes room for a new one of `agent`: one that nobody uses, and to which
+    /// nothing is owed unless it is of the same agent, whose own such sessions come first.
+    fn least_used(&self, agent: &Agent) -> Option<SessionId> {
         let unused = self.sessions.iter().filter(|(_, session)| session.idle_until().is_some());
-        unused.min_by_key(|(_, session)| session.last_used).map(|(id, _)| id.clone())
+        let ranked = unused.filter_map(|(id, session)| {
+            let owed = session.outbox.has_outcome() || !self.reviews.of(id).is_empty();
+            let own = *session.client.agent == *agent;
+            (own || !owed).then_some((id, (owed, !own, session.last_used)))
+        });
+        ranked.min_by_key(|(_, rank)| *rank).map(|(id, _)| id.clone())
+    }
+
+    /// Bytes of outcomes that clients have not read.
+    fn unheard_bytes(&self) -> usize {
+        self.sessions.values().map(|session| session.outbox.waiting_bytes()).sum()
     }
 
     /// Takes a review off the list and queues its outcome for the session that asked.
@@ -1390,5 +1408,26 @@ mod tests {
         assert_eq!(sessions.count(), 4);
         assert!(sessions.enter(first.as_str(), &gemini()).is_some());
         assert!(sessions.enter(second.as_str(), &gemini()).is_none());
+    }
+
+    #[test]
+    fn what_is_owed_to_a_session_is_safe_from_the_flood_of_another_agent() {
+        let limits = Limits { sessions: 4, ..Limits::default() };
+        let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
+        let owed = [sessions.open(client(""), false), sessions.open(client(""), false)];
+        let [waits, open] = owed.map(Result::unwrap);
+        let decided = open_review(&sessions, &waits);
+        sessions.decide(decided, Outcome::Rejected);
+        open_review(&sessions, &open);
+        let idle = sessions.open(client(""), false).unwrap();
+        let qwen = || Client { agent: Agent::qwen(Vec::new()).into(), ..client("") };
+        let flood: Vec<_> = (0..5).map(|_| sessions.open(qwen(), false).unwrap()).collect();
+        assert!(sessions.state().sessions.contains_key(&idle));
+        assert_eq!(sessions.state().sessions.len(), 4);
+        // Where the flood leaves none of its own to go, one goes to which nothing is owed.
+        open_review(&sessions, &flood[4]);
+        sessions.open(qwen(), false).unwrap();
+        let known = |id: &SessionId| sessions.enter(id.as_str(), &gemini()).is_some();
+        assert_eq!([&waits, &open, &idle].map(known), [true, true, false]);
     }
 }

@@ -131,13 +131,16 @@ fn decide_tool(name: &str, description: &str) -> Value {
 pub async fn call(
     protocol: &Protocol,
     session: &SessionId,
-    params: &Params,
+    params: Params,
 ) -> Result<Value, Failure> {
     let Call { name, arguments } = params.read()?;
     let outcome = match name.as_str() {
         "openDiff" => open_diff(protocol, session, arguments.read()?).await,
         "closeDiff" => close_diff(protocol, session, arguments.read()?).await,
-        "getActiveFile" => Ok(vec![text(&active_file(protocol, session).await)]),
+        "getActiveFile" => {
+            drop(arguments);
+            Ok(vec![text(&active_file(protocol, session).await)])
+        }
         "acceptDiff" => decide_diff(protocol, session, arguments.read()?, true).await,
         "rejectDiff" => decide_diff(protocol, session, arguments.read()?, false).await,
         _ => return Err(Failure::invalid_params(format!("unknown tool {name}"))),
@@ -198,6 +201,7 @@ async fn decide_diff(
         Asked::Sent => Ok(vec![text(&answer_of_emacs(protocol, answer).await?)]),
         Asked::NotOpen => Err(not_open(&diff.file_path)),
         Asked::Already => Err(ToolError("this diff is being decided already".to_owned())),
+        Asked::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
     }
 }
 

@@ -63,8 +63,8 @@ pub struct Endpoint {
     secrets: Arc<[Token]>,
     protocol: Protocol,
     limits: Limits,
-    /// Bytes of the bodies that are being received.
-    received: AtomicUsize,
+    /// Bytes of the messages that are being received or answered.
+    received: Arc<AtomicUsize>,
     retired: AtomicBool,
 }
 
@@ -81,7 +81,7 @@ impl Endpoint {
             guard,
             protocol,
             limits,
-            received: AtomicUsize::new(0),
+            received: Arc::default(),
             retired: AtomicBool::new(false),
         }
     }
@@ -212,7 +212,7 @@ impl Endpoint {
             ));
         }
         check_version(&head.headers)?;
-        let body = self.read(body).await?;
+        let (body, share) = self.read(body).await?;
         tracer.show(Direction::FromClient, "POST", &body);
         let incoming = message::parse(&body).map_err(Problem::bad_request)?;
         drop(body); // large ones are not held while the call waits
@@ -222,7 +222,8 @@ impl Endpoint {
             }
             message::Incoming::One(Message::Request(request)) => {
                 let session = self.session(&head.headers, &agent)?;
-                Ok(self.clone().serve(session, request, prefers_stream(&head.headers)).await)
+                let stream = prefers_stream(&head.headers);
+                Ok(self.clone().serve(session, request, share, stream).await)
             }
             message::Incoming::One(message) => {
                 let session = self.session(&head.headers, &agent)?;
@@ -258,19 +259,24 @@ impl Endpoint {
     }
 
     /// Answers one request of a session: as JSON, or as an event stream if that takes long or the
-    /// client prefers it.
+    /// client prefers it. A client that hangs up has not cancelled it (MCP): it may have lost its
+    /// connection only, and so the work goes on.
     async fn serve(
         self: Arc<Self>,
         session: Busy,
         request: message::Request,
+        share: Share,
         stream: bool,
     ) -> Answer {
         let id = request.id.clone();
         let pause = self.limits.keep_alive;
-        let mut work = Box::pin(async move {
+        let work = tokio::spawn(async move {
+            let _share = share; // until it is answered
             let served = self.survive(self.protocol.serve(&session, request)).await;
             served.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
         });
+        // It is not finished only if the server stops.
+        let mut work = Box::pin(async move { work.await.unwrap_or_default() });
         if !stream && let Ok(reply) = tokio::time::timeout(QUICK, work.as_mut()).await {
             // One that was cancelled is answered by a stream of nothing.
             return match reply {
@@ -305,20 +311,20 @@ impl Endpoint {
     }
 
     /// Reads a body within limits of size and time.
-    async fn read(&self, body: Incoming) -> Result<Bytes, Problem> {
+    async fn read(&self, body: Incoming) -> Result<(Bytes, Share), Problem> {
         let reading = tokio::time::timeout(self.limits.body_time, self.collect(body));
         reading.await.unwrap_or_else(|_| {
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
         })
     }
 
-    async fn collect(&self, mut body: Incoming) -> Result<Bytes, Problem> {
+    async fn collect(&self, mut body: Incoming) -> Result<(Bytes, Share), Problem> {
         let limit = self.limits.body;
         let announced = body.size_hint().lower();
         if announced > (limit + MAX_DROPPED) as u64 {
             return Err(self.too_large());
         }
-        let mut share = Share { received: &self.received, bytes: 0 };
+        let mut share = Share { received: self.received.clone(), bytes: 0 };
         let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
         let mut dropped = 0;
         while let Some(frame) = body.frame().await {
@@ -337,7 +343,7 @@ impl Endpoint {
                 }
             }
         }
-        if dropped > 0 { Err(self.too_large()) } else { Ok(Bytes::from(bytes)) }
+        if dropped > 0 { Err(self.too_large()) } else { Ok((Bytes::from(bytes), share)) }
     }
 
     fn too_large(&self) -> Problem {
@@ -428,21 +434,21 @@ impl Problem {
     }
 }
 
-/// A part of all that is being received, given back in the end.
-struct Share<'a> {
-    received: &'a AtomicUsize,
+/// A part of all that is being received or answered, given back in the end.
+struct Share {
+    received: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Share<'_> {
-    /// Returns what is being received in all.
+impl Share {
+    /// Returns how much that is in all.
     fn grow(&mut self, bytes: usize) -> usize {
         self.bytes += bytes;
         self.received.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Share {
     fn drop(&mut self) {
         self.received.fetch_sub(self.bytes, Ordering::Relaxed);
     }

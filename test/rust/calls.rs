@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::support::{Session, Stream, TestCompanion, request};
+use super::support::{Session, Stream, TestCompanion, request, wait_for};
 use crate::bridge::{CallId, Event};
+use crate::limits::Limits;
 
 const PATH: &str = "/no/such/file";
 
@@ -102,15 +103,25 @@ fn only_the_named_call_of_the_same_session_is_cancelled() {
 }
 
 #[test]
-fn a_client_that_hangs_up_wants_no_answer() {
+fn a_client_that_hangs_up_has_cancelled_nothing() {
+    let server = TestCompanion::with(Limits { connections: 1, ..Limits::default() });
+    let session = server.open_session();
+    let (answer, call) = close_slowly(&server, &session, &[]);
+    drop(answer);
+    // The server has noticed when there is a place for another connection.
+    let ping = request(1, "ping", json!({}));
+    wait_for("a place", || (session.post(&ping).status == 200).then_some(()));
+    assert!(server.companion.bridge().answer(call, Ok("text".to_owned())));
+}
+
+#[test]
+fn a_call_whose_client_has_hung_up_can_be_cancelled() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let (answer, call) = close_slowly(&server, &session, &[]);
     drop(answer);
-    super::support::wait_for("the call to be dropped", || {
-        (!server.companion.bridge().is_awaited(call)).then_some(())
-    });
-    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
+    cancel(&session, json!(7));
+    wait_for("the end of the call", || (!server.companion.bridge().is_awaited(call)).then_some(()));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -150,6 +150,45 @@ fn session_cost() {
     for method in ["tools/list", "ping"] {
         measure_requests(&server, method);
     }
+}
+
+/// The most that calls hold which wait for Emacs, and come with more than they need.
+#[test]
+#[ignore = "a measurement: scripts/soak waiting_calls_cost"]
+fn waiting_calls_cost() {
+    const CALLS: usize = 8;
+    let server = TestCompanion::with(Limits { emacs_time: DEADLINE * 6, ..Limits::default() });
+    COUNTS.set(false);
+    let session = server.open_session();
+    let junk = "x".repeat(60 << 20);
+    let before = Count::at_rest(&server);
+    let done = AtomicBool::new(false);
+    let (peak, waiting) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            COUNTS.set(false);
+            let mut peak = 0;
+            while !done.load(Relaxed) {
+                peak = peak.max(Count::now().kept());
+                std::thread::yield_now();
+            }
+            peak
+        });
+        let waiting: Vec<_> = (0..CALLS)
+            .map(|number| {
+                let path = format!("/no/such/{number}");
+                session.open_diff(&path, "");
+                let arguments = json!({ "filePath": path, "junk": junk });
+                let call = json!({ "name": "closeDiff", "arguments": arguments });
+                session.try_post(&request(7, "tools/call", call))
+            })
+            .collect();
+        let held = Count::at_rest(&server);
+        done.store(true, Relaxed);
+        println!("memory: waiting calls, MiB: {}", (held.kept() - before.kept()) >> 20);
+        (watch.join().unwrap(), waiting)
+    });
+    println!("memory: waiting calls, MiB at most: {}", (peak - before.kept()) >> 20);
+    drop(waiting);
 }
 
 /// What is in use while `count` sessions with a stream each are open.

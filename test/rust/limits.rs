@@ -121,6 +121,26 @@ fn all_bodies_together_are_limited() {
 }
 
 #[test]
+fn a_message_counts_until_it_is_answered() {
+    let server = server(|limits| limits.bodies = 1500);
+    let session = server.open_session();
+    session.open_diff("/no/such/file", "text");
+    let junk = "x".repeat(800);
+    let arguments = json!({ "filePath": "/no/such/file", "junk": junk });
+    let call = json!({ "name": "closeDiff", "arguments": arguments });
+    let _waits = session.post_slowly(&[], &request(2, "tools/call", call));
+    let call = super::support::wait_for("closeDiff", || match server.next_event() {
+        Event::CloseReview { call, .. } => call,
+        _ => None,
+    });
+    let large = format!("{}{}", request(1, "ping", json!({})), " ".repeat(800));
+    let refused = session.post(&large);
+    assert_eq!((refused.status, refused.error_code()), (503, -32600));
+    assert!(server.companion.bridge().answer(call, Ok("text".to_owned())));
+    super::support::wait_for("room", || (session.post(&large).status == 200).then_some(()));
+}
+
+#[test]
 fn there_are_so_many_connections_and_no_more() {
     let server = server(|limits| limits.connections = 2);
     let session = server.open_session();
@@ -206,6 +226,49 @@ fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
         assert_eq!(stream.notification().1["filePath"], path);
     }
     assert_eq!(try_open_diff(&session, "/no/such/more"), json!({ "content": [] }));
+}
+
+#[test]
+fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
+    let server = server(|limits| limits.review_bytes = 1000);
+    let session = server.open_session();
+    assert_eq!(try_open_diff(&session, "/no/such/1"), json!({ "content": [] }));
+    let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+    let content = "x".repeat(1000);
+    assert!(server.companion.sessions().decide(review, Outcome::Accepted { content }));
+    assert_eq!(try_open_diff(&session, "/no/such/2")["isError"], true);
+    assert_eq!(session.open_stream().notification().0, "ide/diffAccepted");
+    assert_eq!(try_open_diff(&session, "/no/such/2"), json!({ "content": [] }));
+}
+
+#[test]
+fn decisions_that_a_busy_emacs_has_not_seen_are_limited() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    session.open_diff("/no/such/file", "text");
+    let arguments = json!({ "filePath": "/no/such/file" });
+    let call = request(7, "tools/call", json!({ "name": "acceptDiff", "arguments": arguments }));
+    let cancelled = json!({ "requestId": 7 });
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled });
+    let mut asked = 0;
+    let refused = loop {
+        let mut answer = session.post_slowly(&[("Accept", "text/event-stream, */*;q=0.5")], &call);
+        answer.read_head();
+        session.post(&cancel.to_string());
+        if let Some(refused) = answer.next_block() {
+            break refused;
+        }
+        asked += 1;
+        assert!(asked < 1000, "no limit");
+    };
+    assert!(refused.contains("Emacs is busy"), "{refused}");
+    let events = server.events();
+    let decide = |event: &&Event| matches!(event, Event::DecideReview { .. });
+    assert_eq!(events.iter().filter(decide).count(), asked);
+    let mut answer = session.post_slowly(&[("Accept", "text/event-stream, */*;q=0.5")], &call);
+    answer.read_head();
+    assert!(matches!(server.next_event(), Event::DecideReview { .. }));
 }
 
 #[test]

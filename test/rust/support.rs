@@ -193,6 +193,15 @@ impl Session<'_> {
         Stream { reader: BufReader::new(connection), text: String::new() }
     }
 
+    /// Posts what may be refused before it has arrived.
+    #[cfg(soak)]
+    pub fn try_post(&self, body: &str) -> TcpStream {
+        let mut connection = self.server.connect();
+        let head = self.server.head("POST", "/mcp", &[("Mcp-Session-Id", self.id.as_str())]);
+        let _ = write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        connection
+    }
+
     pub fn open_stream(&self) -> Stream {
         self.open_stream_after(&[])
     }
