@@ -23,12 +23,12 @@ use crate::socket::Connection;
 use message::{Failure, Message, Output, Params, Request, Response};
 use session::{Busy, Client, SessionId, Sessions};
 
-/// Revisions of MCP we speak, the newest first.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// How long a client waits to be recognised.
 const RECOGNITION: Duration = Duration::from_secs(1);
-/// The last revision that has JSON-RPC batches.
-const LAST_WITH_BATCHES: &str = "2025-03-26";
+
+/// A revision of MCP that we speak. They are dates, so they sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision(&'static str);
 
 pub struct Protocol {
     bridge: Arc<Bridge>,
@@ -46,11 +46,6 @@ impl Protocol {
 
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.sessions
-    }
-
-    /// Whether a client may name `version` in its requests.
-    pub fn knows_version(version: &str) -> bool {
-        VERSIONS.contains(&version)
     }
 
     /// Answers `initialize`, the request that starts a session.
@@ -90,16 +85,15 @@ impl Protocol {
         agent: Arc<Agent>,
     ) -> Result<(Value, SessionId), Failure> {
         let hello: Hello = params.read()?;
-        let version = hello.version();
-        let batches = version <= LAST_WITH_BATCHES; // revisions are dates, so they sort
+        let revision = hello.revision();
         let ClientInfo { name, version: own_version } = hello.client_info;
         let client = Client { agent, name: tidy(&name), version: tidy(&own_version) };
-        let session = self.sessions.open(client, batches).map_err(|error| Failure {
+        let session = self.sessions.open(client, revision).map_err(|error| Failure {
             code: Failure::internal_error().code,
             message: error.to_string(),
         })?;
         let result = json!({
-            "protocolVersion": version,
+            "protocolVersion": revision.0,
             "capabilities": { "tools": {} },
             "serverInfo": {
                 "name": "gemini-companion",
@@ -115,7 +109,7 @@ impl Protocol {
         let Request { id, method, params } = request;
         let mut call = session.begin(&id);
         tokio::select! {
-            outcome = self.answer(session.session(), &method, params) => {
+            outcome = self.answer(session, &method, params) => {
                 Some(Response::new(id, outcome))
             }
             () = call.cancelled() => None,
@@ -134,7 +128,7 @@ impl Protocol {
 
     async fn answer(
         &self,
-        session: &SessionId,
+        session: &Busy,
         method: &str,
         params: Params,
     ) -> Result<Output, Failure> {
@@ -168,9 +162,29 @@ struct ClientInfo {
 
 impl Hello {
     /// What the client asks for if we speak it, else our newest: the client decides then.
-    fn version(&self) -> &'static str {
-        let asked = self.protocol_version.as_deref();
-        VERSIONS.iter().find(|version| Some(**version) == asked).unwrap_or(&VERSIONS[0])
+    fn revision(&self) -> Revision {
+        self.protocol_version.as_deref().and_then(Revision::named).unwrap_or(Revision::NEWEST)
+    }
+}
+
+impl Revision {
+    pub const NEWEST: Revision = Revision("2025-11-25");
+    const ALL: [Revision; 4] =
+        [Revision::NEWEST, Revision("2025-06-18"), Revision("2025-03-26"), Revision("2024-11-05")];
+
+    pub fn named(name: &str) -> Option<Revision> {
+        Revision::ALL.into_iter().find(|revision| revision.0 == name)
+    }
+
+    /// Whether it has JSON-RPC batches.
+    pub fn has_batches(self) -> bool {
+        self <= Revision("2025-03-26")
+    }
+
+    /// Whether arguments of the wrong shape are told as the tool's error, for the model to see, and
+    /// not as one of the protocol.
+    pub fn has_argument_errors(self) -> bool {
+        self >= Revision("2025-11-25")
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+use super::Revision;
 use super::listeners::Listeners;
 use super::message::{Id, notification_json, ping_json};
 use super::outbox::{Decided, Outbox, Outgoing};
@@ -89,7 +90,7 @@ struct Context {
 struct Session {
     client: Client,
     peer: Peer,
-    batches: bool,
+    revision: Revision,
     begun: Instant,
     /// When it was asked for a sign of life that has not come.
     pinged: Option<Instant>,
@@ -162,6 +163,7 @@ pub enum Asked {
 pub struct Busy {
     sessions: Arc<Sessions>,
     session: SessionId,
+    revision: Revision,
 }
 
 /// A call in progress, which its client may cancel.
@@ -220,14 +222,14 @@ impl Sessions {
         lock(&self.state)
     }
 
-    /// Starts a session. `batches`: its revision of MCP has JSON-RPC batches.
-    pub fn open(&self, client: Client, batches: bool) -> anyhow::Result<SessionId> {
+    /// Starts a session.
+    pub fn open(&self, client: Client, revision: Revision) -> anyhow::Result<SessionId> {
         let id = SessionId(random_hex::<16>()?.into());
         let now = Instant::now();
         let session = Session {
             client,
             peer: Peer::Unknown,
-            batches,
+            revision,
             begun: now,
             pinged: None,
             outbox: Outbox::default(),
@@ -331,16 +333,23 @@ impl Sessions {
         let (id, session) = state.find(id, agent)?;
         session.busy += 1;
         session.last_heard = Instant::now();
+        let revision = session.revision;
         if std::mem::take(&mut session.replaced) {
             self.give_back(&mut state, &id);
         }
-        Some(Busy { sessions: self.clone(), session: id })
+        Some(Busy { sessions: self.clone(), session: id, revision })
+    }
+
+    /// Of which revision the session of a request of `agent` is.
+    pub fn revision(&self, id: &str, agent: &Agent) -> Option<Revision> {
+        self.state().find(id, agent).map(|(_, session)| session.revision)
     }
 
     /// Ends a session at its client's wish. Its reviews are closed. False if there is none.
     pub fn close(&self, id: &str, agent: &Agent) -> bool {
         let mut state = self.state();
         let Some((id, _)) = state.find(id, agent) else { return false };
+        state.disown_earlier(&id);
         self.remove(&mut state, &id);
         true
     }
@@ -753,6 +762,19 @@ impl State {
         heirs.max_by_key(|(_, heir)| heir.begun).map(|(id, _)| id.clone())
     }
 
+    /// The client of a session takes leave: a session that its process begins later has nothing to do
+    /// with what earlier ones wait for.
+    fn disown_earlier(&mut self, id: &SessionId) {
+        let Some(session) = self.sessions.get(id) else { return };
+        let earlier =
+            self.sessions_where(|_, other| other.is_lost() && other.is_earlier_of(session));
+        for other in earlier {
+            if let Some(other) = self.sessions.get_mut(&other) {
+                other.peer = Peer::Unknown;
+            }
+        }
+    }
+
     /// Moves what `lost` waits for to `heir`. Returns the reviews that end by it.
     fn inherit(&mut self, heir: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
         let Some(session) = self.sessions.get_mut(lost) else { return Vec::new() };
@@ -774,8 +796,8 @@ impl State {
             }
         }
         known.retain(|_, sessions| {
-            let outlives = |one: &&Session| sessions.iter().any(|other| one.outlived(other));
-            sessions.iter().any(outlives)
+            sessions.sort_unstable_by_key(|session| session.begun);
+            sessions.windows(2).any(|pair| pair[0].outlived(pair[1]))
         });
         let shared: Vec<Process> = known.into_keys().cloned().collect();
         for session in self.sessions.values_mut() {
@@ -866,7 +888,7 @@ impl Session {
             Stream::Lost { since } => since.max(self.last_heard),
             Stream::Never => self.last_heard,
         };
-        self.begun < later.begun && last_sign > later.begun + LOOK_AGAIN
+        last_sign > later.begun + LOOK_AGAIN
     }
 }
 
@@ -974,9 +996,8 @@ impl Busy {
         self.sessions.bridge.say(session.client.describe(), text.to_owned());
     }
 
-    /// Whether the session's revision of MCP has JSON-RPC batches.
-    pub fn has_batches(&self) -> bool {
-        self.sessions.state().sessions.get(&self.session).is_some_and(|session| session.batches)
+    pub fn revision(&self) -> Revision {
+        self.revision
     }
 }
 
@@ -1097,7 +1118,7 @@ mod tests {
 
     /// Opens a session of this very process, and its stream.
     fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
-        let session = sessions.open(client(""), false).unwrap();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
         sessions.recognise(&session, Process::with_id(std::process::id()).unwrap());
         let stream = sessions.open_stream(&session, None).unwrap();
         (session, stream)
@@ -1110,7 +1131,7 @@ mod tests {
     #[test]
     fn a_client_whose_stream_does_not_return_is_gone() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(client(""), false).unwrap();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
         let stream = sessions.open_stream(&session, None);
         let review = open_review(&sessions, &session);
         events(&bridge);
@@ -1136,7 +1157,7 @@ mod tests {
             let file = File { path: path.to_owned(), is_active: Some(true), ..File::default() };
             sessions.publish_context(IdeContext::new(vec![file]));
         };
-        let session = sessions.open(client(""), false).unwrap();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
         sessions.state().sessions.get_mut(&session).unwrap().wants_active_file = true;
         let stream = sessions.open_stream(&session, None).unwrap();
         publish("/heard");
@@ -1157,7 +1178,7 @@ mod tests {
     #[test]
     fn a_stream_that_returns_in_time_keeps_its_reviews() {
         let (_, sessions) = sessions();
-        let session = sessions.open(client(""), false).unwrap();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
         let _stream = sessions.open_stream(&session, None);
@@ -1168,7 +1189,7 @@ mod tests {
     #[test]
     fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
         let (bridge, sessions) = sessions();
-        let session = sessions.open(client(""), false).unwrap();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
         let review = open_review(&sessions, &session);
         assert_eq!(sessions.count(), 1);
         events(&bridge);
@@ -1185,7 +1206,7 @@ mod tests {
     #[test]
     fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
         let (bridge, sessions) = sessions();
-        let open = || sessions.open(client(""), false).unwrap();
+        let open = || sessions.open(client(""), Revision::NEWEST).unwrap();
         let process = Process::with_id(std::process::id()).unwrap();
         let old = open();
         sessions.recognise(&old, process.clone());
@@ -1302,7 +1323,7 @@ mod tests {
         let stale = open_review(&sessions, &lost);
         drop(stream);
         assert!(sessions.decide(stale, Outcome::Rejected));
-        let heir = sessions.open(client(""), false).unwrap();
+        let heir = sessions.open(client(""), Revision::NEWEST).unwrap();
         let review = open_review(&sessions, &heir);
         sessions.recognise(&heir, Process::with_id(std::process::id()).unwrap());
         pass(&sessions, STREAM_GRACE);
@@ -1310,6 +1331,24 @@ mod tests {
         assert_eq!(heard(&stream), 0);
         assert!(sessions.decide(review, Outcome::Rejected));
         assert_eq!(heard(&stream), 1);
+    }
+
+    #[test]
+    fn who_took_leave_hears_nothing_of_what_was_before() {
+        let (bridge, sessions) = sessions();
+        let (lost, stream) = open_here(&sessions);
+        let decided = sessions.open_review(&lost, "/b".to_owned(), String::new()).unwrap();
+        let open = open_review(&sessions, &lost);
+        assert!(sessions.decide(decided, Outcome::Rejected));
+        assert_eq!(heard(&stream), 1);
+        drop(stream);
+        let (last, _stream) = open_here(&sessions);
+        assert!(sessions.close(last.as_str(), &gemini()));
+        let (_, stream) = open_here(&sessions);
+        events(&bridge);
+        pass(&sessions, STREAM_GRACE);
+        assert_eq!(heard(&stream), 0);
+        assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
     }
 
     #[test]
@@ -1341,7 +1380,7 @@ mod tests {
     fn a_process_that_only_began_the_session_is_not_its_client() {
         let (_, sessions) = sessions();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let session = sessions.open(client(""), false).unwrap();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
         sessions.recognise(&session, Process::with_id(child.id()).unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -1354,7 +1393,7 @@ mod tests {
     fn a_process_that_ended_is_not_waited_for() {
         let (bridge, sessions) = sessions();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let session = sessions.open(client(""), false).unwrap();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
         sessions.recognise(&session, Process::with_id(child.id()).unwrap());
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
@@ -1371,8 +1410,8 @@ mod tests {
     #[test]
     fn sessions_are_described_and_can_be_ended() {
         let (bridge, sessions) = sessions();
-        let first = sessions.open(client("cli"), false).unwrap();
-        let second = sessions.open(client(""), false).unwrap();
+        let first = sessions.open(client("cli"), Revision::NEWEST).unwrap();
+        let second = sessions.open(client(""), Revision::NEWEST).unwrap();
         sessions.recognise(&first, Process::with_id(std::process::id()).unwrap());
         let stream = sessions.open_stream(&first, None);
         let (decided, open) = (
@@ -1399,11 +1438,11 @@ mod tests {
     fn the_session_unused_longest_makes_room() {
         let limits = Limits { sessions: 4, ..Limits::default() };
         let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
-        let first = sessions.open(client(""), false).unwrap();
+        let first = sessions.open(client(""), Revision::NEWEST).unwrap();
         let _stream = sessions.open_stream(&first, None);
-        let second = sessions.open(client(""), false).unwrap();
+        let second = sessions.open(client(""), Revision::NEWEST).unwrap();
         for _ in 0..3 {
-            sessions.open(client(""), false).unwrap();
+            sessions.open(client(""), Revision::NEWEST).unwrap();
         }
         assert_eq!(sessions.count(), 4);
         assert!(sessions.enter(first.as_str(), &gemini()).is_some());
@@ -1414,19 +1453,23 @@ mod tests {
     fn what_is_owed_to_a_session_is_safe_from_the_flood_of_another_agent() {
         let limits = Limits { sessions: 4, ..Limits::default() };
         let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
-        let owed = [sessions.open(client(""), false), sessions.open(client(""), false)];
+        let owed = [
+            sessions.open(client(""), Revision::NEWEST),
+            sessions.open(client(""), Revision::NEWEST),
+        ];
         let [waits, open] = owed.map(Result::unwrap);
         let decided = open_review(&sessions, &waits);
         sessions.decide(decided, Outcome::Rejected);
         open_review(&sessions, &open);
-        let idle = sessions.open(client(""), false).unwrap();
+        let idle = sessions.open(client(""), Revision::NEWEST).unwrap();
         let qwen = || Client { agent: Agent::qwen(Vec::new()).into(), ..client("") };
-        let flood: Vec<_> = (0..5).map(|_| sessions.open(qwen(), false).unwrap()).collect();
+        let flood: Vec<_> =
+            (0..5).map(|_| sessions.open(qwen(), Revision::NEWEST).unwrap()).collect();
         assert!(sessions.state().sessions.contains_key(&idle));
         assert_eq!(sessions.state().sessions.len(), 4);
         // Where the flood leaves none of its own to go, one goes to which nothing is owed.
         open_review(&sessions, &flood[4]);
-        sessions.open(qwen(), false).unwrap();
+        sessions.open(qwen(), Revision::NEWEST).unwrap();
         let known = |id: &SessionId| sessions.enter(id.as_str(), &gemini()).is_some();
         assert_eq!([&waits, &open, &idle].map(known), [true, true, false]);
     }

@@ -14,13 +14,20 @@ use tokio::sync::oneshot;
 
 use super::Protocol;
 use super::message::{Failure, Params, clip};
-use super::session::{Asked, STOPPING, SessionId};
+use super::session::{Asked, Busy, STOPPING, SessionId};
 use crate::bridge::Answer;
 use crate::file::{Links, open_regular};
 use crate::ide::{ActiveFile, Cursor};
 
 /// A tool call that was understood and failed: its reason goes to the client as text.
 struct ToolError(String);
+
+/// Why a tool call has no result.
+enum Fault {
+    UnknownTool,
+    Arguments(Failure),
+    Failed(ToolError),
+}
 
 #[derive(Deserialize)]
 struct Call {
@@ -61,6 +68,10 @@ fn all() -> Value {
     json!({ "tools": [
         {
             "name": "openDiff",
+            "title": "Propose a change",
+            "annotations": {
+                "readOnlyHint": false, "destructiveHint": false, "openWorldHint": false
+            },
             "description": "Open a diff of a file and its proposed new content, which the user \
                 can change, accept or reject. Returns at once; the outcome comes as the \
                 notification ide/diffAccepted or ide/diffRejected.",
@@ -81,6 +92,10 @@ fn all() -> Value {
         },
         {
             "name": "closeDiff",
+            "title": "Close a proposed change",
+            "annotations": {
+                "readOnlyHint": false, "destructiveHint": false, "openWorldHint": false
+            },
             "description": "Close the open diff of a file without asking the user. Returns a \
                 text: a JSON object whose member content is the final content in the diff, with \
                 the user's changes.",
@@ -98,12 +113,15 @@ fn all() -> Value {
         },
         {
             "name": "getActiveFile",
+            "title": "Active file",
+            "annotations": { "readOnlyHint": true, "openWorldHint": false },
             "description": "Get the currently active file and cursor position",
             "inputSchema": { "type": "object", "properties": {} }
         },
-        decide_tool("acceptDiff", "Accept the open diff of a file, with the user's changes, and \
+        // It writes the file.
+        decide_tool("acceptDiff", "Accept a proposed change", true, "Accept the open diff of a file, with the user's changes, and \
             apply it to the file. Whoever opened it hears ide/diffAccepted."),
-        decide_tool("rejectDiff", "Reject the open diff of a file, which stays as it is. Whoever \
+        decide_tool("rejectDiff", "Reject a proposed change", false, "Reject the open diff of a file, which stays as it is. Whoever \
             opened it hears ide/diffRejected."),
     ]})
 }
@@ -113,9 +131,13 @@ fn opened_path() -> Value {
     json!({ "type": "string", "description": "The path that was given to openDiff." })
 }
 
-fn decide_tool(name: &str, description: &str) -> Value {
+fn decide_tool(name: &str, title: &str, is_destructive: bool, description: &str) -> Value {
     json!({
         "name": name,
+        "title": title,
+        "annotations": {
+            "readOnlyHint": false, "destructiveHint": is_destructive, "openWorldHint": false
+        },
         "description": description,
         "inputSchema": {
             "type": "object",
@@ -128,13 +150,29 @@ fn decide_tool(name: &str, description: &str) -> Value {
 }
 
 /// Runs `tools/call`.
-pub async fn call(
+pub async fn call(protocol: &Protocol, session: &Busy, params: Params) -> Result<Value, Failure> {
+    let Call { name, arguments } = params.read()?;
+    let reason = match run(protocol, session.session(), &name, arguments).await {
+        Ok(content) => return Ok(json!({ "content": content })),
+        Err(Fault::Failed(ToolError(reason))) => reason,
+        Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
+            failure.message
+        }
+        Err(Fault::Arguments(failure)) => return Err(failure),
+        Err(Fault::UnknownTool) => {
+            return Err(Failure::invalid_params(format!("unknown tool {name}")));
+        }
+    };
+    Ok(json!({ "content": [text(&reason)], "isError": true }))
+}
+
+async fn run(
     protocol: &Protocol,
     session: &SessionId,
-    params: Params,
-) -> Result<Value, Failure> {
-    let Call { name, arguments } = params.read()?;
-    let outcome = match name.as_str() {
+    name: &str,
+    arguments: Params,
+) -> Result<Vec<Value>, Fault> {
+    let outcome = match name {
         "openDiff" => open_diff(protocol, session, arguments.read()?).await,
         "closeDiff" => close_diff(protocol, session, arguments.read()?).await,
         "getActiveFile" => {
@@ -143,12 +181,15 @@ pub async fn call(
         }
         "acceptDiff" => decide_diff(protocol, session, arguments.read()?, true).await,
         "rejectDiff" => decide_diff(protocol, session, arguments.read()?, false).await,
-        _ => return Err(Failure::invalid_params(format!("unknown tool {name}"))),
+        _ => return Err(Fault::UnknownTool),
     };
-    Ok(match outcome {
-        Ok(content) => json!({ "content": content }),
-        Err(ToolError(reason)) => json!({ "content": [text(&reason)], "isError": true }),
-    })
+    outcome.map_err(Fault::Failed)
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Fault {
+        Fault::Arguments(failure)
+    }
 }
 
 fn text(text: &str) -> Value {

@@ -24,9 +24,9 @@ use super::sse::{EventStream, LateReply};
 use crate::agent::Agent;
 use crate::bridge::Event;
 use crate::limits::Limits;
-use crate::mcp::Protocol;
 use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
+use crate::mcp::{Protocol, Revision};
 use crate::panics;
 use crate::socket::Connection;
 use crate::token::Token;
@@ -211,7 +211,7 @@ impl Endpoint {
                 "Content-Type must be application/json",
             ));
         }
-        check_version(&head.headers)?;
+        named_revision(&head.headers)?;
         let (body, share) = self.read(body).await?;
         tracer.show(Direction::FromClient, "POST", &body);
         let incoming = message::parse(&body).map_err(Problem::bad_request)?;
@@ -292,7 +292,7 @@ impl Endpoint {
         session: &Busy,
         items: Vec<Result<Message, Failure>>,
     ) -> Result<Answer, Problem> {
-        if !session.has_batches() {
+        if !session.revision().has_batches() {
             return Err(Problem::bad_request(Failure::invalid_request(
                 "the revision of this session has no batches",
             )));
@@ -358,7 +358,6 @@ impl Endpoint {
                 "Accept must list text/event-stream",
             ));
         }
-        check_version(headers)?;
         let session = self.session(headers, agent)?;
         let last_event = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
         let reader = self
@@ -373,14 +372,27 @@ impl Endpoint {
     }
 
     fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
-        check_version(headers)?;
-        let is_known = self.protocol.sessions().close(session_id(headers)?, agent);
+        let is_known = self.protocol.sessions().close(self.session_id(headers, agent)?, agent);
         if is_known { Ok(empty(StatusCode::OK)) } else { Err(Problem::unknown_session()) }
     }
 
     fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<Busy, Problem> {
-        let id = session_id(headers)?;
+        let id = self.session_id(headers, agent)?;
         self.protocol.sessions().enter(id, agent).ok_or_else(Problem::unknown_session)
+    }
+
+    /// The session that a request names, if it also names the revision of it, or none.
+    fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, Problem> {
+        let id = session_id(headers)?;
+        let revision = self.protocol.sessions().revision(id, agent);
+        let revision = revision.ok_or_else(Problem::unknown_session)?;
+        if named_revision(headers)?.is_some_and(|named| named != revision) {
+            return Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                "this session was initialized with another revision of MCP",
+            ));
+        }
+        Ok(id)
     }
 }
 
@@ -470,12 +482,13 @@ fn session_id(headers: &HeaderMap) -> Result<&str, Problem> {
     })
 }
 
-fn check_version(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(version) = headers.get(PROTOCOL_VERSION) else { return Ok(()) };
-    if version.to_str().is_ok_and(Protocol::knows_version) {
-        return Ok(());
+/// The revision of MCP that a request names.
+fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, Problem> {
+    let Some(name) = headers.get(PROTOCOL_VERSION) else { return Ok(None) };
+    match name.to_str().ok().and_then(Revision::named) {
+        Some(revision) => Ok(Some(revision)),
+        None => Err(Problem::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported")),
     }
-    Err(Problem::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported"))
 }
 
 /// Whether the Accept headers admit `media_type`.
@@ -487,7 +500,8 @@ fn prefers_stream(headers: &HeaderMap) -> bool {
     quality(headers, EVENT_STREAM) > quality(headers, JSON)
 }
 
-/// How much the Accept headers want `media_type`; without any, everything is welcome.
+/// How much the Accept headers want `media_type`: of those that name it the most specific one says.
+/// Without any, everything is welcome.
 fn quality(headers: &HeaderMap, media_type: &str) -> f32 {
     let (group, _) = media_type.split_once('/').unwrap_or((media_type, ""));
     let mut ranges = headers
@@ -499,15 +513,22 @@ fn quality(headers: &HeaderMap, media_type: &str) -> f32 {
     if ranges.peek().is_none() {
         return 1.0;
     }
-    ranges
-        .filter_map(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-            let named =
-                name == media_type || name == "*/*" || name.strip_suffix("/*") == Some(group);
-            named.then(|| parts.find_map(quality_value).unwrap_or(1.0))
-        })
-        .fold(0.0, f32::max)
+    let named = ranges.filter_map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let precision = match name.strip_suffix("/*") {
+            _ if name == media_type => 2,
+            Some(named) if named == group => 1,
+            Some("*") => 0,
+            _ => return None,
+        };
+        Some((precision, parts.find_map(quality_value).unwrap_or(1.0)))
+    });
+    let most_specific = named.reduce(|one: (u8, f32), other| {
+        let wins = other.0 > one.0 || other.0 == one.0 && other.1 > one.1;
+        if wins { other } else { one }
+    });
+    most_specific.map_or(0.0, |(_, quality)| quality)
 }
 
 fn quality_value(parameter: &str) -> Option<f32> {
@@ -596,7 +617,13 @@ mod tests {
         }
         assert!(prefers_stream(&accept(&["application/json;q=0.5, text/event-stream"])));
         assert!(!prefers_stream(&accept(&["application/json, text/event-stream"])));
-        for values in [&["text/event-stream"][..], &["application/json;q=0, text/html"], &[""]] {
+        for values in [
+            &["text/event-stream"][..],
+            &["application/json;q=0, text/html"],
+            &["*/*", "application/json; q=0"],
+            &["application/*;q=0.0, */*;q=0.1"],
+            &[""],
+        ] {
             assert!(!accepts(&accept(values), JSON), "{values:?}");
         }
     }

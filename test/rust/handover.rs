@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::*;
 
-const RUNS: u64 = 300;
+const RUNS: u64 = 100;
 const STEPS: usize = 60;
 
 /// One program that has a session after the other.
@@ -87,7 +87,7 @@ impl World {
     fn begin(&self, process: &Process) -> SessionId {
         let agent = Arc::new(Agent::gemini(Vec::new()));
         let client = Client { agent, name: "client".to_owned(), version: String::new() };
-        let session = self.sessions.open(client, false).unwrap();
+        let session = self.sessions.open(client, Revision::NEWEST).unwrap();
         self.sessions.recognise(&session, process.clone());
         session
     }

@@ -189,6 +189,22 @@ fn a_session_that_ends_closes_its_reviews_and_no_others() {
 }
 
 #[test]
+fn in_the_newest_revision_arguments_of_the_wrong_shape_are_tool_errors() {
+    let server = TestCompanion::start();
+    let id = server.initialize("2025-11-25").header("mcp-session-id").unwrap();
+    let call = |name, arguments| {
+        let params = json!({ "name": name, "arguments": arguments });
+        let body = super::support::request(1, "tools/call", params);
+        server.post(&[("Mcp-Session-Id", &id)], &body).json()
+    };
+    let answer = call("openDiff", json!({ "filePath": "/a" }));
+    assert_eq!(answer["result"]["isError"], true);
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("newContent"), "{text}");
+    assert_eq!(call("writeFile", json!({}))["error"]["code"], -32602);
+}
+
+#[test]
 fn arguments_of_the_wrong_shape_are_invalid_and_impossible_files_are_tool_errors() {
     let server = TestCompanion::start();
     let session = server.open_session();

@@ -110,10 +110,16 @@ fn revisions_named_in_a_header_must_be_known() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let ping = request(1, "ping", json!({}));
+    let naming =
+        |version| [("Mcp-Session-Id", session.id.as_str()), ("MCP-Protocol-Version", version)];
     for (version, status) in [("2025-06-18", 200), ("2026-07-28", 400), ("x", 400)] {
-        let headers = [("Mcp-Session-Id", session.id.as_str()), ("MCP-Protocol-Version", version)];
-        assert_eq!(server.post(&headers, &ping).status, status, "{version}");
+        assert_eq!(server.post(&naming(version), &ping).status, status, "{version}");
     }
+    // Also the very one of the session.
+    assert_eq!(server.post(&naming("2025-11-25"), &ping).status, 400);
+    assert_eq!(server.request("GET", "/mcp", &naming("2025-11-25"), "").status, 400);
+    assert_eq!(server.request("DELETE", "/mcp", &naming("2025-11-25"), "").status, 400);
+    assert_eq!(server.request("DELETE", "/mcp", &naming("2025-06-18"), "").status, 200);
 }
 
 #[test]
