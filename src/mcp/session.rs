@@ -481,6 +481,7 @@ impl Sessions {
         call: CallId,
     ) -> Option<ReviewId> {
         let mut state = self.state();
+        self.claim(&mut state, session, path);
         let review = state.reviews.find(session, path)?;
         if silent {
             state.reviews.end(review);
@@ -630,6 +631,21 @@ impl Sessions {
             if let Some(heir) = state.heir_of(&lost) {
                 self.tell_closed(state.inherit(&heir, &lost));
             }
+        }
+    }
+
+    /// A client that closes a review which a lost session of its process has open is the same client:
+    /// there is no need to wait whether that session comes back.
+    fn claim(&self, state: &mut State, session: &SessionId, path: &str) {
+        if state.reviews.find(session, path).is_some() {
+            return;
+        }
+        state.note_shared_processes();
+        let lost = state.sessions_where(|id, _| {
+            state.reviews.find(id, path).is_some() && state.heir_of(id).as_ref() == Some(session)
+        });
+        for lost in lost {
+            self.tell_closed(state.inherit(session, &lost));
         }
     }
 
@@ -1331,6 +1347,20 @@ mod tests {
         assert_eq!(heard(&stream), 0);
         assert!(sessions.decide(review, Outcome::Rejected));
         assert_eq!(heard(&stream), 1);
+    }
+
+    #[test]
+    fn a_client_that_just_began_anew_may_close_what_it_has_opened_before() {
+        let (_, sessions) = sessions();
+        let (lost, stream) = open_here(&sessions);
+        let review = open_review(&sessions, &lost);
+        let close = |session| sessions.close_review(session, "/a", true, CallId(1));
+        let stranger = sessions.open(client(""), Revision::NEWEST).unwrap();
+        let (heir, _stream) = open_here(&sessions);
+        assert_eq!(close(&heir), None);
+        drop(stream);
+        assert_eq!(close(&stranger), None);
+        assert_eq!(close(&heir), Some(review));
     }
 
     #[test]
