@@ -205,8 +205,8 @@ These are as in `gemini-companion-bridge-publish-context'."
 
 (defun gemini-companion-bridge-ignored (ignore-file path)
   "Return t if IGNORE-FILE, a .geminiignore, names PATH, a file below it.
-Return nil if it does not, or there is none, and a string that says why
-if it cannot be read."
+Return nil if it does not, or there is none, and a string that says, as
+what IGNORE-FILE does, why this cannot be known: \"cannot be read: ...\"."
   (gemini-companion--mod-ignored-p
    (gemini-companion-bridge--encode-name ignore-file)
    (gemini-companion-bridge--encode-name path)))

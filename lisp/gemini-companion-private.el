@@ -137,7 +137,7 @@ Return nil if they may.  The buffer visits a local file."
                         gemini-companion-private--ignore-file)))
     (pcase (gemini-companion-bridge-ignored ignore file)
       ('nil nil)
-      ((and (pred stringp) fault) (format "%s cannot be read: %s" ignore fault))
+      ((and (pred stringp) fault) (format "%s %s" ignore fault))
       (_ (format "named by %s" ignore)))))
 
 (provide 'gemini-companion-private)

@@ -1,180 +1,159 @@
 //! Files that the user wants no agent to see: what a `.geminiignore` names, by gitignore's rules.
+//!
+//! Ignore files come with repositories, and this runs on Emacs's main thread. So they are read only
+//! up to a size, and matched only up to a budget; whoever asks is told why there is no answer.
+
+mod class;
+mod glob;
+mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
-use std::fs::Metadata;
-use std::io::Read;
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result, bail};
-use gix_ignore::glob::Pattern;
-use gix_ignore::glob::pattern::Case;
-use gix_ignore::glob::wildmatch::Mode;
+use anyhow::{Context, Result, anyhow, bail};
 
+use self::glob::{Budget, TooCostly};
+use self::rules::Rules;
 use crate::bridge::lock;
-use crate::file::{Links, open_regular};
 
 /// Larger than any that is written by hand.
-const MAX_SIZE: u64 = 1 << 20;
+const MAX_SIZE: u64 = 1 << 16;
+/// What may be spent to match one path: a millisecond or two, for thousands of common lines.
+const BUDGET: usize = 500_000;
 /// More than anybody has projects open; with more it is only slower.
-const MAX_KNOWN: usize = 256;
+const MAX_KNOWN: usize = 64;
+/// More than are open in one project.
+const MAX_VERDICTS: usize = 1000;
 
 /// Ignore files by their name, as they were read last.
-static KNOWN: Mutex<Option<HashMap<PathBuf, Known>>> = Mutex::new(None);
+static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<Known>>>> = Mutex::new(None);
 
 struct Known {
     stamp: Stamp,
     rules: Rules,
+    /// What was found out, by relative path.
+    verdicts: Mutex<HashMap<Vec<u8>, Verdict>>,
 }
 
-/// What the lines of an ignore file say, in their order: the last that fits decides.
-struct Rules(Vec<Pattern>);
+/// Whether a file is named.
+type Verdict = Result<bool, TooCostly>;
 
-/// Changes when a file is written.
+/// Changes when a file is written or replaced.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     modified: SystemTime,
     length: u64,
+    /// Device, inode, and when that was changed, which nobody can set.
+    #[cfg(unix)]
+    inode: (u64, u64, i64, i64),
 }
 
 /// Whether `ignore_file` names `path`, a file below its directory. If there is no such file it
-/// names nothing. An error says why it cannot be known.
+/// names nothing. An error says, as what the ignore file does, why this cannot be known.
 pub fn names(ignore_file: &Path, path: &Path) -> Result<bool> {
-    let directory = ignore_file.parent().context("an ignore file has a directory")?;
-    if !path.starts_with(directory) {
-        bail!("{} is not below {}", path.display(), directory.display());
+    let directory = ignore_file.parent().context("has no directory")?;
+    let path = path.strip_prefix(directory).context("is about another directory")?;
+    match known(ignore_file).context("cannot be read")? {
+        None => Ok(false),
+        Some(known) => known.name(relative(path)).map_err(|TooCostly| {
+            anyhow!("is too costly to match: it needs fewer lines, or fewer * in them")
+        }),
     }
-    let mut known = lock(&KNOWN);
-    let known = known.get_or_insert_default();
-    let Ok(metadata) = ignore_file.metadata() else {
-        known.remove(ignore_file);
-        return Ok(false);
+}
+
+/// The ignore file as it is now, or `None` if there is none.
+fn known(ignore_file: &Path) -> Result<Option<Arc<Known>>> {
+    let metadata = match ignore_file.metadata() {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            lock(&KNOWN).get_or_insert_default().remove(ignore_file);
+            return Ok(None);
+        }
+        metadata => metadata?,
     };
     let stamp = Stamp::of(&metadata)?;
-    if known.get(ignore_file).is_none_or(|known| known.stamp != stamp) {
-        if known.len() >= MAX_KNOWN {
-            known.clear();
-        }
-        let rules = Rules::parse(&read(ignore_file, &metadata)?);
-        known.insert(ignore_file.to_owned(), Known { stamp, rules });
+    let known = lock(&KNOWN).get_or_insert_default().get(ignore_file).cloned();
+    if let Some(known) = known.filter(|known| known.stamp == stamp) {
+        return Ok(Some(known));
     }
-    Ok(known[ignore_file].rules.name(path.strip_prefix(directory)?))
+    check(&metadata)?;
+    let known = Arc::new(Known::read(ignore_file)?);
+    put(lock(&KNOWN).get_or_insert_default(), MAX_KNOWN, ignore_file.to_owned(), known.clone());
+    Ok(Some(known))
+}
+
+impl Known {
+    fn read(ignore_file: &Path) -> Result<Known> {
+        let file = open(ignore_file)?;
+        // It may be another one than was looked at.
+        let metadata = file.metadata()?;
+        check(&metadata)?;
+        let mut text = Vec::new();
+        file.take(MAX_SIZE).read_to_end(&mut text)?;
+        Ok(Known {
+            stamp: Stamp::of(&metadata)?,
+            rules: Rules::parse(&text),
+            verdicts: Mutex::default(),
+        })
+    }
+
+    fn name(&self, path: Vec<u8>) -> Verdict {
+        if let Some(verdict) = lock(&self.verdicts).get(&path) {
+            return *verdict;
+        }
+        let verdict = self.rules.name(&path, &mut Budget(BUDGET));
+        put(&mut lock(&self.verdicts), MAX_VERDICTS, path, verdict);
+        verdict
+    }
+}
+
+/// Put something into a map that may be cleared for it.
+fn put<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>, max: usize, key: K, value: V) {
+    if map.len() >= max {
+        map.clear();
+    }
+    map.insert(key, value);
 }
 
 impl Stamp {
     fn of(metadata: &Metadata) -> Result<Stamp> {
-        Ok(Stamp { modified: metadata.modified()?, length: metadata.len() })
-    }
-}
-
-impl Rules {
-    fn parse(text: &[u8]) -> Rules {
-        Rules(gix_ignore::parse(text, false).map(|(pattern, ..)| pattern).collect())
-    }
-
-    /// Whether they name a file, or a directory in which it is: what is in there cannot be
-    /// excepted.
-    fn name(&self, file: &Path) -> bool {
-        let name = file.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
-        let directories = name.match_indices('/').map(|(end, _)| (&name[..end], true));
-        directories.chain([(name.as_str(), false)]).any(|(path, is_directory)| {
-            let fits = |pattern: &&Pattern| fits(pattern, path, is_directory);
-            self.0.iter().rfind(fits).is_some_and(|pattern| !pattern.is_negative())
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt;
+        Ok(Stamp {
+            modified: metadata.modified()?,
+            length: metadata.len(),
+            #[cfg(unix)]
+            inode: (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec()),
         })
     }
 }
 
-/// Gemini CLI's own reader of these files looks over case, too.
-fn fits(pattern: &Pattern, path: &str, is_directory: bool) -> bool {
-    let basename = path.rfind('/').map(|slash| slash + 1);
-    pattern.matches_repo_relative_path(
-        path.into(),
-        basename,
-        Some(is_directory),
-        Case::Fold,
-        Mode::NO_MATCH_SLASH_LITERAL,
-    )
-}
-
-fn read(ignore_file: &Path, metadata: &Metadata) -> Result<Vec<u8>> {
-    // To open a FIFO would be to wait.
+fn check(metadata: &Metadata) -> Result<()> {
     if !metadata.is_file() {
         bail!("it is no regular file");
     }
     if metadata.len() > MAX_SIZE {
         bail!("it is larger than {MAX_SIZE} bytes");
     }
-    let mut text = Vec::new();
-    open_regular(ignore_file, Links::Follow)?.take(MAX_SIZE).read_to_end(&mut text)?;
-    Ok(text)
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Open without waiting for the writer of a FIFO that has come in place of a file.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    options.open(path)
+}
 
-    fn is_named(rules: &str, path: &str) -> bool {
-        let directory = tempfile::tempdir().unwrap();
-        let ignore_file = directory.path().join(".geminiignore");
-        std::fs::write(&ignore_file, rules).unwrap();
-        names(&ignore_file, &directory.path().join(path)).unwrap()
-    }
-
-    #[test]
-    fn patterns_are_those_of_gitignore() {
-        for (rules, path, expected) in [
-            ("secret.txt", "secret.txt", true),
-            ("secret.txt", "deep/down/secret.txt", true),
-            ("/secret.txt", "deep/secret.txt", false),
-            ("build/", "build/out.txt", true),
-            ("build/", "build", false),
-            ("*.log\n!keep.log", "a.log", true),
-            ("*.log\n!keep.log", "keep.log", false),
-            ("a/**/b", "a/x/y/b", true),
-            ("# comment\n\n  \n", "comment", false),
-            ("\\#odd", "#odd", true),
-            ("sp\\ ", "sp ", true),
-            ("[", "[", false),
-            ("crlf.txt\r\n", "crlf.txt", true),
-            ("\u{feff}first", "first", true),
-            ("build/\n!build/keep", "build/keep", true),
-            ("a/b", "x/a/b", false),
-            ("Secret.TXT", "secret.txt", true),
-            ("*字.txt", "漢字.txt", true),
-            ("a\\\\b", "a\\b", true),
-            ("", "a", false),
-        ] {
-            assert_eq!(is_named(rules, path), expected, "{rules:?} and {path:?}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_changes_is_read_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let ignore_file = directory.path().join(".geminiignore");
-        let path = directory.path().join("a");
-        let is_named = || names(&ignore_file, &path).unwrap();
-        assert!(!is_named());
-        std::fs::write(&ignore_file, "a\n").unwrap();
-        assert!(is_named());
-        std::fs::write(&ignore_file, "b and c\n").unwrap();
-        assert!(!is_named());
-        std::fs::write(&ignore_file, "a\n").unwrap();
-        assert!(is_named());
-        std::fs::remove_file(&ignore_file).unwrap();
-        assert!(!is_named());
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_an_error() {
-        let directory = tempfile::tempdir().unwrap();
-        let ignore_file = directory.path().join(".geminiignore");
-        std::fs::create_dir(&ignore_file).unwrap();
-        assert!(names(&ignore_file, &directory.path().join("a")).is_err());
-        assert!(names(&ignore_file, Path::new("/elsewhere/a")).is_err());
-        let large = directory.path().join("large");
-        std::fs::File::create(&large).unwrap().set_len(MAX_SIZE + 1).unwrap();
-        assert!(names(&large, &directory.path().join("a")).is_err());
-    }
+/// The path as gitignore has them.
+fn relative(path: &Path) -> Vec<u8> {
+    let names: Vec<_> = path.iter().map(|name| name.as_encoded_bytes()).collect();
+    names.join(&b'/')
 }

@@ -230,8 +230,8 @@ fn context_json(files: Vector) -> Result<String> {
 /// Return t if the file IGNORE-FILE, a .geminiignore, names the file PATH, nil if it does not.
 ///
 /// Both are absolute names as UTF-8 bytes; PATH lies below the directory of IGNORE-FILE.  The
-/// rules are those of gitignore.  If there is no IGNORE-FILE it names nothing; if it cannot be
-/// read return the reason, a string.
+/// rules are those of gitignore.  If there is no IGNORE-FILE it names nothing.  If it cannot be
+/// read, or is too costly to match, return a string that says so: "cannot be read: ...".
 #[defun]
 fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Value<'e>> {
     match ignore::names(&file_name(ignore_file), &file_name(path)) {

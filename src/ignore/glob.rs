@@ -1,0 +1,149 @@
+//! Globs as Git has them, matched in work that is bounded by the lengths of glob and path.
+//!
+//! A glob is a row of tokens. While a path is read, byte by byte, a set says which tokens may come
+//! next; each byte replaces a member of it by itself, its successor, or nothing. There is no going
+//! back, and the set is never larger than the glob.
+
+use super::class::Class;
+
+pub struct Glob(Vec<Token>);
+
+enum Token {
+    /// This byte; a letter is in lower case.
+    Byte(u8),
+    /// One byte of `[a-z]`, or of `?`.
+    Class(Box<Class>),
+    /// Any part of a name: `*`.
+    Name,
+    /// Any number of directories: `**/`.
+    Directories,
+    /// Any part of a path: a `**` that nothing follows.
+    Path,
+}
+
+/// Indices of the tokens that may come next, ascending; the length of the glob stands for its end.
+type Expected = Vec<usize>;
+
+/// How much work may still be done; to look at one token for one byte is 1.
+pub struct Budget(pub usize);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooCostly;
+
+impl Budget {
+    fn spend(&mut self, work: usize) -> Result<(), TooCostly> {
+        self.0 = self.0.checked_sub(work).ok_or(TooCostly)?;
+        Ok(())
+    }
+}
+
+impl Glob {
+    /// Parse a glob that fits whole paths or, if it `floats`, their last parts. `None` if it is
+    /// malformed, for then it fits nothing.
+    pub fn parse(text: &[u8], floats: bool) -> Option<Glob> {
+        let mut tokens = Vec::new();
+        if floats {
+            tokens.push(Token::Directories);
+        }
+        let first_wildcard = text.iter().position(|byte| b"*?[\\".contains(byte));
+        let mut at = 0;
+        while at < text.len() {
+            // For Git a name begins also at the first wildcard: it compares what is before that on
+            // its own. What floats is a single name.
+            let begins_name = !floats && (text[..at].ends_with(b"/") || Some(at) == first_wildcard);
+            let (token, length) = Token::parse(&text[at..], begins_name)?;
+            // A second one in a row adds nothing but work.
+            if !matches!((tokens.last(), &token), (Some(Token::Directories), Token::Directories)) {
+                tokens.push(token);
+            }
+            at += length;
+        }
+        Some(Glob(tokens))
+    }
+
+    /// Call `found` with the length of each directory in `path`, and of all of it, that this fits.
+    pub fn find(
+        &self,
+        path: &[u8],
+        budget: &mut Budget,
+        mut found: impl FnMut(usize),
+    ) -> Result<(), TooCostly> {
+        let (mut expected, mut next) = (Expected::new(), Expected::new());
+        self.expect(0, &mut expected);
+        // Also what fits nothing costs something.
+        budget.spend(1)?;
+        for (at, &byte) in path.iter().enumerate() {
+            if byte == b'/' && self.is_complete(&expected) {
+                found(at);
+            }
+            budget.spend(expected.len())?;
+            next.clear();
+            for &index in &expected {
+                self.read(byte.to_ascii_lowercase(), index, &mut next);
+            }
+            if next.is_empty() {
+                return Ok(());
+            }
+            std::mem::swap(&mut expected, &mut next);
+        }
+        if self.is_complete(&expected) {
+            found(path.len());
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self, expected: &Expected) -> bool {
+        expected.last() == Some(&self.0.len())
+    }
+
+    /// Add to `next` what may follow after `byte`, where the token at `index` was expected.
+    fn read(&self, byte: u8, index: usize, next: &mut Expected) {
+        match self.0.get(index) {
+            Some(Token::Byte(wanted)) if *wanted == byte => self.expect(index + 1, next),
+            Some(Token::Class(class)) if class.contains(byte) => self.expect(index + 1, next),
+            Some(Token::Name) if byte != b'/' => self.expect(index, next),
+            // In the middle of a directory's name nothing else can begin.
+            Some(Token::Directories) if byte != b'/' => next.push(index),
+            Some(Token::Directories | Token::Path) => self.expect(index, next),
+            _ => {}
+        }
+    }
+
+    /// Add to `expected` the token at `index`, and those after it if it may be empty.
+    fn expect(&self, mut index: usize, expected: &mut Expected) {
+        // They come in order: what is not above the last one is there already.
+        while expected.last().is_none_or(|&last| last < index) {
+            expected.push(index);
+            match self.0.get(index) {
+                Some(Token::Name | Token::Directories | Token::Path) => index += 1,
+                _ => break,
+            }
+        }
+    }
+}
+
+impl Token {
+    /// The token that `text` begins with, and its length, or `None` if it is malformed.
+    fn parse(text: &[u8], begins_name: bool) -> Option<(Token, usize)> {
+        Some(match text[0] {
+            b'*' => Token::parse_stars(text, begins_name),
+            b'?' => (Token::Class(Class::any().into()), 1),
+            b'[' => {
+                let (class, length) = Class::parse(text)?;
+                (Token::Class(class.into()), length)
+            }
+            b'\\' => (Token::Byte(text.get(1)?.to_ascii_lowercase()), 2),
+            byte => (Token::Byte(byte.to_ascii_lowercase()), 1),
+        })
+    }
+
+    /// Two stars or more mean more than one only where a name begins.
+    fn parse_stars(text: &[u8], begins_name: bool) -> (Token, usize) {
+        let count = text.iter().take_while(|&&byte| byte == b'*').count();
+        match &text[count..] {
+            [b'/', ..] if begins_name && count > 1 => (Token::Directories, count + 1),
+            [] | [b'\\', b'/', ..] if begins_name && count > 1 => (Token::Path, count),
+            _ => (Token::Name, count),
+        }
+    }
+}
