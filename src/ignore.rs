@@ -24,8 +24,8 @@ use crate::bridge::lock;
 
 /// Larger than any that is written by hand.
 const MAX_SIZE: u64 = 1 << 16;
-/// What may be spent to match one path: a millisecond or two, for thousands of common lines.
-const BUDGET: usize = 500_000;
+/// What may be spent to match one path: half a millisecond, for thousands of common lines.
+const BUDGET: usize = 100_000;
 /// More than anybody has projects open; with more it is only slower.
 const MAX_KNOWN: usize = 64;
 /// More than are open in one project.

@@ -2,7 +2,8 @@
 //!
 //! A glob is a row of tokens. While a path is read, byte by byte, a set says which tokens may come
 //! next; each byte replaces a member of it by itself, its successor, or nothing. There is no going
-//! back, and the set is never larger than the glob.
+//! back, and the set is never larger than the glob. Most globs are done with before that: they end
+//! with bytes that nothing in the path ends with.
 
 use super::class::Class;
 
@@ -23,6 +24,20 @@ enum Token {
 
 /// Indices of the tokens that may come next, ascending; the length of the glob stands for its end.
 type Expected = Vec<usize>;
+
+/// A relative name of a file, in lower case.
+pub struct Path {
+    pub name: Vec<u8>,
+    /// How long each directory in it is, and all of it.
+    ends: Vec<usize>,
+}
+
+impl Path {
+    pub fn new(name: &[u8]) -> Path {
+        let ends = memchr::memchr_iter(b'/', name).chain([name.len()]).collect();
+        Path { name: name.to_ascii_lowercase(), ends }
+    }
+}
 
 /// How much work may still be done; to look at one token for one byte is 1.
 pub struct Budget(pub usize);
@@ -64,22 +79,21 @@ impl Glob {
     /// Call `found` with the length of each directory in `path`, and of all of it, that this fits.
     pub fn find(
         &self,
-        path: &[u8],
+        path: &Path,
         budget: &mut Budget,
         mut found: impl FnMut(usize),
     ) -> Result<(), TooCostly> {
+        let Some(end) = self.last_end(path, budget)? else { return Ok(()) };
         let (mut expected, mut next) = (Expected::new(), Expected::new());
         self.expect(0, &mut expected);
-        // Also what fits nothing costs something.
-        budget.spend(1)?;
-        for (at, &byte) in path.iter().enumerate() {
+        for (at, &byte) in path.name[..end].iter().enumerate() {
             if byte == b'/' && self.is_complete(&expected) {
                 found(at);
             }
             budget.spend(expected.len())?;
             next.clear();
             for &index in &expected {
-                self.read(byte.to_ascii_lowercase(), index, &mut next);
+                self.read(byte, index, &mut next);
             }
             if next.is_empty() {
                 return Ok(());
@@ -87,9 +101,32 @@ impl Glob {
             std::mem::swap(&mut expected, &mut next);
         }
         if self.is_complete(&expected) {
-            found(path.len());
+            found(end);
         }
         Ok(())
+    }
+
+    /// The last end in `path` that may be one of this glob, judging by the bytes before it.
+    fn last_end(&self, path: &Path, budget: &mut Budget) -> Result<Option<usize>, TooCostly> {
+        for &end in path.ends.iter().rev() {
+            if self.may_end(&path.name[..end], budget)? {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    fn may_end(&self, part: &[u8], budget: &mut Budget) -> Result<bool, TooCostly> {
+        for (token, &byte) in self.0.iter().rev().zip(part.iter().rev()) {
+            budget.spend(1)?;
+            match token {
+                Token::Byte(wanted) if *wanted == byte => {}
+                Token::Class(class) if class.contains(byte) => {}
+                Token::Byte(_) | Token::Class(_) => return Ok(false),
+                Token::Name | Token::Directories | Token::Path => return Ok(true),
+            }
+        }
+        Ok(true)
     }
 
     fn is_complete(&self, expected: &Expected) -> bool {

@@ -1,6 +1,6 @@
 //! The lines of an ignore file, by the rules of gitignore.
 
-use super::glob::{Budget, Glob, TooCostly};
+use super::glob::{Budget, Glob, Path, TooCostly};
 
 /// What the lines say, in their order: the last that fits decides.
 pub struct Rules(Vec<Rule>);
@@ -21,12 +21,13 @@ impl Rules {
     /// Whether they name a file, or a directory in which it is: what is in there cannot be
     /// excepted. The path is relative, with slashes.
     pub fn name(&self, path: &[u8], budget: &mut Budget) -> Result<bool, TooCostly> {
+        let path = Path::new(path);
         // Which directories, by the length of their names, and whether the file.
-        let mut excepted = vec![false; path.len() + 1];
+        let mut excepted = vec![false; path.name.len() + 1];
         for rule in self.0.iter().rev() {
             let mut is_named = false;
-            rule.glob.find(path, budget, |length| {
-                let is_file = length == path.len();
+            rule.glob.find(&path, budget, |length| {
+                let is_file = length == path.name.len();
                 if excepted[length] || is_file && rule.only_directories {
                     // A later line has decided, or this one is not about files.
                 } else if rule.is_exception {

@@ -349,8 +349,9 @@ fn work_is_bounded_by_the_lengths() {
         let text = draw(&mut random, &pieces, 60);
         let path = draw(&mut random, &["a", "a/", "b", "aa/aa/"], 60);
         let lines = text.lines().count();
-        // Each line may have a token more than bytes, and the end counts as one.
-        let bound = lines + (text.len() + 2 * lines) * path.len();
+        // Each line may have a token more than bytes, and its end counts as one; all may be looked
+        // at from both ends.
+        let bound = 2 * (text.len() + 2 * lines) * path.len();
         let mut budget = Budget(bound);
         let verdict = Rules::parse(text.as_bytes()).name(path.as_bytes(), &mut budget);
         assert!(verdict.is_ok(), "seed {seed}, {text:?}, {path:?}");
