@@ -51,6 +51,9 @@ another major mode does not take it off.")
 (defconst gemini-companion-private--ignore-file ".geminiignore"
   "File in a workspace root that names files which clients ignore.")
 
+(defconst gemini-companion-private--max-roots 16
+  "Number of workspace roots around a file whose ignore files are looked at.")
+
 (defvar-local gemini-companion-private--verdict nil
   "What was found out last, as (TIME FILE . REASON), or nil.")
 
@@ -65,7 +68,7 @@ Return nil if they may.  The buffer visits a local file."
           (guard (and (equal file buffer-file-name)
                       (< (- (float-time) time) gemini-companion-private--lifetime))))
      reason)
-    (_ (let ((reason (gemini-companion-private--find-reason)))
+    (_ (let ((reason (gemini-companion-private--judge)))
          (setq gemini-companion-private--verdict
                (cons (float-time) (cons buffer-file-name reason)))
          reason))))
@@ -73,12 +76,21 @@ Return nil if they may.  The buffer visits a local file."
 (defun gemini-companion-private-reason-of (file)
   "Return why clients are not told of FILE, as far as its name and place say."
   (with-temp-buffer
-    (setq buffer-file-name file)
-    (unwind-protect (gemini-companion-private--find-reason)
+    ;; The name comes from a client: it must not make Emacs open a connection.
+    (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
+          buffer-file-name file)
+    (unwind-protect (gemini-companion-private--judge)
       (setq buffer-file-name nil))))
 
+(defun gemini-companion-private--judge ()
+  "Return what `gemini-companion-private-reason' does, found out anew.
+A file that cannot be judged is withheld, and others are not with it."
+  (condition-case err
+      (gemini-companion-private--find-reason)
+    (error (format "cannot be judged: %s" (error-message-string err)))))
+
 (defun gemini-companion-private--find-reason ()
-  "Return what `gemini-companion-private-reason' does, found out anew."
+  "Return why clients may not learn of the current buffer's file, or nil."
   (let ((names (delete-dups (list buffer-file-name
                                   (expand-file-name (or buffer-file-truename
                                                         buffer-file-name))))))
@@ -126,10 +138,12 @@ Return nil if they may.  The buffer visits a local file."
                          (mapcar (lambda (root) (cons name root))
                                  (gemini-companion-workspace-roots-of name)))
                        names)))
-    (if (or roots gemini-companion-share-outside-workspace)
-        (cl-loop for (name . root) in roots
-                 thereis (gemini-companion-private--ignore-reason name root))
-      "outside all workspace roots")))
+    (cond ((length> roots gemini-companion-private--max-roots)
+           (format "inside more than %d workspace roots" gemini-companion-private--max-roots))
+          ((or roots gemini-companion-share-outside-workspace)
+           (cl-loop for (name . root) in roots
+                    thereis (gemini-companion-private--ignore-reason name root)))
+          (t "outside all workspace roots"))))
 
 (defun gemini-companion-private--ignore-reason (file root)
   "Return why FILE is private if the ignore file of ROOT names it."

@@ -48,7 +48,9 @@
   (gemini-companion-private-test--with-root
     (gemini-companion-test-write (expand-file-name ".env" gemini-companion-test-project) "x")
     (make-symbolic-link ".env" (expand-file-name "settings" gemini-companion-test-project))
-    (should (gemini-companion-private-test--reason "settings"))))
+    (should (gemini-companion-private-test--reason "settings"))
+    (should (gemini-companion-private-reason-of
+             (expand-file-name "settings" gemini-companion-test-project)))))
 
 (ert-deftest gemini-companion-private/files-outside-the-workspace-are-withheld ()
   (gemini-companion-private-test--with-root
@@ -92,6 +94,65 @@
       (make-directory ignore)
       (should (string-search "cannot be read"
                              (gemini-companion-private-test--reason "build/out.txt"))))))
+
+(ert-deftest gemini-companion-private/an-ignore-file-that-would-hang-emacs-is-answered ()
+  (gemini-companion-private-test--with-root
+    (let ((ignore (expand-file-name ".geminiignore" gemini-companion-test-project))
+          (deep (concat (string-join (make-list 70 "d") "/") "/a")))
+      (gemini-companion-test-write ignore (concat (string-join (make-list 30 "**/")) "b"))
+      (gemini-companion-private-test--reason deep)
+      (make-symbolic-link deep (expand-file-name "README.md" gemini-companion-test-project))
+      (should-not (gemini-companion-private-test--reason "README.md"))
+      (gemini-companion-test-write ignore "a")
+      (should (equal (gemini-companion-private-test--reason "README.md")
+                     (concat "named by " ignore))))))
+
+(ert-deftest gemini-companion-private/what-an-ignore-file-makes-too-costly-is-withheld ()
+  (gemini-companion-private-test--with-root
+    (let ((ignore (expand-file-name ".geminiignore" gemini-companion-test-project)))
+      (pcase-dolist (`(,text . ,fault)
+                     `((,(string-join (make-list 8 (concat (string-join (make-list 3000 "*a"))
+                                                             "\n")))
+                        . "is too costly to match")
+                       (,(string-join (make-list 40000 "some/harmless/line\n"))
+                        . "cannot be read: it is larger than")))
+        (gemini-companion-test-write ignore text)
+        (should (string-prefix-p (concat ignore " " fault)
+                                 (gemini-companion-private-test--reason (make-string 200 ?a))))
+        (gemini-companion-show-context)
+        (with-current-buffer "*gemini context*"
+          (should (string-search (concat ignore " " fault) (buffer-string)))))
+      (kill-buffer "*gemini context*"))))
+
+(ert-deftest gemini-companion-private/a-fifo-as-an-ignore-file-is-not-waited-for ()
+  (skip-unless (executable-find "mkfifo"))
+  (gemini-companion-private-test--with-root
+    (call-process "mkfifo" nil nil nil
+                  (expand-file-name ".geminiignore" gemini-companion-test-project))
+    (should (string-search "cannot be read: it is no regular file"
+                           (gemini-companion-private-test--reason "a")))))
+
+(ert-deftest gemini-companion-private/a-file-inside-too-many-roots-is-withheld ()
+  (gemini-companion-private-test--with-root
+    (let ((directory gemini-companion-test-project) (roots nil))
+      (dotimes (_ 17)
+        (push directory roots)
+        (setq directory (concat directory "d/")))
+      (make-directory directory t)
+      (let ((gemini-companion-workspace-roots (cdr roots)))
+        (gemini-companion-workspace-roots)
+        (should-not (gemini-companion-private-test--reason (concat directory "a"))))
+      (let ((gemini-companion-workspace-roots roots))
+        (gemini-companion-workspace-roots)
+        (should (string-search "more than 16"
+                               (gemini-companion-private-test--reason (concat directory "a"))))))))
+
+(ert-deftest gemini-companion-private/a-file-that-cannot-be-judged-is-withheld ()
+  (gemini-companion-private-test--with-root
+    (cl-letf (((symbol-function 'gemini-companion-bridge-ignored)
+               (lambda (&rest _) (error "No module"))))
+      (should (equal (gemini-companion-private-test--reason "a")
+                     "cannot be judged: No module")))))
 
 (ert-deftest gemini-companion-private/directories-can-say-so ()
   (gemini-companion-private-test--with-root
