@@ -10,7 +10,7 @@ mod rules;
 mod tests;
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -21,6 +21,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use self::glob::{Budget, TooCostly};
 use self::rules::Rules;
 use crate::bridge::lock;
+use crate::file::{Links, open_regular};
 
 /// Larger than any that is written by hand.
 const MAX_SIZE: u64 = 1 << 16;
@@ -89,7 +90,7 @@ fn known(ignore_file: &Path) -> Result<Option<Arc<Known>>> {
 
 impl Known {
     fn read(ignore_file: &Path) -> Result<Known> {
-        let file = open(ignore_file)?;
+        let file = open_regular(ignore_file, Links::Follow)?;
         // It may be another one than was looked at.
         let metadata = file.metadata()?;
         check(&metadata)?;
@@ -141,15 +142,6 @@ fn check(metadata: &Metadata) -> Result<()> {
         bail!("it is larger than {MAX_SIZE} bytes");
     }
     Ok(())
-}
-
-/// Open without waiting for the writer of a FIFO that has come in place of a file.
-fn open(path: &Path) -> std::io::Result<File> {
-    let mut options = File::options();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    options.open(path)
 }
 
 /// The path as gitignore has them.

@@ -119,7 +119,7 @@ fn a_file_that_is_replaced_by_one_of_the_same_size_and_time_is_read_again() {
     assert!(project.names("a").unwrap());
     let other = project.0.path().join("other");
     fs::write(&other, "b").unwrap();
-    File::options().write(true).open(&other).unwrap().set_modified(modified).unwrap();
+    std::fs::File::options().write(true).open(&other).unwrap().set_modified(modified).unwrap();
     fs::rename(&other, project.ignore_file()).unwrap();
     assert!(!project.names("a").unwrap());
     assert!(project.names("b").unwrap());
