@@ -86,6 +86,7 @@ the file a.txt."
                 (second (gemini-companion-test-propose other "a.txt" "2\n")))
             (should (equal (mapcar #'gemini-companion-review-agent (list review second))
                            '(gemini qwen)))
+            (gemini-companion-review-show second 'keep)
             (gemini-companion-review-accept second)
             (fake-cli-wait-notification other "ide/diffAccepted")
             (gemini-companion-review-reject review)

@@ -42,7 +42,7 @@
             (should (string-search expected text))))
         (should-not (string-search "missing" text))
         (should-not (string-search (gemini-companion-bridge-token) text)))
-      (gemini-companion-reject)
+      (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
       (should (string-search "wait for you: 0" (gemini-companion-status-test--text))))))
 
 (ert-deftest gemini-companion-status/buttons-do-what-they-say ()

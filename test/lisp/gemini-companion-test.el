@@ -133,6 +133,7 @@
                                   (lambda () (eq (fake-cli-stream-state client) t)))
       (should (eql (gemini-companion-bridge-port) port))
       (should (equal (getenv "GEMINI_CLI_IDE_SERVER_PORT") (number-to-string port)))
+      (gemini-companion-review-next)
       (gemini-companion-accept)
       (fake-cli--open-stream client)
       (should (equal (alist-get 'content
@@ -256,6 +257,7 @@
       (gemini-companion-test--with-messages texts
         (gemini-companion-test-propose client "a.txt" "x")
         (gemini-companion-restart)
+        (gemini-companion-review-next)
         (gemini-companion-accept)
         (gemini-companion-handle-event 'warning "something")
         (gemini-companion-log)
