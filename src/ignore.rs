@@ -24,9 +24,10 @@ use crate::bridge::lock;
 use crate::file::{Links, open_regular};
 
 /// Larger than any that is written by hand.
-const MAX_SIZE: u64 = 1 << 16;
-/// What may be spent to match one path: half a millisecond, for thousands of common lines.
-const BUDGET: usize = 100_000;
+const MAX_SIZE: u64 = 1 << 15;
+/// What may be spent to match one path: a third of a millisecond, for a thousand common lines. When
+/// an ignore file changes, all open files are matched at once.
+const BUDGET: usize = 50_000;
 /// More than anybody has projects open; with more it is only slower.
 const MAX_KNOWN: usize = 64;
 /// More than are open in one project.

@@ -87,6 +87,9 @@ fn patterns_are_those_of_gitignore() {
         ("secret.txt", "SECRET.txt", true),
         ("[A-C]x", "bX", true),
         ("[!B]x", "bx", false),
+        ("[!bB]x", "bx", false),
+        ("[aA]x", "Ax", true),
+        ("[a-cB]x", "bx", true),
         ("*字.txt", "漢字.txt", true),
         ("a\\\\b", "a\\b", true),
         ("/", "a", false),
@@ -135,7 +138,7 @@ fn what_cannot_be_read_is_an_error() {
     let project = Project::new(vec![b'\n'; MAX_SIZE as usize]);
     assert!(!project.names("a").unwrap());
     let project = Project::new(vec![b'\n'; MAX_SIZE as usize + 1]);
-    assert_eq!(project.fault("a"), "cannot be read: it is larger than 65536 bytes");
+    assert_eq!(project.fault("a"), "cannot be read: it is larger than 32768 bytes");
 }
 
 #[test]
@@ -163,8 +166,8 @@ fn what_backtracking_would_not_end_is_answered() {
     assert!(project.names(&(deep + "/b")).unwrap());
     let project = Project::new("**/*d*/".repeat(30) + "b");
     assert!(!project.names(&"d/".repeat(70)).unwrap());
-    assert!(Project::new("*a".repeat(100) + "b").names(&("a".repeat(250) + "b")).unwrap());
-    assert!(Project::new("*a".repeat(100)).names(&"a".repeat(100)).unwrap());
+    assert!(Project::new("*a".repeat(60) + "b").names(&("a".repeat(90) + "b")).unwrap());
+    assert!(Project::new("*a".repeat(60)).names(&"a".repeat(60)).unwrap());
 }
 
 #[test]
@@ -175,7 +178,7 @@ fn too_much_work_is_refused_and_remembered() {
     let known = known(&project.ignore_file()).unwrap().unwrap();
     assert_eq!(known.verdicts.lock().unwrap()[path.as_bytes()], Err(TooCostly));
     assert!(project.names("b").is_ok());
-    assert!(Project::new("\n*a".repeat(20_000)).names("b").is_ok());
+    assert!(Project::new("\n*a".repeat(10_000)).names("b").is_ok());
 }
 
 #[test]
@@ -205,11 +208,11 @@ fn only_so_many_ignore_files_are_remembered() {
 }
 
 #[test]
-fn thousands_of_common_lines_are_within_the_budget() {
-    let lines = (0..2000).map(|n| match n % 4 {
-        0 => format!("*.ext{n}\n"),
-        1 => format!("/top{n}/\n"),
-        2 => format!("name-{n}.txt\n"),
+fn a_thousand_common_lines_are_within_the_budget() {
+    let lines = (0..1000).map(|n| match n % 8 {
+        0 | 4 => format!("*.ext{n}\n"),
+        1 | 5 => format!("/top{n}/\n"),
+        2 | 6 | 7 => format!("name-{n}.txt\n"),
         _ => format!("src/**/generated{n}/*.rs\n"),
     });
     let project = Project::new(lines.collect::<String>());

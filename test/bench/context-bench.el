@@ -82,6 +82,23 @@ BASELINE is the name of a figure."
      "edit: a character"))
   (set-buffer-modified-p nil))
 
+(defun gemini-companion-bench--ignore (name line lines baseline)
+  "Measure, as the figure NAME, what it takes to judge a file that is new.
+The project's .geminiignore has so many LINES like LINE; compare with BASELINE."
+  (with-temp-file (gemini-companion-test-file ".geminiignore")
+    (dotimes (_ lines)
+      (insert line "\n")))
+  (let ((ignore (gemini-companion-test-file ".geminiignore"))
+        (count 0))
+    (gemini-companion-bench-add
+     name "us"
+     (gemini-companion-bench-times 50 1
+       (gemini-companion-bridge-ignored
+        ignore (gemini-companion-test-file
+                (format "%s%d" (make-string 200 ?a) (setq count (1+ count))))))
+     baseline))
+  (delete-file (gemini-companion-test-file ".geminiignore")))
+
 (defun gemini-companion-bench-context ()
   "Measure all of it."
   (gemini-companion-bench--functions "hook: an empty function" (list (lambda ())))
@@ -96,6 +113,9 @@ BASELINE is the name of a figure."
     (gemini-companion-bench--gather "gather: 100 files" "gather: 1 file")
     (gemini-companion-bench--visit 2000)
     (gemini-companion-bench--gather "gather: 2 000 files" "gather: 1 file")
+    (gemini-companion-bench--ignore "judge: 20 lines" "*.log" 20 nil)
+    (gemini-companion-bench--ignore "judge: too costly" (string-join (make-list 3000 "*a*")) 3
+                                    "judge: 20 lines")
     (gemini-companion-bench-add "roots: 2 000 files" "us"
                                 (gemini-companion-bench-times 20 1
                                   (gemini-companion-workspace-roots)))

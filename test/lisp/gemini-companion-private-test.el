@@ -111,7 +111,7 @@
   (gemini-companion-private-test--with-root
     (let ((ignore (expand-file-name ".geminiignore" gemini-companion-test-project)))
       (pcase-dolist (`(,text . ,fault)
-                     `((,(string-join (make-list 8 (concat (string-join (make-list 3000 "*a"))
+                     `((,(string-join (make-list 3 (concat (string-join (make-list 3000 "*a"))
                                                              "\n")))
                         . "is too costly to match")
                        (,(string-join (make-list 40000 "some/harmless/line\n"))
