@@ -20,7 +20,7 @@ impl Class {
         while parser.at == start || *text.get(parser.at)? != b']' {
             parser.member()?;
         }
-        let class = parser.class.with_both_cases();
+        let class = parser.class.with_lower_case();
         let class = if is_negated { class.negated() } else { class };
         Some((class.without_slash(), parser.at + 1))
     }
@@ -42,12 +42,12 @@ impl Class {
         Class(self.0.map(|half| !half))
     }
 
-    fn with_both_cases(self) -> Class {
+    /// Paths are compared in lower case.
+    fn with_lower_case(self) -> Class {
         let mut upper = Class::default();
         upper.add(b'A', b'Z');
         let ([upper, _], [ascii, others]) = (upper.0, self.0);
-        let distance = b'a' - b'A';
-        Class([ascii | (ascii & upper) << distance | ascii >> distance & upper, others])
+        Class([ascii | (ascii & upper) << (b'a' - b'A'), others])
     }
 
     fn without_slash(self) -> Class {
