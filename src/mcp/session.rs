@@ -641,8 +641,9 @@ impl Sessions {
             return;
         }
         state.note_shared_processes();
-        let lost = state.sessions_where(|id, _| {
-            state.reviews.find(id, path).is_some() && state.heir_of(id).as_ref() == Some(session)
+        let Some(claimant) = state.sessions.get(session) else { return };
+        let lost = state.sessions_where(|id, lost| {
+            state.reviews.find(id, path).is_some() && lost.may_be_replaced_by(claimant)
         });
         for lost in lost {
             self.tell_closed(state.inherit(session, &lost));
@@ -771,10 +772,10 @@ impl State {
     /// The newest session of the same client that began when the stream was lost or later.
     fn heir_of(&self, id: &SessionId) -> Option<SessionId> {
         let lost = &self.sessions[id];
-        let Stream::Lost { since } = lost.stream else { return None };
-        let heirs = self.sessions.iter().filter(|(_, heir)| {
-            lost.is_earlier_of(heir) && heir.begun + LOOK_AGAIN > since && !heir.is_lost()
-        });
+        let heirs = self
+            .sessions
+            .iter()
+            .filter(|(_, heir)| lost.may_be_replaced_by(heir) && !heir.is_lost());
         heirs.max_by_key(|(_, heir)| heir.begun).map(|(id, _)| id.clone())
     }
 
@@ -885,6 +886,12 @@ impl Session {
     /// Whether the client's process is known to have ended.
     fn is_dead(&self) -> bool {
         self.is_lost() && self.peer.process().is_some_and(|process| !process.is_alive())
+    }
+
+    /// Whether `later` is of the same client, and began when this session's stream was lost or after.
+    fn may_be_replaced_by(&self, later: &Session) -> bool {
+        matches!(self.stream, Stream::Lost { since } if later.begun + LOOK_AGAIN > since)
+            && self.is_earlier_of(later)
     }
 
     /// Whether `later` is of the same client, as far as we know.
@@ -1356,9 +1363,9 @@ mod tests {
         let review = open_review(&sessions, &lost);
         let close = |session| sessions.close_review(session, "/a", true, CallId(1));
         let stranger = sessions.open(client(""), Revision::NEWEST).unwrap();
-        let (heir, _stream) = open_here(&sessions);
+        let (heir, heirs_stream) = open_here(&sessions);
         assert_eq!(close(&heir), None);
-        drop(stream);
+        drop((stream, heirs_stream));
         assert_eq!(close(&stranger), None);
         assert_eq!(close(&heir), Some(review));
     }
