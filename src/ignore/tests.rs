@@ -52,6 +52,10 @@ fn patterns_are_those_of_gitignore() {
         ("a/**/b", "ab", false),
         ("a/**/**/b", "a/b", true),
         ("a/**", "a/x/y", true),
+        ("a/**\n!a/x", "a/x/y", true),
+        ("a/*\n!a/x", "a/x/y", false),
+        ("a/**\\/b", "a/x/y/b", true),
+        ("a/*\\/b", "a/x/y/b", false),
         ("**/a/b", "x/a/b", true),
         ("a/*", "a/x", true),
         ("a/*/c", "a/x/y/c", false),
@@ -96,6 +100,38 @@ fn patterns_are_those_of_gitignore() {
         ("", "a", false),
     ] {
         assert_eq!(Project::new(text).names(path).unwrap(), expected, "{text:?} and {path:?}");
+    }
+}
+
+#[test]
+fn classes_are_those_of_the_c_locale() {
+    // Of what is no letter; letters are compared whatever their case.
+    for (class, others) in [
+        ("alnum", "0123456789"),
+        ("alpha", ""),
+        ("blank", "\t "),
+        ("cntrl", "\t\r\u{1}\u{7f}"),
+        ("digit", "0123456789"),
+        ("graph", "0123456789!-:@[`{~"),
+        ("lower", ""),
+        ("print", "0123456789!-:@[`{~ "),
+        ("punct", "!-:@[`{~"),
+        ("space", "\t\r "),
+        ("upper", ""),
+        ("xdigit", "0123456789"),
+    ] {
+        let project = Project::new(format!("x[[:{class}:]]y"));
+        let is_in = |char: &char| project.names(&format!("x{char}y")).unwrap();
+        let all = "\t\r\u{1}\u{7f}0123456789!-:@[`{~ ";
+        let found: String = all.chars().filter(is_in).collect();
+        assert!(found.chars().eq(all.chars().filter(|char| others.contains(*char))), "{class}");
+        let letters: String = "afgz".chars().filter(is_in).collect();
+        let expected = match class {
+            "blank" | "cntrl" | "digit" | "punct" | "space" => "",
+            "xdigit" => "af",
+            _ => "afgz",
+        };
+        assert_eq!(letters, expected, "{class}");
     }
 }
 

@@ -112,7 +112,7 @@
     (let ((ignore (expand-file-name ".geminiignore" gemini-companion-test-project)))
       (pcase-dolist (`(,text . ,fault)
                      `((,(string-join (make-list 3 (concat (string-join (make-list 3000 "*a"))
-                                                             "\n")))
+                                                           "\n")))
                         . "is too costly to match")
                        (,(string-join (make-list 40000 "some/harmless/line\n"))
                         . "cannot be read: it is larger than")))
