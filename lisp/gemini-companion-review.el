@@ -484,6 +484,8 @@ Show the next review when there is a good moment."
 
 (defun gemini-companion-review--adjust-timers ()
   "Start or cancel the timers, as what there is to do needs them."
+  (unless (gemini-companion-review--due)
+    (gemini-companion-review--release))
   (setq gemini-companion-review--watch
         (gemini-companion-review--adjust gemini-companion-review--watch
                                          (gemini-companion-review-shown)
@@ -528,8 +530,6 @@ First take off the screen what has ended, then show the next review."
       (if (gemini-companion-review--calm-p)
           (gemini-companion-review--pop-up (car due))
         (gemini-companion-review--hold (car due)))))
-  (unless (gemini-companion-review--due)
-    (gemini-companion-review--release))
   (gemini-companion-review--adjust-timers))
 
 (defun gemini-companion-review--pop-up (review)

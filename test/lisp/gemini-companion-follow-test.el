@@ -38,8 +38,6 @@
   "Undo as a user does: by COMMAND or `undo'; AGAIN, if that was the last command."
   (undo-boundary)
   (let ((last-command (and again 'undo))
-        ;; It sets this, which in batch nothing else does.
-        (this-command nil)
         (inhibit-message t))
     (funcall (or command #'undo))))
 

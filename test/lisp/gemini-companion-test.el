@@ -191,6 +191,8 @@
     (dolist (stop (list (lambda () (gemini-companion-mode -1))
                         #'gemini-companion--stop)) ; as `kill-emacs-hook' does
       (gemini-companion-test-with-project (gemini-companion-mode 1))
+      ;; A global mode of another test may have left something to be done after a command.
+      (run-hooks 'post-command-hook)
       (pcase-let ((`(,environment ,processes ,_timers . ,others) (gemini-companion-test--traces))
                   (mod-stop (symbol-function 'gemini-companion--mod-stop)))
         (gemini-companion-test-with-client client

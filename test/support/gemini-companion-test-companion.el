@@ -32,6 +32,8 @@ Afterwards the directory, new buffers and the companion are gone."
   (declare (indent 0) (debug t))
   `(let* ((gemini-companion-test-project (gemini-companion-test-temp-directory))
           (default-directory gemini-companion-test-project)
+          ;; Some commands set this, and in batch nothing else does.
+          (this-command nil)
           (buffers (buffer-list)))
      (unwind-protect
          (save-window-excursion ,@body)
