@@ -48,8 +48,9 @@ accept."
 
 ;;;; Decisions
 
-(defun gemini-companion-apply-decision (id accept call)
-  "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL."
+(defun gemini-companion-apply-decision (id accept call process)
+  "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL.
+PROCESS is the id of the client's process, or nil if that is not known."
   ;; No name that a client gives makes Emacs connect to another machine.
   (let ((file-name-handler-alist nil)
         (review (gemini-companion-review-with-id id)))
@@ -61,7 +62,9 @@ accept."
      (t
       (condition-case error
           (if accept
-              (gemini-companion-apply--accept review call)
+              (progn
+                (gemini-companion-apply--check-project review process)
+                (gemini-companion-apply--accept review call))
             (gemini-companion-review-decide review 'rejected
                                             #'gemini-companion-bridge-reject 'by-client)
             (gemini-companion-apply--answer review 'rejected call))
@@ -134,6 +137,23 @@ Then the user can do so all the same."
       (error "Only the user accepts a text that lacks most of the file"))
     (unless (gemini-companion-apply--writable-p file)
       (error "This file cannot be written"))))
+
+(defun gemini-companion-apply--check-project (review process)
+  "Signal an error if the client of REVIEW works in another project than its file.
+PROCESS is the id of its process, or nil.  A client that works in no
+workspace root is not known to work in another project."
+  (let* ((file (file-truename (gemini-companion-review-path review)))
+         (directory (and process (gemini-companion-apply--directory process)))
+         (own (and directory (gemini-companion-workspace-roots-of directory))))
+    (when (and own
+               (not (cl-intersection own (gemini-companion-workspace-roots-of file)
+                                     :test #'equal)))
+      (error "The client works in another project: only the user accepts this change"))))
+
+(defun gemini-companion-apply--directory (process)
+  "Return the working directory of the process with id PROCESS, or nil."
+  (when-let* ((directory (file-symlink-p (format "/proc/%d/cwd" process))))
+    (file-name-as-directory directory)))
 
 (defun gemini-companion-apply--guarded (file root)
   "Return why FILE, in the workspace ROOT, is one by which others run programs.

@@ -48,7 +48,8 @@ pub enum Event {
     /// A client has something to say to the user.
     Said { client: String, text: String },
     /// The user shall have accepted or rejected the review; `call` waits for that.
-    DecideReview { review: ReviewId, accept: bool, call: CallId },
+    /// `process` is the client's, if it is known and speaks for no other.
+    DecideReview { review: ReviewId, accept: bool, call: CallId, process: Option<u32> },
     /// A message of `session`, for the log.
     Trace { direction: Direction, session: String, text: String },
     /// The server's thread has ended by itself.

@@ -168,7 +168,8 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
 /// [said CLIENT TEXT]: CLIENT has something to say to the user.
-/// [decide-review REVIEW ACCEPT CALL]: accept the review, else reject it; CALL waits for an answer.
+/// [decide-review REVIEW ACCEPT CALL PROCESS]: accept the review, else reject it; CALL waits for an
+/// answer, and PROCESS is the id of the client's process, or nil.
 /// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
 /// [died]: the server's thread has ended by itself, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
@@ -194,8 +195,8 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
         }
         Event::Said { client, text } => env.vector((env.intern("said")?, client, text))?,
-        Event::DecideReview { review, accept, call } => {
-            env.vector((env.intern("decide-review")?, review.0, accept, call.0))?
+        Event::DecideReview { review, accept, call, process } => {
+            env.vector((env.intern("decide-review")?, review.0, accept, call.0, process))?
         }
         Event::Trace { direction, session, text } => {
             let direction = match direction {

@@ -508,7 +508,11 @@ impl Sessions {
         if !state.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
             return Asked::Already;
         }
-        self.bridge.send(Event::DecideReview { review, accept, call });
+        let process = match state.sessions.get(session).map(|session| &session.peer) {
+            Some(Peer::Client(process)) => Some(process.id()),
+            _ => None,
+        };
+        self.bridge.send(Event::DecideReview { review, accept, call, process });
         Asked::Sent
     }
 

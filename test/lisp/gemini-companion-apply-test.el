@@ -138,6 +138,38 @@ Return the text of the answer, as a list of one if it is an error."
             (should (equal before (and (file-exists-p file)
                                        (gemini-companion-test-read file))))))))))
 
+(ert-deftest gemini-companion-apply/a-client-accepts-in-its-own-project ()
+  (gemini-companion-test-with-client client
+    (let* ((inhibit-message t)
+           (other (gemini-companion-test-temp-directory))
+           (directory nil))
+      (unwind-protect
+          (cl-letf (((symbol-function 'gemini-companion-apply--directory)
+                     (lambda (_process) directory)))
+            (make-directory (expand-file-name ".git" other))
+            (find-file-noselect (gemini-companion-test-write
+                                 (expand-file-name "o.txt" other) "other\n"))
+            (gemini-companion-test-wait
+             "the other project"
+             (lambda () (gemini-companion-workspace-roots-of other)))
+            (setq directory other)
+            (should (equal (gemini-companion-apply-test--accept client "a.txt")
+                           '("The client works in another project: only the user accepts \
+this change")))
+            ;; Further down in its own, or nowhere that Emacs knows.
+            (dolist (place (list (gemini-companion-test-file "sub/") "/nowhere/" nil))
+              (setq directory place)
+              (should (stringp (gemini-companion-apply-test--accept client "n.txt")))
+              (delete-file (gemini-companion-test-file "n.txt"))))
+        (delete-directory other t)))))
+
+(ert-deftest gemini-companion-apply/the-directory-of-a-process-is-known-where-the-system-tells ()
+  (should (equal (gemini-companion-apply--directory (emacs-pid))
+                 (and (file-exists-p "/proc/self/cwd")
+                      (file-name-as-directory
+                       (file-truename (file-symlink-p "/proc/self/cwd"))))))
+  (should-not (gemini-companion-apply--directory 0)))
+
 (ert-deftest gemini-companion-apply/new-files-in-new-directories ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
@@ -231,7 +263,7 @@ Return the text of the answer, as a list of one if it is an error."
                      "one\ntwo\n"))
       ;; One that nobody waits for any more, as after a time-out.
       (gemini-companion-apply-decision
-       (gemini-companion-review-id (car (gemini-companion-review-list-open))) t 4711)
+       (gemini-companion-review-id (car (gemini-companion-review-list-open))) t 4711 nil)
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))
       (should (= 1 (gemini-companion-review-count)))

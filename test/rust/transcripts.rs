@@ -185,7 +185,7 @@ impl<'a> Replay<'a> {
                 self.call = call;
                 json!({ "close": call.is_some() })
             }
-            Event::DecideReview { review, accept, call } => {
+            Event::DecideReview { review, accept, call, .. } => {
                 (self.review, self.call) = (Some(review), Some(call));
                 json!({ "accept": accept })
             }
