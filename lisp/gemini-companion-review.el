@@ -390,7 +390,7 @@ user is in the middle of nothing."
 
 (defun gemini-companion-review--clear-screen ()
   "Take reviews that have ended off the screen, those that may go now."
-  (dolist (review gemini-companion-review--leaving)
+  (dolist (review (copy-sequence gemini-companion-review--leaving))
     (when (gemini-companion-review--may-go-p review)
       (gemini-companion-review--leave review))))
 
@@ -417,6 +417,11 @@ this frame."
         (with-current-buffer proposal (set-buffer-modified-p nil))
         (gemini-companion-log-errors "killing a proposal" (kill-buffer proposal))))))
 
+(defun gemini-companion-review--leave-all ()
+  "Take all reviews that have ended off the screen now."
+  (mapc #'gemini-companion-review--leave
+        (copy-sequence gemini-companion-review--leaving)))
+
 (defun gemini-companion-review--hide (review)
   "Take REVIEW off the screen if it is there."
   (when-let* ((hide (gemini-companion-review-hide review)))
@@ -433,7 +438,7 @@ this frame."
                                     "rejected, the companion was switched off")))
   ;; A prompt may be open if the server has died.
   (unless (active-minibuffer-window)
-    (mapc #'gemini-companion-review--leave gemini-companion-review--leaving))
+    (gemini-companion-review--leave-all))
   (gemini-companion-review--changed)
   (gemini-companion-follow-stop))
 
@@ -553,7 +558,7 @@ FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If it
 cannot be shown it still waits, and has a note that says why."
   (gemini-companion-review-check-open review)
   (unless (gemini-companion-review-hide review)
-    (mapc #'gemini-companion-review--leave gemini-companion-review--leaving)
+    (gemini-companion-review--leave-all)
     (when-let* ((shown (gemini-companion-review-shown)))
       (setf (gemini-companion-review-postponed shown) t)
       (gemini-companion-review--hide shown))
@@ -707,7 +712,8 @@ The mode line says so, and the echo area if nothing else is there."
           (force-mode-line-update t)
           (run-hooks 'gemini-companion-review-functions)
           (when conflict
-            (message "%s" (gemini-companion-review-warning review))))))))
+            (gemini-companion-review--say review "%s"
+                                          (gemini-companion-review-warning review))))))))
 
 (defun gemini-companion-review-warning (review)
   "Return what the user should know before accepting REVIEW, or nil."
