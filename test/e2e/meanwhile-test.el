@@ -91,9 +91,10 @@ It is answered at once, whatever the user does."
 (ert-deftest gemini-companion-meanwhile/an-answer-goes-to-its-question ()
   (gemini-companion-meanwhile-test--with (emacs client)
     (gemini-companion-test-eval
-     emacs '(global-set-key [f5] (lambda ()
-                                   (interactive)
-                                   (insert (format "%s" (y-or-n-p "Sure? "))))))
+     emacs '(progn (global-set-key [f5] (lambda ()
+                                          (interactive)
+                                          (insert (format "%s" (y-or-n-p "Sure? ")))))
+                   nil))
     (gemini-companion-meanwhile-test--propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs "two\n")
     (gemini-companion-test-keys emacs "F5")
