@@ -3,7 +3,7 @@
 //! Shapes as in document 000, "II. The Context Interface" and "III. The Diffing Interface".
 //! Optional members are left out, never null: the client's schema refuses null and disconnects.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Most recently focused files are listed; the client looks at no more than these.
 pub const MAX_OPEN_FILES: usize = 10;
@@ -139,6 +139,22 @@ impl IdeContext {
 
     fn active(&self) -> Option<&File> {
         self.workspace_state.open_files.iter().find(|file| file.is_active == Some(true))
+    }
+}
+
+impl Outcome {
+    /// Reads it from an event that tells it.
+    pub fn of_event(json: &str) -> Outcome {
+        #[derive(Deserialize)]
+        struct Event {
+            params: Params,
+        }
+        #[derive(Deserialize)]
+        struct Params {
+            content: Option<String>,
+        }
+        let content = serde_json::from_str(json).ok().and_then(|event: Event| event.params.content);
+        content.map_or(Outcome::Rejected, |content| Outcome::Accepted { content })
     }
 }
 

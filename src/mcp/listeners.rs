@@ -65,6 +65,11 @@ impl Listeners {
         self.listeners.len()
     }
 
+    /// Whether a client of `agent` reads.
+    pub fn has_reader_of(&self, agent: &Agent) -> bool {
+        self.listeners.iter().any(|listener| *listener.agent == *agent)
+    }
+
     /// Of contexts only the latest matters.
     pub fn tell_context(&mut self, message: &Arc<str>) {
         for listener in &mut self.listeners {
@@ -77,6 +82,13 @@ impl Listeners {
     pub fn tell_outcome(&mut self, agent: &Agent, message: &Arc<str>) {
         for listener in self.listeners.iter_mut().filter(|it| *it.agent == *agent) {
             listener.tell(Event::Outcome(message.clone()));
+        }
+    }
+
+    /// Tells one listener of an outcome that was decided before it came.
+    pub fn tell_one(&mut self, number: u64, outcome: Arc<str>) {
+        if let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) {
+            listener.tell(Event::Outcome(outcome));
         }
     }
 

@@ -79,6 +79,15 @@ impl Protocol {
         let _ = tokio::time::timeout(RECOGNITION, recognition).await;
     }
 
+    /// The process of a client that names no session, for `acceptDiff` asks in which project it works.
+    async fn process_of(&self, session: &Busy) -> Option<Process> {
+        let connection = session.unnamed()?;
+        let known = self.sessions.clone();
+        let search = move || Process::of_client(connection, &known.processes());
+        let search = tokio::task::spawn_blocking(search);
+        tokio::time::timeout(RECOGNITION, search).await.ok()?.ok()?
+    }
+
     fn open_session(
         &self,
         params: Params,

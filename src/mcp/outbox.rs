@@ -76,6 +76,12 @@ impl Outbox {
         Some((*number, message.text().clone()))
     }
 
+    /// Notes that the client hears of all this in another way.
+    pub fn hand_out(&mut self) {
+        self.sent = self.last;
+        self.trim();
+    }
+
     /// A new stream begins. `received` is the last message the client has, if it says so; a
     /// number we never gave is not believed.
     pub fn resume(&mut self, received: Option<u64>) {
@@ -151,6 +157,11 @@ impl Outbox {
             _ => true,
         });
         taken
+    }
+
+    /// The outcome of the newest review of `path`.
+    pub fn outcome_of(&self, path: &str) -> Option<&Decided> {
+        self.outcomes().find(|decided| *decided.path == *path)
     }
 
     fn outcomes(&self) -> impl Iterator<Item = &Decided> {

@@ -23,6 +23,7 @@ use crate::bridge::{Bridge, CallId, Event, lock};
 use crate::ide::{ActiveFile, IdeContext, Notification, Outcome, ReviewId};
 use crate::limits::Limits;
 use crate::process::Process;
+use crate::socket::Connection;
 use crate::token::random_hex;
 
 /// A session without stream and requests is forgotten after this long.
@@ -89,6 +90,8 @@ struct Context {
 
 struct Session {
     client: Client,
+    /// Its clients name no session in their requests: see `enter_unnamed`.
+    is_unnamed: bool,
     peer: Peer,
     revision: Revision,
     begun: Instant,
@@ -129,6 +132,8 @@ enum Stream {
     Lost {
         since: Instant,
     },
+    /// The clients of an unnamed session read `/events` instead.
+    Events,
 }
 
 /// What there is to tell of a session.
@@ -164,6 +169,8 @@ pub struct Busy {
     sessions: Arc<Sessions>,
     session: SessionId,
     revision: Revision,
+    /// Where the request comes from, if it names no session.
+    unnamed: Option<Connection>,
 }
 
 /// A call in progress, which its client may cancel.
@@ -224,34 +231,22 @@ impl Sessions {
 
     /// Starts a session.
     pub fn open(&self, client: Client, revision: Revision) -> anyhow::Result<SessionId> {
-        let id = SessionId(random_hex::<16>()?.into());
-        let now = Instant::now();
-        let session = Session {
-            client,
-            peer: Peer::Unknown,
-            revision,
-            begun: now,
-            pinged: None,
-            outbox: Outbox::default(),
-            wants_active_file: false,
-            stream: Stream::Never,
-            busy: 0,
-            calls: HashMap::new(),
-            last_used: now,
-            last_heard: now,
-            replaced: false,
-        };
-        let mut state = self.state();
+        self.begin(&mut self.state(), Session::new(client, revision))
+    }
+
+    fn begin(&self, state: &mut State, session: Session) -> anyhow::Result<SessionId> {
         if state.ending {
             anyhow::bail!(STOPPING);
         }
+        let id = SessionId(random_hex::<16>()?.into());
         if state.sessions.len() >= self.limits.sessions {
             let least_used = state.least_used(&session.client.agent);
             let Some(least_used) = least_used else { anyhow::bail!("too many sessions") };
-            self.remove(&mut state, &least_used);
+            self.remove(state, &least_used);
         }
         state.sessions.insert(id.clone(), session);
-        self.announce(&mut state, Instant::now());
+        state.note_readers();
+        self.announce(state, Instant::now());
         self.changed.notify_one();
         Ok(id)
     }
@@ -293,7 +288,7 @@ impl Sessions {
             age: session.begun.elapsed(),
             listens: match session.stream {
                 Stream::Never => None,
-                Stream::Open { .. } => Some(true),
+                Stream::Open { .. } | Stream::Events => Some(true),
                 Stream::Lost { .. } => Some(false),
             },
             reviews: state.reviews.of(id),
@@ -316,8 +311,7 @@ impl Sessions {
         let mut state = self.state();
         let numbers: Vec<u64> = state.listeners.describe().map(|(number, ..)| number).collect();
         if let Some(number) = numbers.into_iter().find(|number| listener_key(*number) == key) {
-            state.listeners.remove(number);
-            self.announce(&mut state, Instant::now());
+            self.remove_listener(&mut state, number);
             return true;
         }
         let Some(id) = state.sessions.keys().find(|id| id.key() == key).cloned() else {
@@ -331,13 +325,27 @@ impl Sessions {
     pub fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<Busy> {
         let mut state = self.state();
         let (id, session) = state.find(id, agent)?;
-        session.busy += 1;
-        session.last_heard = Instant::now();
-        let revision = session.revision;
+        let busy = session.occupy(self, &id, None);
         if std::mem::take(&mut session.replaced) {
             self.give_back(&mut state, &id);
         }
-        Some(Busy { sessions: self.clone(), session: id, revision })
+        Some(busy)
+    }
+
+    /// Finds, or begins, the session of a request that names none, as those of document 004. All
+    /// clients that show the token of `agent` share it: they cannot be told from one another.
+    pub fn enter_unnamed(
+        self: &Arc<Self>,
+        agent: &Arc<Agent>,
+        from: Connection,
+    ) -> anyhow::Result<Busy> {
+        let mut state = self.state();
+        let id = match state.unnamed(agent) {
+            Some(id) => id,
+            None => self.begin(&mut state, Session::unnamed(agent))?,
+        };
+        let session = state.sessions.get_mut(&id).expect("it has just been found");
+        Ok(session.occupy(self, &id, Some(from)))
     }
 
     /// Of which revision the session of a request of `agent` is.
@@ -390,7 +398,7 @@ impl Sessions {
         if known || state.announced == 0 {
             return;
         }
-        for session in state.sessions.values_mut() {
+        for session in state.sessions.values_mut().filter(|session| !session.is_unnamed) {
             session.push(Outgoing::Context(message.clone()));
         }
         state.tell_older_clients(&snapshot);
@@ -423,7 +431,9 @@ impl Sessions {
     pub fn listen(self: &Arc<Self>, agent: Arc<Agent>) -> EventReader {
         let mut state = self.state();
         let context = state.context.as_ref().map(|context| event_json(&context.snapshot));
-        let number = state.listeners.add(agent, context);
+        let number = state.listeners.add(agent.clone(), context);
+        state.note_readers();
+        state.tell_unheard(&agent, number);
         self.announce(&mut state, Instant::now());
         EventReader { sessions: self.clone(), number }
     }
@@ -493,12 +503,14 @@ impl Sessions {
     }
 
     /// Asks Lisp to decide a review as the user would, at the wish of the client that opened it.
+    /// `process` asks for it, if the session does not tell which one its client is.
     pub fn ask_to_decide(
         &self,
         session: &SessionId,
         path: &str,
         accept: bool,
         call: CallId,
+        process: Option<Process>,
     ) -> Asked {
         let mut state = self.state();
         let Some(review) = state.reviews.find(session, path) else { return Asked::NotOpen };
@@ -510,7 +522,7 @@ impl Sessions {
         }
         let process = match state.sessions.get(session).map(|session| &session.peer) {
             Some(Peer::Client(process)) => Some(process.id()),
-            _ => None,
+            _ => process.filter(|process| !process.forwards()).map(|process| process.id()),
         };
         self.bridge.send(Event::DecideReview { review, accept, call, process });
         Asked::Sent
@@ -518,7 +530,16 @@ impl Sessions {
 
     /// Reports the user's decision to the session that asked. False if it was no longer open.
     pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
-        self.state().settle(review, &outcome)
+        let settled = self.state().settle(review, &outcome);
+        self.changed.notify_one();
+        settled
+    }
+
+    /// How the latest review of `path` ended that an unnamed session had, if that is known still.
+    pub fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
+        let state = self.state();
+        let session = state.sessions.get(session).filter(|session| session.is_unnamed)?;
+        session.outbox.outcome_of(path).map(|decided| Outcome::of_event(&decided.text))
     }
 
     /// Before the server stops: rejects open reviews, and lets the streams end properly.
@@ -546,6 +567,7 @@ impl Sessions {
                 session.stream = Stream::Lost { since };
             }
         }
+        state.note_readers();
     }
 
     /// Forgets sessions whose client went away without a word. Sleeps while there is none.
@@ -582,7 +604,7 @@ impl Sessions {
             self.close_reviews_of(&mut state, &id);
         }
         let idle = state.sessions_where(|id, session| {
-            session.idle_until().is_some_and(|until| until <= now) && !state.is_owed(id)
+            state.idle_until(id, session).is_some_and(|until| until <= now) && !state.is_owed(id)
         });
         for id in idle {
             self.remove(&mut state, &id);
@@ -598,11 +620,21 @@ impl Sessions {
         self.announce(state, Instant::now());
     }
 
+    fn remove_listener(&self, state: &mut State, number: u64) {
+        state.listeners.remove(number);
+        state.note_readers();
+        self.announce(state, Instant::now());
+        self.changed.notify_one();
+    }
+
     /// Tells Lisp how many clients there are if that has changed. While there is none Lisp does not
     /// say what the user looks at, nor that he does not want it told any more.
     fn announce(&self, state: &mut State, now: Instant) {
-        let sessions = state.sessions.values().filter(|session| session.is_connected(now)).count();
-        let connected = sessions + state.listeners.count();
+        // Readers of events are counted themselves.
+        let counts = |session: &&Session| {
+            session.is_connected(now) && !matches!(session.stream, Stream::Events)
+        };
+        let connected = state.sessions.values().filter(counts).count() + state.listeners.count();
         if connected != state.announced {
             state.announced = connected;
             if connected == 0 {
@@ -702,8 +734,38 @@ impl State {
         Some((id, session))
     }
 
-    fn agent_of(&self, session: &SessionId) -> Option<&Arc<Agent>> {
-        self.sessions.get(session).map(|session| &session.client.agent)
+    /// The unnamed session of `agent`.
+    fn unnamed(&self, agent: &Agent) -> Option<SessionId> {
+        let mut all = self.sessions.iter();
+        let found = all.find(|(_, session)| session.is_unnamed && *session.client.agent == *agent);
+        found.map(|(id, _)| id.clone())
+    }
+
+    /// Notes whether the clients of unnamed sessions read `/events`: those are their streams.
+    fn note_readers(&mut self) {
+        for session in self.sessions.values_mut().filter(|session| session.is_unnamed) {
+            if self.listeners.has_reader_of(&session.client.agent) {
+                session.stream = Stream::Events;
+            } else if let Stream::Events = session.stream {
+                session.stream = Stream::Lost { since: Instant::now() };
+            }
+        }
+    }
+
+    /// Tells a listener what was decided for the unnamed session of `agent` while nobody listened.
+    fn tell_unheard(&mut self, agent: &Agent, listener: u64) {
+        let unnamed = self.unnamed(agent);
+        let Some(session) = unnamed.and_then(|id| self.sessions.get_mut(&id)) else { return };
+        while let Some((_, outcome)) = session.outbox.next() {
+            self.listeners.tell_one(listener, outcome);
+        }
+    }
+
+    /// When to forget a session, unless it is used before. While a review of an unnamed one is open
+    /// nothing tells that its client is gone, if that does not listen.
+    fn idle_until(&self, id: &SessionId, session: &Session) -> Option<Instant> {
+        let waits = session.is_unnamed && !self.reviews.of(id).is_empty();
+        session.idle_until().filter(|_| !waits)
     }
 
     /// The session that makes room for a new one of `agent`: one that nobody uses, and to which
@@ -727,14 +789,25 @@ impl State {
     fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
         let Some(ended) = self.reviews.end(review) else { return false };
         let Ended { id, owner, proposer, path, superseded } = ended;
-        if let Some(agent) = self.agent_of(&owner).cloned()
-            && self.listeners.count() > 0
-        {
-            let event = notification_json(&Notification::event_of_outcome(&path, outcome));
-            self.listeners.tell_outcome(&agent, &event.into());
+        let Some(session) = self.sessions.get(&owner) else { return true };
+        let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
+        let has_readers = self.listeners.has_reader_of(&agent);
+        let event = (has_readers || is_unnamed)
+            .then(|| notification_json(&Notification::event_of_outcome(&path, outcome)).into());
+        if let Some(event) = &event {
+            self.listeners.tell_outcome(&agent, event);
         }
-        let text = notification_json(&Notification::of_outcome(&path, outcome)).into();
+        let text = match event.filter(|_| is_unnamed) {
+            Some(event) => event,
+            None => notification_json(&Notification::of_outcome(&path, outcome)).into(),
+        };
         self.deliver(&owner, [Decided { review: id, proposer, path, text, superseded }]);
+        if let Some(session) = self.sessions.get_mut(&owner).filter(|_| is_unnamed) {
+            session.last_used = Instant::now();
+            if has_readers {
+                session.outbox.hand_out();
+            }
+        }
         true
     }
 
@@ -827,7 +900,7 @@ impl State {
     }
 
     fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        let idle = self.sessions.values().filter_map(Session::idle_until);
+        let idle = self.sessions.iter().filter_map(|(id, session)| self.idle_until(id, session));
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
         let recognised = |session: &&Session| session.peer.process().is_some() && session.is_lost();
         let look = self.sessions.values().filter(recognised).map(|_| now + LOOK_AGAIN);
@@ -837,6 +910,45 @@ impl State {
 }
 
 impl Session {
+    fn new(client: Client, revision: Revision) -> Session {
+        let now = Instant::now();
+        Session {
+            client,
+            is_unnamed: false,
+            peer: Peer::Unknown,
+            revision,
+            begun: now,
+            pinged: None,
+            outbox: Outbox::default(),
+            wants_active_file: false,
+            stream: Stream::Never,
+            busy: 0,
+            calls: HashMap::new(),
+            last_used: now,
+            last_heard: now,
+            replaced: false,
+        }
+    }
+
+    fn unnamed(agent: &Arc<Agent>) -> Session {
+        let (name, version) = (agent.title.clone(), String::new());
+        let client = Client { agent: agent.clone(), name, version };
+        Session { is_unnamed: true, ..Session::new(client, Revision::NEWEST) }
+    }
+
+    /// Keeps this session, which is `id`, alive until a request is answered.
+    fn occupy(
+        &mut self,
+        sessions: &Arc<Sessions>,
+        id: &SessionId,
+        unnamed: Option<Connection>,
+    ) -> Busy {
+        self.busy += 1;
+        self.last_heard = Instant::now();
+        let (sessions, session) = (sessions.clone(), id.clone());
+        Busy { sessions, session, revision: self.revision, unnamed }
+    }
+
     fn push(&mut self, message: Outgoing) {
         self.outbox.push(message);
         self.wake();
@@ -858,7 +970,7 @@ impl Session {
     /// When to forget this session, unless it is used before.
     fn idle_until(&self) -> Option<Instant> {
         match self.stream {
-            Stream::Open { .. } => None,
+            Stream::Open { .. } | Stream::Events => None,
             _ if self.busy > 0 => None,
             Stream::Never => Some(self.last_used + IDLE_LIMIT),
             Stream::Lost { since } => Some(self.last_used.max(since) + IDLE_LIMIT),
@@ -911,7 +1023,7 @@ impl Session {
     /// Whether this session was in use well after `later` had begun.
     fn outlived(&self, later: &Session) -> bool {
         let last_sign = match self.stream {
-            Stream::Open { .. } => Instant::now(),
+            Stream::Open { .. } | Stream::Events => Instant::now(),
             Stream::Lost { since } => since.max(self.last_heard),
             Stream::Never => self.last_heard,
         };
@@ -997,8 +1109,12 @@ impl Busy {
         Call { session: self, id: id.as_str().into(), cancelled }
     }
 
-    /// Ends the call with this id, without an answer.
+    /// Ends the call with this id, without an answer. Of clients that name no session, one might
+    /// end what another one asked.
     pub fn cancel(&self, id: &Id) {
+        if self.unnamed.is_some() {
+            return;
+        }
         let mut state = self.sessions.state();
         let session = state.sessions.get_mut(&self.session);
         if let Some(cancel) = session.and_then(|session| session.calls.remove(id.as_str())) {
@@ -1025,6 +1141,11 @@ impl Busy {
 
     pub fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Where the request comes from, if it names no session.
+    pub fn unnamed(&self) -> Option<Connection> {
+        self.unnamed
     }
 }
 
@@ -1097,9 +1218,7 @@ impl EventReader {
 
 impl Drop for EventReader {
     fn drop(&mut self) {
-        let mut state = self.sessions.state();
-        state.listeners.remove(self.number);
-        self.sessions.announce(&mut state, Instant::now());
+        self.sessions.remove_listener(&mut self.sessions.state(), self.number);
     }
 }
 
@@ -1280,6 +1399,49 @@ mod tests {
         assert!(matches!(other.poll_next(Waker::noop()), Poll::Pending));
         let back = sessions.open_stream(&one, None).unwrap();
         assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    }
+
+    fn enter_unnamed(sessions: &Arc<Sessions>) -> Busy {
+        let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let from = Connection { client: nowhere, server: nowhere };
+        sessions.enter_unnamed(&gemini().into(), from).unwrap()
+    }
+
+    #[test]
+    fn reviews_of_a_client_without_session_end_when_it_does_not_listen_any_more() {
+        let (bridge, sessions) = sessions();
+        let review = open_review(&sessions, enter_unnamed(&sessions).session());
+        drop(sessions.listen(Agent::qwen(Vec::new()).into()));
+        pass(&sessions, 2 * IDLE_LIMIT); // it may be one that never listens
+        drop((sessions.listen(gemini().into()), sessions.listen(gemini().into())));
+        pass(&sessions, STREAM_GRACE / 2);
+        let reader = sessions.listen(gemini().into());
+        pass(&sessions, STREAM_GRACE);
+        sessions.interrupt_streams();
+        drop(reader);
+        pass(&sessions, STREAM_GRACE / 2);
+        let reader = sessions.listen(gemini().into());
+        pass(&sessions, STREAM_GRACE);
+        assert_eq!(sessions.describe()[0].reviews, [review]);
+        drop(reader);
+        events(&bridge);
+        pass(&sessions, STREAM_GRACE);
+        assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::Clients]);
+        pass(&sessions, IDLE_LIMIT);
+        assert_eq!(sessions.describe(), []);
+    }
+
+    #[test]
+    fn what_a_client_without_session_has_not_heard_is_kept_for_a_while() {
+        let (_, sessions) = sessions();
+        let session = enter_unnamed(&sessions).session().clone();
+        let review = open_review(&sessions, &session);
+        pass(&sessions, 2 * IDLE_LIMIT);
+        assert!(sessions.decide(review, Outcome::Rejected));
+        pass(&sessions, IDLE_LIMIT / 2);
+        assert_eq!(sessions.outcome(&session, "/a"), Some(Outcome::Rejected));
+        pass(&sessions, IDLE_LIMIT);
+        assert_eq!(sessions.outcome(&session, "/a"), None);
     }
 
     /// All that was is so much longer ago.

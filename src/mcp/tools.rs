@@ -2,7 +2,8 @@
 //! 003; `acceptDiff` and `rejectDiff` of 004. All clients are offered all of them: each calls those
 //! that it knows.
 //!
-//! Where 004 differs, in the text of the answer to `closeDiff`, newer clients have it their way.
+//! Where 004 differs, in the text of the answer to `closeDiff`, clients with a session have it the
+//! way of the newer documents: those of 004 have none.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -17,7 +18,7 @@ use super::message::{Failure, Params, clip};
 use super::session::{Asked, Busy, STOPPING, SessionId};
 use crate::bridge::Answer;
 use crate::file::{Links, open_regular};
-use crate::ide::{ActiveFile, Cursor};
+use crate::ide::{ActiveFile, Cursor, Outcome};
 
 /// A tool call that was understood and failed: its reason goes to the client as text.
 struct ToolError(String);
@@ -152,7 +153,7 @@ fn decide_tool(name: &str, title: &str, is_destructive: bool, description: &str)
 /// Runs `tools/call`.
 pub async fn call(protocol: &Protocol, session: &Busy, params: Params) -> Result<Value, Failure> {
     let Call { name, arguments } = params.read()?;
-    let reason = match run(protocol, session.session(), &name, arguments).await {
+    let reason = match run(protocol, session, &name, arguments).await {
         Ok(content) => return Ok(json!({ "content": content })),
         Err(Fault::Failed(ToolError(reason))) => reason,
         Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
@@ -168,16 +169,16 @@ pub async fn call(protocol: &Protocol, session: &Busy, params: Params) -> Result
 
 async fn run(
     protocol: &Protocol,
-    session: &SessionId,
+    session: &Busy,
     name: &str,
     arguments: Params,
 ) -> Result<Vec<Value>, Fault> {
     let outcome = match name {
-        "openDiff" => open_diff(protocol, session, arguments.read()?).await,
+        "openDiff" => open_diff(protocol, session.session(), arguments.read()?).await,
         "closeDiff" => close_diff(protocol, session, arguments.read()?).await,
         "getActiveFile" => {
             drop(arguments);
-            Ok(vec![text(&active_file(protocol, session).await)])
+            Ok(vec![text(&active_file(protocol, session.session()).await)])
         }
         "acceptDiff" => decide_diff(protocol, session, arguments.read()?, true).await,
         "rejectDiff" => decide_diff(protocol, session, arguments.read()?, false).await,
@@ -215,35 +216,50 @@ async fn open_diff(
     Ok(Vec::new())
 }
 
-/// Asks Emacs for the text of the review and closes it. The client parses the answer as JSON.
+/// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
+/// JSON; those of document 004 have the plain text, also of a review that the user has just accepted.
 async fn close_diff(
     protocol: &Protocol,
-    session: &SessionId,
+    session: &Busy,
     diff: CloseDiff,
 ) -> Result<Vec<Value>, ToolError> {
     let silent = diff.suppress_notification.unwrap_or(false);
+    let sessions = protocol.sessions();
     let (call, answer) = protocol.bridge().call();
-    if protocol.sessions().close_review(session, &diff.file_path, silent, call).is_none() {
-        return Err(not_open(&diff.file_path));
+    if sessions.close_review(session.session(), &diff.file_path, silent, call).is_none() {
+        return match sessions.outcome(session.session(), &diff.file_path) {
+            Some(Outcome::Accepted { content }) => Ok(vec![text(&content)]),
+            Some(Outcome::Rejected) => Err(rejected(&diff.file_path)),
+            None => Err(not_open(&diff.file_path)),
+        };
     }
     let content = answer_of_emacs(protocol, answer).await?;
-    Ok(vec![text(&json!({ "content": content }).to_string())])
+    Ok(vec![match session.unnamed() {
+        Some(_) => text(&content),
+        None => text(&json!({ "content": content }).to_string()),
+    }])
 }
 
 /// Has Emacs decide the review as the user would.
 async fn decide_diff(
     protocol: &Protocol,
-    session: &SessionId,
+    session: &Busy,
     diff: DecideDiff,
     accept: bool,
 ) -> Result<Vec<Value>, ToolError> {
+    let process = protocol.process_of(session).await;
     let (call, answer) = protocol.bridge().call();
-    match protocol.sessions().ask_to_decide(session, &diff.file_path, accept, call) {
+    let sessions = protocol.sessions();
+    match sessions.ask_to_decide(session.session(), &diff.file_path, accept, call, process) {
         Asked::Sent => Ok(vec![text(&answer_of_emacs(protocol, answer).await?)]),
         Asked::NotOpen => Err(not_open(&diff.file_path)),
         Asked::Already => Err(ToolError("this diff is being decided already".to_owned())),
         Asked::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
     }
+}
+
+fn rejected(path: &str) -> ToolError {
+    ToolError(format!("the diff of {} was rejected", clip(path)))
 }
 
 fn not_open(path: &str) -> ToolError {

@@ -53,6 +53,9 @@ const FULL: Refusal = Refusal {
     reason: "too many connections: close some of them",
 };
 
+/// What a client of document 004 may ask: it knows of no sessions.
+const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
+
 const METHODS: &str = "GET, POST, DELETE";
 
 /// To one HTTP request.
@@ -221,9 +224,12 @@ impl Endpoint {
                 self.initialize(&head.headers, request, agent, from).await
             }
             message::Incoming::One(Message::Request(request)) => {
-                let session = self.session(&head.headers, &agent)?;
+                let session = self.session_of(&request, &head.headers, &agent, from)?;
                 let stream = prefers_stream(&head.headers);
                 Ok(self.clone().serve(session, request, share, stream).await)
+            }
+            message::Incoming::One(Message::Notification) if names_no_session(&head.headers) => {
+                Ok(accepted()) // a client of document 004 may say that it is initialized
             }
             message::Incoming::One(message) => {
                 let session = self.session(&head.headers, &agent)?;
@@ -376,6 +382,23 @@ impl Endpoint {
         if is_known { Ok(empty(StatusCode::OK)) } else { Err(Problem::unknown_session()) }
     }
 
+    /// The session of a request. Those of clients of document 004 name none.
+    fn session_of(
+        &self,
+        request: &message::Request,
+        headers: &HeaderMap,
+        agent: &Arc<Agent>,
+        from: Connection,
+    ) -> Result<Busy, Problem> {
+        if !names_no_session(headers) || !METHODS_WITHOUT_SESSION.contains(&&*request.method) {
+            return self.session(headers, agent);
+        }
+        self.protocol
+            .sessions()
+            .enter_unnamed(agent, from)
+            .map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
+    }
+
     fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<Busy, Problem> {
         let id = self.session_id(headers, agent)?;
         self.protocol.sessions().enter(id, agent).ok_or_else(Problem::unknown_session)
@@ -474,6 +497,10 @@ fn busy() -> Problem {
 fn session_key(headers: &HeaderMap) -> String {
     let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     id.chars().take(8).collect()
+}
+
+fn names_no_session(headers: &HeaderMap) -> bool {
+    !headers.contains_key(SESSION_ID)
 }
 
 fn session_id(headers: &HeaderMap) -> Result<&str, Problem> {

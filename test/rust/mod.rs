@@ -15,4 +15,5 @@ mod streams;
 mod support;
 mod trace;
 mod transcripts;
+mod unnamed;
 mod wire;

@@ -86,7 +86,14 @@ fn media_types_are_checked() {
 fn sessions_are_needed_and_known() {
     let server = TestCompanion::start();
     let ping = request(1, "ping", json!({}));
-    assert_eq!(server.post(&[], &ping).status, 400);
+    // Without one, clients of document 004 ask for what it has, and no more.
+    for (method, status) in [("ping", 200), ("tools/list", 200), ("x", 400)] {
+        assert_eq!(server.post(&[], &request(1, method, json!({}))).status, status, "{method}");
+    }
+    assert_eq!(server.post(&[], &notification("notifications/initialized")).status, 202);
+    for body in [format!("[{ping}]"), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned()] {
+        assert_eq!(server.post(&[], &body).status, 400, "{body}");
+    }
     assert_eq!(server.request("GET", "/mcp", &[], "").status, 400);
     assert_eq!(server.request("DELETE", "/mcp", &[], "").status, 400);
     let unknown = [("Mcp-Session-Id", "0123456789abcdef")];

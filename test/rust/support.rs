@@ -120,6 +120,22 @@ impl TestCompanion {
         session
     }
 
+    /// What a client is that names no session: to name none is to leave the header out.
+    pub fn unnamed_session(&self) -> Session<'_> {
+        Session { server: self, id: String::new() }
+    }
+
+    /// Opens the stream of document 004.
+    pub fn listen(&self) -> Stream {
+        let mut connection = self.connect();
+        write!(connection, "{}\r\n", self.head("GET", "/events", &[])).unwrap();
+        let mut stream = Stream { reader: BufReader::new(connection), text: String::new() };
+        let head = stream.read_head();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert_eq!(stream.next_block().as_deref(), Some(": connected"));
+        stream
+    }
+
     /// The next event for Lisp other than changes of the number of clients.
     pub fn next_event(&self) -> Event {
         wait_for("an event for Lisp", || {
@@ -265,6 +281,14 @@ impl Stream {
         let message: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
         assert_eq!(message["jsonrpc"], "2.0");
         Some((number, message))
+    }
+
+    /// The next event of document 004, which has no number, as method and parameters.
+    pub fn event(&mut self) -> (String, Value) {
+        let block = self.next_block().expect("an event");
+        let mut message: Value =
+            serde_json::from_str(block.strip_prefix("data: ").unwrap()).unwrap();
+        (message["method"].as_str().unwrap().to_owned(), message["params"].take())
     }
 
     /// The next notification as method and parameters.

@@ -256,6 +256,11 @@ fn the_client_of_document_004() {
 }
 
 #[test]
+fn a_client_of_document_004_that_knows_sessions() {
+    replay(&TestCompanion::start(), "gemini", include_str!("transcripts/004-in-a-session.txt"));
+}
+
+#[test]
 fn a_reader_of_events_is_a_client_that_can_be_disconnected() {
     let server = TestCompanion::start();
     let sessions = server.companion.sessions();

@@ -1,0 +1,133 @@
+//! Clients of document 004, which name no session: all that show the token of one agent are one.
+
+use serde_json::{Value, json};
+
+use super::support::TestCompanion;
+use crate::bridge::{CallId, Event};
+use crate::ide::{Outcome, ReviewId};
+
+const PATH: &str = "/no/such/file.txt";
+
+fn opened(server: &TestCompanion) -> ReviewId {
+    match server.next_event() {
+        Event::OpenReview { review, .. } => review,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The text of a tool's answer, and whether it is an error.
+fn told(answer: &Value) -> (&str, bool) {
+    let result = &answer["result"];
+    (result["content"][0]["text"].as_str().unwrap(), result["isError"] == true)
+}
+
+fn this_file() -> Value {
+    json!({ "filePath": PATH })
+}
+
+#[test]
+fn what_is_decided_while_nobody_listens_is_told_to_the_first_who_does() {
+    let server = TestCompanion::start();
+    let client = server.unnamed_session();
+    client.open_diff(PATH, "new");
+    let content = "edited\r\n".to_owned();
+    server.companion.sessions().decide(opened(&server), Outcome::Accepted { content });
+    let event = "notifications/ide/diffAccepted".to_owned();
+    let accepted = (event, json!({ "filePath": PATH, "content": "edited\r\n" }));
+    assert_eq!(server.listen().event(), accepted);
+    let mut late = server.listen();
+    client.open_diff(PATH, "newer");
+    server.companion.sessions().decide(opened(&server), Outcome::Rejected);
+    assert_eq!(late.event().0, "notifications/ide/diffRejected"); // and nothing before it
+}
+
+#[test]
+fn the_final_text_can_be_had_after_the_user_has_decided() {
+    let server = TestCompanion::start();
+    let client = server.unnamed_session();
+    for listener in [None, Some(server.listen())] {
+        client.open_diff(PATH, "new");
+        let content = "edited \u{1f600}".to_owned();
+        server.companion.sessions().decide(opened(&server), Outcome::Accepted { content });
+        let answer = client.call("closeDiff", this_file());
+        assert_eq!(told(&answer), ("edited \u{1f600}", false), "{}", listener.is_some());
+        client.open_diff(PATH, "newer");
+        server.companion.sessions().decide(opened(&server), Outcome::Rejected);
+        let answer = client.call("closeDiff", this_file());
+        assert_eq!(told(&answer), ("the diff of /no/such/file.txt was rejected", true));
+    }
+    let other = client.call("closeDiff", json!({ "filePath": "/no/other" }));
+    assert_eq!(told(&other), ("no diff of /no/other is open", true));
+}
+
+#[test]
+fn they_and_sessions_decide_nothing_of_one_another() {
+    let server = TestCompanion::start();
+    let (unnamed, session) = (server.unnamed_session(), server.open_session());
+    for (proposer, other) in [(&unnamed, &session), (&session, &unnamed)] {
+        proposer.open_diff(PATH, "new");
+        opened(&server);
+        for tool in ["acceptDiff", "rejectDiff", "closeDiff"] {
+            let answer = other.call(tool, this_file());
+            assert_eq!(told(&answer), ("no diff of /no/such/file.txt is open", true), "{tool}");
+        }
+        let close = server.companion.sessions().describe();
+        assert_eq!(close.iter().map(|session| session.reviews.len()).sum::<usize>(), 1);
+        proposer.post_slowly(&[], &super::support::request(1, "tools/call", json!({
+            "name": "closeDiff", "arguments": { "filePath": PATH, "suppressNotification": true }
+        })));
+        assert!(matches!(server.next_event(), Event::CloseReview { call: Some(_), .. }));
+    }
+}
+
+#[test]
+fn emacs_hears_which_process_accepts() {
+    let server = TestCompanion::start();
+    let client = server.unnamed_session();
+    client.open_diff(PATH, "new");
+    opened(&server);
+    let accept = json!({ "name": "acceptDiff", "arguments": this_file() });
+    let mut answer = client.post_slowly(&[], &super::support::request(1, "tools/call", accept));
+    let call = match server.next_event() {
+        Event::DecideReview { accept: true, call, process, .. } => {
+            let own = cfg!(target_os = "linux").then(std::process::id);
+            assert_eq!(process, own);
+            call
+        }
+        other => panic!("{other:?}"),
+    };
+    assert!(server.companion.bridge().answer(call, Ok("Accepted".to_owned())));
+    assert!(answer.rest().contains("Accepted"));
+}
+
+#[test]
+fn none_cancels_a_call_of_another() {
+    let server = TestCompanion::start();
+    let client = server.unnamed_session();
+    client.open_diff(PATH, "new");
+    opened(&server);
+    let close = json!({ "name": "closeDiff", "arguments": this_file() });
+    let mut answer = client.post_slowly(&[], &super::support::request(1, "tools/call", close));
+    let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    client.post(cancel);
+    assert!(server.companion.bridge().answer(call, Ok("final".to_owned())));
+    assert!(answer.rest().contains("final"));
+}
+
+#[test]
+fn the_user_sees_them_as_one_client_and_can_end_it() {
+    let server = TestCompanion::start();
+    let client = server.unnamed_session();
+    client.open_diff(PATH, "new");
+    let review = opened(&server);
+    let sessions = server.companion.sessions();
+    let [only] = sessions.describe().try_into().unwrap();
+    assert_eq!((only.client.as_str(), only.listens), ("Gemini CLI", None));
+    assert_eq!((only.reviews, sessions.count()), (vec![review], 1));
+    let _reader = server.listen();
+    assert_eq!(sessions.count(), 1); // the reader is the client
+    assert_eq!(sessions.describe()[0].listens, Some(true));
+    assert!(sessions.disconnect(&only.key));
+    assert_eq!(server.next_event(), Event::CloseReview { review, call: None::<CallId> });
+}
