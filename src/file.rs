@@ -3,12 +3,46 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 /// What becomes of a symbolic link at the end of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     Follow,
     Refuse,
+}
+
+/// Looks at files, on threads of their own. A file system that does not answer keeps each thread that
+/// asked it, so there may be only so many.
+pub struct Looks {
+    places: Arc<Semaphore>,
+    patience: Duration,
+}
+
+impl Looks {
+    pub fn new(count: usize, patience: Duration) -> Looks {
+        Looks { places: Arc::new(Semaphore::new(count)), patience }
+    }
+
+    /// Returns what `look` finds, or `None` if that takes too long.
+    pub async fn take<T: Send + 'static>(
+        &self,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let places = self.places.clone();
+        let looked = async {
+            let place = places.acquire_owned().await.ok()?;
+            let look = move || {
+                let _place = place; // however long it takes
+                look()
+            };
+            tokio::task::spawn_blocking(look).await.ok()
+        };
+        tokio::time::timeout(self.patience, looked).await.ok()?
+    }
 }
 
 /// Opens a regular file for reading, and nothing else: looked at is what was opened. To open never
@@ -35,9 +69,31 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
 mod tests {
     use std::process::Command;
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn looks_that_never_end_leave_time_to_say_so_and_threads_for_others() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .max_blocking_threads(3)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let patient = Looks::new(2, Duration::from_secs(10));
+            let looks = Looks { places: patient.places.clone(), patience: Duration::ZERO };
+            assert_eq!(patient.take(|| 1).await, Some(1));
+            let (answers, stuck): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>()).unzip();
+            for file_system in stuck {
+                let look = move || file_system.recv().is_ok();
+                assert_eq!(looks.take(look).await, None);
+            }
+            assert_eq!(looks.take(|| 2).await, None); // nobody is left to look
+            assert_eq!(tokio::task::spawn_blocking(|| 3).await.ok(), Some(3));
+            drop(answers);
+            assert_eq!(patient.take(|| 4).await, Some(4));
+        });
+    }
 
     #[test]
     fn nothing_but_a_regular_file_is_opened_and_nothing_is_waited_for() {

@@ -19,12 +19,19 @@ pub struct Limits {
     pub body_time: Duration,
     /// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
     pub sessions: usize,
-    /// Reviews that may be open at once, of all clients together, and the bytes of their proposals.
+    /// Reviews that may be open at once, of all clients together, and the bytes of their proposals
+    /// and of the files as they are.
     pub reviews: usize,
     pub review_bytes: usize,
+    /// Bytes of outcomes that all sessions together may keep after they were handed to a stream, which
+    /// may have broken.
+    pub kept_bytes: usize,
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
     /// headers, 600 s in all), which would end the connection.
     pub emacs_time: Duration,
+    /// Looks at files that may be under way at once, and how long one may take.
+    pub looks: usize,
+    pub look_time: Duration,
     /// Between two signs of life on a stream with nothing to say. The client gives up after 300 s
     /// without a byte; proxies and others are less patient.
     pub keep_alive: Duration,
@@ -44,7 +51,10 @@ impl Default for Limits {
             sessions: 512,
             reviews: 512,
             review_bytes: 512 << 20,
+            kept_bytes: 64 << 20,
             emacs_time: Duration::from_secs(60),
+            looks: 16,
+            look_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             between_heals: Duration::from_secs(60),
         }

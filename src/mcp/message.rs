@@ -378,6 +378,11 @@ impl Response {
     }
 }
 
+/// The answer to a batch.
+pub fn batch_json(responses: &[Response]) -> String {
+    serde_json::to_string(responses).expect("responses always serialise")
+}
+
 /// The beginning of a client's words, to be repeated in an error.
 pub fn clip(text: &str) -> String {
     match text.char_indices().nth(MAX_ECHO) {

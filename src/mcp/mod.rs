@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::bridge::Bridge;
+use crate::file::Looks;
 use crate::process::Process;
 use crate::socket::Connection;
 use message::{Failure, Message, Output, Params, Request, Response};
@@ -33,11 +34,14 @@ pub struct Revision(&'static str);
 pub struct Protocol {
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
+    looks: Looks,
 }
 
 impl Protocol {
     pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Protocol {
-        Protocol { bridge, sessions }
+        let limits = sessions.limits();
+        let looks = Looks::new(limits.looks, limits.look_time);
+        Protocol { bridge, sessions, looks }
     }
 
     pub fn bridge(&self) -> &Arc<Bridge> {

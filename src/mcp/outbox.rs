@@ -139,6 +139,20 @@ impl Outbox {
         waiting.map(|(_, message)| message.len()).sum()
     }
 
+    /// Bytes of what was handed out and is kept for a stream that broke.
+    pub fn kept_bytes(&self) -> usize {
+        self.handed_out().map(|(_, message)| message.len()).sum()
+    }
+
+    /// Forgets what was handed out.
+    pub fn forget_kept(&mut self) {
+        self.messages.retain(|(number, _)| *number > self.sent);
+    }
+
+    fn handed_out(&self) -> impl Iterator<Item = &(u64, Outgoing)> {
+        self.messages.iter().take_while(|(number, _)| *number <= self.sent)
+    }
+
     /// Whether so much waits to be handed out that no more should come to it.
     pub fn is_full(&self) -> bool {
         let count = self.messages.iter().filter(|(number, _)| *number > self.sent).count();
@@ -173,9 +187,7 @@ impl Outbox {
 
     /// Forgets the oldest of the messages that were handed out, beyond the limits.
     fn trim(&mut self) {
-        let handed_out = self.messages.iter().take_while(|(number, _)| *number <= self.sent);
-        let (mut count, mut bytes) = handed_out
-            .fold((0, 0), |(count, bytes), (_, message)| (count + 1, bytes + message.len()));
+        let (mut count, mut bytes) = (self.handed_out().count(), self.kept_bytes());
         while count > MAX_KEPT || bytes > MAX_KEPT_BYTES {
             let Some((_, message)) = self.messages.pop_front() else { return };
             count -= 1;

@@ -30,7 +30,7 @@ struct Review {
     id: ReviewId,
     /// The session that opened it; another one may own it meanwhile.
     proposer: SessionId,
-    /// Length of the proposal.
+    /// Of the proposal, and of the file as it was then.
     bytes: usize,
     /// The call by which its client has Lisp decide it.
     deciding: Option<CallId>,
@@ -48,7 +48,7 @@ pub struct Ended {
     pub superseded: bool,
 }
 
-/// What is open, in number and bytes of proposals.
+/// What is open, in number and bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Load {
     pub count: usize,

@@ -447,12 +447,14 @@ impl Sessions {
         asked.map(|session| session.ping(message.clone())).count()
     }
 
-    /// Opens a review and tells Lisp. An open review of the same file and session is replaced.
+    /// Opens a review and tells Lisp. An open review of the same file and session is replaced. The
+    /// file has `bytes_now`, which Emacs reads.
     pub fn open_review(
         &self,
         session: &SessionId,
         path: String,
         content: String,
+        bytes_now: usize,
     ) -> Result<ReviewId, &'static str> {
         let mut state = self.state();
         if state.ending {
@@ -466,7 +468,7 @@ impl Sessions {
         if entry.outbox.is_full() {
             return Err("too many outcomes wait for you: open your event stream and read them");
         }
-        let bytes = content.len();
+        let bytes = content.len() + bytes_now;
         let load = state.reviews.load_without(session, &path);
         let fits = load.count < self.limits.reviews
             && load.bytes + state.unheard_bytes() + bytes <= self.limits.review_bytes
@@ -530,7 +532,10 @@ impl Sessions {
 
     /// Reports the user's decision to the session that asked. False if it was no longer open.
     pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
-        let settled = self.state().settle(review, &outcome);
+        let mut state = self.state();
+        let settled = state.settle(review, &outcome);
+        state.limit_kept(self.limits.kept_bytes);
+        drop(state);
         self.changed.notify_one();
         settled
     }
@@ -809,6 +814,22 @@ impl State {
             }
         }
         true
+    }
+
+    /// Forgets what the sessions unused longest keep for streams that broke, until all together keep
+    /// no more than `limit` bytes.
+    fn limit_kept(&mut self, limit: usize) {
+        let mut sessions: Vec<_> =
+            self.sessions.values_mut().filter(|session| session.outbox.kept_bytes() > 0).collect();
+        sessions.sort_unstable_by_key(|session| session.last_used);
+        let mut kept: usize = sessions.iter().map(|session| session.outbox.kept_bytes()).sum();
+        for session in sessions {
+            if kept <= limit {
+                break;
+            }
+            kept -= session.outbox.kept_bytes();
+            session.outbox.forget_kept();
+        }
     }
 
     /// Queues outcomes for a session, but none that it would take for that of a newer review.
@@ -1271,7 +1292,7 @@ mod tests {
     }
 
     fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
-        sessions.open_review(session, "/a".to_owned(), String::new()).unwrap()
+        sessions.open_review(session, "/a".to_owned(), String::new(), 0).unwrap()
     }
 
     #[test]
@@ -1357,7 +1378,7 @@ mod tests {
         let old = open();
         sessions.recognise(&old, process.clone());
         drop(sessions.open_stream(&old, None));
-        let decided = sessions.open_review(&old, "/decided".to_owned(), String::new()).unwrap();
+        let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
         let open_one = open_review(&sessions, &old);
         events(&bridge);
         sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
@@ -1540,7 +1561,7 @@ mod tests {
     fn who_took_leave_hears_nothing_of_what_was_before() {
         let (bridge, sessions) = sessions();
         let (lost, stream) = open_here(&sessions);
-        let decided = sessions.open_review(&lost, "/b".to_owned(), String::new()).unwrap();
+        let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
         let open = open_review(&sessions, &lost);
         assert!(sessions.decide(decided, Outcome::Rejected));
         assert_eq!(heard(&stream), 1);
@@ -1618,7 +1639,7 @@ mod tests {
         sessions.recognise(&first, Process::with_id(std::process::id()).unwrap());
         let stream = sessions.open_stream(&first, None);
         let (decided, open) = (
-            sessions.open_review(&first, "/decided".to_owned(), String::new()).unwrap(),
+            sessions.open_review(&first, "/decided".to_owned(), String::new(), 0).unwrap(),
             open_review(&sessions, &first),
         );
         sessions.decide(decided, Outcome::Rejected);

@@ -207,11 +207,11 @@ async fn open_diff(
     let path = diff.file_path.clone();
     // The file system may be slow; the streams of other clients must not wait for it.
     let largest = protocol.sessions().limits().body;
-    let check = tokio::task::spawn_blocking(move || check_path(&path, largest));
-    check.await.map_err(|error| ToolError(error.to_string()))??;
+    let check = protocol.looks.take(move || check_path(&path, largest)).await;
+    let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
     protocol
         .sessions()
-        .open_review(session, diff.file_path, diff.new_content)
+        .open_review(session, diff.file_path, diff.new_content, bytes)
         .map_err(|reason| ToolError(reason.to_owned()))?;
     Ok(Vec::new())
 }
@@ -289,8 +289,13 @@ async fn active_file(protocol: &Protocol, session: &SessionId) -> String {
     }
 }
 
-/// Refuses paths that cannot be a local file, or one of more than `largest` bytes.
-fn check_path(path: &str, largest: usize) -> Result<(), ToolError> {
+fn slow(path: &str) -> ToolError {
+    ToolError(format!("the file system of {} does not answer", clip(path)))
+}
+
+/// Refuses paths that cannot be a local file, or one of more than `largest` bytes. Returns how many
+/// there are.
+fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
     let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", clip(path))));
     if path.contains('\0') {
         return refuse("contains a NUL character");
@@ -316,12 +321,12 @@ fn check_path(path: &str, largest: usize) -> Result<(), ToolError> {
         Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
         Ok(file) if file.is_dir() => refuse("is a directory"),
         Ok(file) if !file.is_file() => refuse("is no regular file"),
-        Ok(_) => match open_regular(Path::new(path), Links::Follow) {
-            Ok(_) => Ok(()),
+        Ok(file) => match open_regular(Path::new(path), Links::Follow) {
+            Ok(_) => Ok(file.len() as usize),
             Err(error) => refuse(&format!("cannot be read: {error}")),
         },
         // A new file. Missing directories are no fault: the client creates them.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => refuse(&format!("cannot be a file: {error}")),
     }
 }

@@ -238,7 +238,8 @@ impl Endpoint {
             }
             message::Incoming::Batch(items) => {
                 let session = self.session(&head.headers, &agent)?;
-                self.batch(&session, items).await
+                let stream = prefers_stream(&head.headers);
+                self.clone().batch(session, items, share, stream).await
             }
         }
     }
@@ -264,9 +265,7 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Answers one request of a session: as JSON, or as an event stream if that takes long or the
-    /// client prefers it. A client that hangs up has not cancelled it (MCP): it may have lost its
-    /// connection only, and so the work goes on.
+    /// Answers one request of a session. One that was cancelled is answered by a stream of nothing.
     async fn serve(
         self: Arc<Self>,
         session: Busy,
@@ -274,46 +273,69 @@ impl Endpoint {
         share: Share,
         stream: bool,
     ) -> Answer {
-        let id = request.id.clone();
-        let pause = self.limits.keep_alive;
-        let work = tokio::spawn(async move {
-            let _share = share; // until it is answered
-            let served = self.survive(self.protocol.serve(&session, request)).await;
-            served.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
-        });
-        // It is not finished only if the server stops.
-        let mut work = Box::pin(async move { work.await.unwrap_or_default() });
-        if !stream && let Ok(reply) = tokio::time::timeout(QUICK, work.as_mut()).await {
-            // One that was cancelled is answered by a stream of nothing.
-            return match reply {
-                Some(reply) => json(StatusCode::OK, &reply),
-                None => event_stream(Full::default()),
-            };
-        }
-        event_stream(LateReply::new(work, pause))
+        let endpoint = self.clone();
+        let work =
+            async move { endpoint.reply(&session, request).await.map(|reply| reply.to_json()) };
+        let answer = self.work(work, share, stream).await;
+        answer.unwrap_or_else(|| event_stream(Full::default()))
     }
 
+    /// Answers what is in a batch, one after another: a request may build on the one before.
     async fn batch(
-        &self,
-        session: &Busy,
+        self: Arc<Self>,
+        session: Busy,
         items: Vec<Result<Message, Failure>>,
+        share: Share,
+        stream: bool,
     ) -> Result<Answer, Problem> {
         if !session.revision().has_batches() {
             return Err(Problem::bad_request(Failure::invalid_request(
                 "the revision of this session has no batches",
             )));
         }
-        let mut responses = Vec::new();
-        for item in items {
-            match item {
-                Ok(Message::Request(request)) => {
-                    responses.extend(self.protocol.serve(session, request).await);
+        let endpoint = self.clone();
+        let work = async move {
+            let mut replies = Vec::new();
+            for item in items {
+                match item {
+                    Ok(Message::Request(request)) => {
+                        replies.extend(endpoint.reply(&session, request).await);
+                    }
+                    Ok(message) => endpoint.protocol.take(&session, &message),
+                    Err(failure) => replies.push(Reply::failure(failure)),
                 }
-                Ok(message) => self.protocol.take(session, &message),
-                Err(failure) => responses.push(Reply::failure(failure)),
             }
+            (!replies.is_empty()).then(|| message::batch_json(&replies))
+        };
+        Ok(self.work(work, share, stream).await.unwrap_or_else(accepted))
+    }
+
+    /// Answers one request; `None` if the client has cancelled it.
+    async fn reply(&self, session: &Busy, request: message::Request) -> Option<Reply> {
+        let id = request.id.clone();
+        let served = self.survive(self.protocol.serve(session, request)).await;
+        served.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
+    }
+
+    /// Does the work for an answer: a JSON text, or nothing. It comes as JSON, or on an event stream
+    /// if that takes long or the client prefers it. A client that hangs up has not cancelled the work
+    /// (MCP): it may have lost its connection only, and so that goes on.
+    async fn work(
+        &self,
+        work: impl Future<Output = Option<String>> + Send + 'static,
+        share: Share,
+        stream: bool,
+    ) -> Option<Answer> {
+        let work = tokio::spawn(async move {
+            let _share = share; // until it is done
+            work.await
+        });
+        // It is not finished only if the server stops.
+        let mut work = Box::pin(async move { work.await.unwrap_or_default() });
+        if !stream && let Ok(answer) = tokio::time::timeout(QUICK, work.as_mut()).await {
+            return answer.map(|text| json_text(StatusCode::OK, text));
         }
-        Ok(if responses.is_empty() { accepted() } else { json(StatusCode::OK, &responses) })
+        Some(event_stream(LateReply::new(work, self.limits.keep_alive)))
     }
 
     /// Reads a body within limits of size and time.
@@ -610,9 +632,12 @@ fn empty(status: StatusCode) -> Answer {
     answer
 }
 
-fn json(status: StatusCode, body: &impl serde::Serialize) -> Answer {
-    let bytes = serde_json::to_vec(body).expect("our own messages always serialise");
-    let mut answer = Response::new(Full::from(bytes).boxed_unsync());
+fn json(status: StatusCode, reply: &Reply) -> Answer {
+    json_text(status, reply.to_json())
+}
+
+fn json_text(status: StatusCode, text: String) -> Answer {
+    let mut answer = Response::new(Full::from(text).boxed_unsync());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     answer

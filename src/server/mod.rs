@@ -35,8 +35,8 @@ use door::{Door, Visitor};
 use endpoint::Endpoint;
 use guard::Guard;
 
-/// For looking at the file system, which may be slow.
-const BLOCKING_THREADS: usize = 4;
+/// Besides those that look at the files of clients: for discovery files and processes.
+const OWN_BLOCKING_THREADS: usize = 4;
 /// How long connections may take to end when the server stops, then blocking tasks.
 const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
 const TASKS_GRACE: Duration = Duration::from_millis(50);
@@ -82,7 +82,7 @@ impl Server {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(BLOCKING_THREADS)
+            .max_blocking_threads(limits.looks + OWN_BLOCKING_THREADS)
             .build()?;
         let listener = {
             let _context = runtime.enter();

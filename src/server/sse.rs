@@ -8,7 +8,6 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::mcp::message::Response;
 use crate::mcp::session::{EventReader, StreamReader};
 
 /// The body of a GET response.
@@ -46,8 +45,8 @@ pub struct LateReply {
     keep_alive: Interval,
 }
 
-/// `None` when the client has cancelled the request.
-type PendingReply = Pin<Box<dyn Future<Output = Option<Response>> + Send>>;
+/// A JSON text, or `None` when the client has cancelled the request.
+type PendingReply = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
 
 impl<S: Source> EventStream<S> {
     pub fn new(source: S, pause: Duration) -> EventStream<S> {
@@ -116,7 +115,7 @@ impl Body for LateReply {
             Poll::Ready(reply) => {
                 self.reply = None;
                 match reply {
-                    Some(reply) => frame(format!("data: {}\n\n", reply.to_json())),
+                    Some(reply) => frame(format!("data: {reply}\n\n")),
                     None => Poll::Ready(None),
                 }
             }

@@ -70,6 +70,30 @@ fn a_client_may_prefer_event_streams() {
 }
 
 #[test]
+fn a_batch_that_takes_long_is_answered_on_a_stream_too() {
+    let keep_alive = std::time::Duration::from_millis(10);
+    let server = TestCompanion::with(Limits { keep_alive, ..Limits::default() });
+    let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
+    let session = server.session(id);
+    session.open_diff(PATH, "text");
+    assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+    let close = json!({ "name": "closeDiff", "arguments": { "filePath": PATH } });
+    let [ping, close] = [request(1, "ping", json!({})), request(2, "tools/call", close)];
+    let mut answer = session.post_slowly(&[], &format!("[{ping},{close}]"));
+    let Event::CloseReview { call: Some(call), .. } = server.next_event() else {
+        panic!("no call")
+    };
+    assert_stream_head(&mut answer);
+    assert_eq!(answer.next_block().as_deref(), Some(": keep-alive"));
+    assert!(server.companion.bridge().answer(call, Ok("late".to_owned())));
+    let event = std::iter::from_fn(|| answer.next_block()).find(|block| !block.starts_with(':'));
+    let replies: Value =
+        serde_json::from_str(event.unwrap().strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(replies[0], json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+    assert_eq!(replies[1]["result"]["content"][0]["text"], r#"{"content":"late"}"#);
+}
+
+#[test]
 fn a_cancelled_call_has_no_answer() {
     let server = TestCompanion::start();
     let session = server.open_session();

@@ -130,7 +130,7 @@ impl World {
         let path = self.some_path(who);
         let session = self.people[who].session.clone();
         let content = "proposed".to_owned();
-        let review = self.sessions.open_review(&session, path.clone(), content).unwrap();
+        let review = self.sessions.open_review(&session, path.clone(), content, 0).unwrap();
         self.opened.insert(review, (who, path.clone()));
         self.people[who].waits.insert(path, review);
     }

@@ -242,6 +242,45 @@ fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
 }
 
 #[test]
+fn the_file_as_it_is_counts_for_its_review() {
+    let server = server(|limits| limits.review_bytes = 1000);
+    let session = server.open_session();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(998).unwrap();
+    let path = file.path().to_str().unwrap();
+    let refused = try_open_diff(&session, path); // with a text of four bytes
+    assert!(refused.to_string().contains("too many reviews"), "{refused}");
+    file.as_file().set_len(996).unwrap();
+    assert_eq!(try_open_diff(&session, path), json!({ "content": [] }));
+    assert_eq!(try_open_diff(&session, "/no/such/2")["isError"], true);
+}
+
+#[test]
+fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
+    let server = server(|limits| limits.kept_bytes = 2500);
+    let sessions = [(); 3].map(|()| server.open_session());
+    let mut streams = sessions.each_ref().map(Session::open_stream);
+    for (session, stream) in sessions.iter().zip(&mut streams) {
+        session.open_diff("/no/such/file", "text");
+        let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+        let content = "x".repeat(1000);
+        server.companion.sessions().decide(review, Outcome::Accepted { content });
+        assert_eq!(stream.notification().0, "ide/diffAccepted");
+    }
+    // One more, which is short, is an occasion to look.
+    sessions[2].open_diff("/no/such/other", "text");
+    let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+    server.companion.sessions().decide(review, Outcome::Rejected);
+    drop(streams);
+    let [first, second, third] = sessions.each_ref().map(|session| {
+        let mut again = session.open_stream_after(&[("Last-Event-ID", "0")]);
+        server.companion.sessions().ping();
+        std::iter::from_fn(|| again.next()).take_while(|(_, it)| it["method"] != "ping").count()
+    });
+    assert_eq!((first, second, third), (0, 1, 2));
+}
+
+#[test]
 fn decisions_that_a_busy_emacs_has_not_seen_are_limited() {
     let server = TestCompanion::start();
     let session = server.open_session();

@@ -120,9 +120,14 @@ impl TestCompanion {
         session
     }
 
+    /// The session with this id.
+    pub fn session(&self, id: String) -> Session<'_> {
+        Session { server: self, id }
+    }
+
     /// What a client is that names no session: to name none is to leave the header out.
     pub fn unnamed_session(&self) -> Session<'_> {
-        Session { server: self, id: String::new() }
+        self.session(String::new())
     }
 
     /// Opens the stream of document 004.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::support::TestCompanion;
+use super::support::{TestCompanion, request};
 use crate::bridge::{CallId, Event};
 use crate::ide::{Outcome, ReviewId};
 
@@ -71,11 +71,9 @@ fn they_and_sessions_decide_nothing_of_one_another() {
             let answer = other.call(tool, this_file());
             assert_eq!(told(&answer), ("no diff of /no/such/file.txt is open", true), "{tool}");
         }
-        let close = server.companion.sessions().describe();
-        assert_eq!(close.iter().map(|session| session.reviews.len()).sum::<usize>(), 1);
-        proposer.post_slowly(&[], &super::support::request(1, "tools/call", json!({
-            "name": "closeDiff", "arguments": { "filePath": PATH, "suppressNotification": true }
-        })));
+        let silently = json!({ "filePath": PATH, "suppressNotification": true });
+        let close = json!({ "name": "closeDiff", "arguments": silently });
+        let _answer = proposer.post_slowly(&[], &request(1, "tools/call", close));
         assert!(matches!(server.next_event(), Event::CloseReview { call: Some(_), .. }));
     }
 }
@@ -87,7 +85,7 @@ fn emacs_hears_which_process_accepts() {
     client.open_diff(PATH, "new");
     opened(&server);
     let accept = json!({ "name": "acceptDiff", "arguments": this_file() });
-    let mut answer = client.post_slowly(&[], &super::support::request(1, "tools/call", accept));
+    let mut answer = client.post_slowly(&[], &request(1, "tools/call", accept));
     let call = match server.next_event() {
         Event::DecideReview { accept: true, call, process, .. } => {
             let own = cfg!(target_os = "linux").then(std::process::id);
@@ -107,7 +105,7 @@ fn none_cancels_a_call_of_another() {
     client.open_diff(PATH, "new");
     opened(&server);
     let close = json!({ "name": "closeDiff", "arguments": this_file() });
-    let mut answer = client.post_slowly(&[], &super::support::request(1, "tools/call", close));
+    let mut answer = client.post_slowly(&[], &request(1, "tools/call", close));
     let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     client.post(cancel);
