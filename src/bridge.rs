@@ -48,8 +48,8 @@ pub enum Event {
     /// A client has something to say to the user.
     Said { client: String, text: String },
     /// The user shall have accepted or rejected the review; `call` waits for that.
-    /// `process` is the client's, if it is known and speaks for no other.
-    DecideReview { review: ReviewId, accept: bool, call: CallId, process: Option<u32> },
+    /// `directory` is where the client works, if that is known.
+    DecideReview { review: ReviewId, accept: bool, call: CallId, directory: Option<String> },
     /// A message of `session`, for the log.
     Trace { direction: Direction, session: String, text: String },
     /// The server's thread has ended by itself.

@@ -168,8 +168,8 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
 /// [said CLIENT TEXT]: CLIENT has something to say to the user.
-/// [decide-review REVIEW ACCEPT CALL PROCESS]: accept the review, else reject it; CALL waits for an
-/// answer, and PROCESS is the id of the client's process, or nil.
+/// [decide-review REVIEW ACCEPT CALL DIRECTORY]: accept the review, else reject it; CALL waits for an
+/// answer, and DIRECTORY is where the client works, or nil if that is not known.
 /// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
 /// [died]: the server's thread has ended by itself, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
@@ -195,8 +195,8 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
         }
         Event::Said { client, text } => env.vector((env.intern("said")?, client, text))?,
-        Event::DecideReview { review, accept, call, process } => {
-            env.vector((env.intern("decide-review")?, review.0, accept, call.0, process))?
+        Event::DecideReview { review, accept, call, directory } => {
+            env.vector((env.intern("decide-review")?, review.0, accept, call.0, directory))?
         }
         Event::Trace { direction, session, text } => {
             let direction = match direction {
@@ -211,18 +211,34 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
     Ok(Some(vector))
 }
 
-/// Publish what the user looks at to all clients of COMPANION.
+/// Publish what the user looks at to the clients of COMPANION.
 ///
-/// FILES is a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION], the file focused last
+/// CONTEXTS is a vector of [DIRECTORY FILES], of which FILES are what clients hear that work in
+/// DIRECTORY, one of `gemini-companion--mod-places'.  It is a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION], the file focused last
 /// first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for the active file, which alone
 /// has LINE and CHARACTER (1-based, in UTF-16 code units) and SELECTION (UTF-8 bytes or nil).
 #[defun]
-fn publish_context(companion: &Companion, files: Vector) -> Result<()> {
-    companion.sessions().publish_context(context(files)?);
+fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
+    let contexts = contexts.into_iter().map(|value| {
+        let slots = Vector::from_lisp(value)?;
+        let directory: Option<String> = slots.get(0)?;
+        Ok((directory.as_deref().into(), context(slots.get(1)?)?))
+    });
+    companion.sessions().publish_contexts(contexts.collect::<Result<Vec<_>>>()?);
     Ok(())
 }
 
-/// Return as JSON what `gemini-companion--mod-publish-context' would send for FILES.
+/// Return where the clients of COMPANION work, each place once, in a vector.
+///
+/// That is a directory, or nil for all clients of which it is not known.  A client of which it is
+/// just being found out is left out; a `clients' event follows.
+#[defun]
+fn places<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
+    let places = companion.sessions().places();
+    vector(env, places.iter().map(|place| place.directory().into_lisp(env)))
+}
+
+/// Return as JSON what `gemini-companion--mod-publish-contexts' would send for FILES.
 #[defun]
 fn context_json(files: Vector) -> Result<String> {
     Ok(serde_json::to_string_pretty(&context(files)?)?)
@@ -258,9 +274,10 @@ fn ping(companion: &Companion) -> Result<i64> {
 
 /// Return the sessions of COMPANION as a vector, the oldest first.
 ///
-/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD]: KEY tells it from the
+/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD DIRECTORY]: KEY tells it from the
 /// others, CLIENT is its name, PROCESS the process id if known, SECONDS its age, STREAM one of
-/// never, open and lost, REVIEWS how many are open, UNHEARD how many outcomes wait for it.
+/// never, open and lost, REVIEWS how many are open, UNHEARD how many outcomes wait for it, and
+/// DIRECTORY where the client works, nil if that is not known, or t if it is being found out.
 #[defun]
 fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let sessions = companion.sessions().describe();
@@ -278,6 +295,10 @@ fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
             env.intern(stream)?,
             session.reviews.len() as i64,
             session.unheard as i64,
+            match session.place {
+                None => true.into_lisp(env)?,
+                Some(place) => place.directory().into_lisp(env)?,
+            },
         ))
     });
     vector(env, described)

@@ -87,6 +87,16 @@ impl Process {
         FORWARDERS.contains(&name.trim_end().split('.').next().unwrap_or_default())
     }
 
+    /// The directory in which it works. Not that of one that speaks for others, nor of Emacs, in
+    /// which each buffer has its own.
+    pub fn directory(&self) -> Option<String> {
+        if self.id == std::process::id() || self.forwards() {
+            return None;
+        }
+        let directory = std::fs::read_link(format!("/proc/{}/cwd", self.id)).ok()?;
+        Some(directory.to_string_lossy().into_owned())
+    }
+
     pub fn is_alive(&self) -> bool {
         is_alive(self.id) && Process::with_id(self.id).as_ref() == Some(self)
     }

@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 
 use tokio::time::Instant;
 
+use super::places::Place;
 use crate::agent::Agent;
 
 /// Events that may wait for one reader. One that does not read misses the oldest.
@@ -22,6 +23,7 @@ pub struct Listeners {
 struct Listener {
     number: u64,
     agent: Arc<Agent>,
+    place: Place,
     begun: Instant,
     waiting: VecDeque<Event>,
     waker: Option<Waker>,
@@ -34,13 +36,14 @@ enum Event {
 }
 
 impl Listeners {
-    /// Adds one of `agent`, who hears `context` first, and returns its number.
-    pub fn add(&mut self, agent: Arc<Agent>, context: Option<Arc<str>>) -> u64 {
+    /// Adds one of `agent` in `place`, who hears `context` first, and returns its number.
+    pub fn add(&mut self, agent: Arc<Agent>, place: Place, context: Option<Arc<str>>) -> u64 {
         self.last += 1;
         let waiting = context.map(Event::Context).into_iter().collect();
         self.listeners.push(Listener {
             number: self.last,
             agent,
+            place,
             begun: Instant::now(),
             waiting,
             waker: None,
@@ -56,9 +59,14 @@ impl Listeners {
         }
     }
 
-    /// The number of each, its agent, and when it began.
-    pub fn describe(&self) -> impl Iterator<Item = (u64, &Arc<Agent>, Instant)> {
-        self.listeners.iter().map(|listener| (listener.number, &listener.agent, listener.begun))
+    /// The number of each, its agent and place, and when it began.
+    pub fn describe(&self) -> impl Iterator<Item = (u64, &Arc<Agent>, &Place, Instant)> {
+        self.listeners.iter().map(|it| (it.number, &it.agent, &it.place, it.begun))
+    }
+
+    /// Whether anybody listens in `place`.
+    pub fn are_in(&self, place: &Place) -> bool {
+        self.listeners.iter().any(|listener| listener.place == *place)
     }
 
     pub fn count(&self) -> usize {
@@ -70,9 +78,9 @@ impl Listeners {
         self.listeners.iter().any(|listener| *listener.agent == *agent)
     }
 
-    /// Of contexts only the latest matters.
-    pub fn tell_context(&mut self, message: &Arc<str>) {
-        for listener in &mut self.listeners {
+    /// Tells those in `place`. Of contexts only the latest matters.
+    pub fn tell_context(&mut self, place: &Place, message: &Arc<str>) {
+        for listener in self.listeners.iter_mut().filter(|it| it.place == *place) {
             listener.waiting.retain(|event| !matches!(event, Event::Context(_)));
             listener.tell(Event::Context(message.clone()));
         }
@@ -162,12 +170,12 @@ mod tests {
     fn each_hears_everything_and_of_contexts_the_latest() {
         let mut listeners = Listeners::default();
         let agent = Arc::new(Agent::gemini(Vec::new()));
-        let one = listeners.add(agent.clone(), Some("c1".into()));
-        let other = listeners.add(agent.clone(), None);
+        let one = listeners.add(agent.clone(), Place::Unknown, Some("c1".into()));
+        let other = listeners.add(agent.clone(), Place::Unknown, None);
         listeners.tell_outcome(&agent, &"o1".into());
         listeners.tell_outcome(&Agent::qwen(Vec::new()), &"o2".into());
-        listeners.tell_context(&"c2".into());
-        listeners.tell_context(&"c3".into());
+        listeners.tell_context(&Place::Unknown, &"c2".into());
+        listeners.tell_context(&Place::Unknown, &"c3".into());
         assert_eq!(heard(&mut listeners, one), ["o1", "c3"]);
         assert_eq!(heard(&mut listeners, other), ["o1", "c3"]);
         listeners.remove(one);
@@ -179,7 +187,7 @@ mod tests {
     fn one_that_does_not_read_misses_the_oldest() {
         let mut listeners = Listeners::default();
         let agent = Arc::new(Agent::gemini(Vec::new()));
-        let number = listeners.add(agent.clone(), None);
+        let number = listeners.add(agent.clone(), Place::Unknown, None);
         for outcome in 0..MAX_WAITING + 2 {
             listeners.tell_outcome(&agent, &outcome.to_string().into());
         }

@@ -6,6 +6,7 @@
 mod listeners;
 pub mod message;
 mod outbox;
+pub mod places;
 mod reviews;
 pub mod session;
 mod tools;
@@ -22,6 +23,7 @@ use crate::file::Looks;
 use crate::process::Process;
 use crate::socket::Connection;
 use message::{Failure, Message, Output, Params, Request, Response};
+use places::Place;
 use session::{Busy, Client, SessionId, Sessions};
 
 /// How long a client waits to be recognised.
@@ -71,25 +73,27 @@ impl Protocol {
     /// Finds out which process the client is. That may take milliseconds, in which others are served.
     /// The client hears of its session afterwards, so that what it inherits is there by then.
     async fn recognise(&self, session: &SessionId, connection: Connection) {
+        self.sessions.expect_recognition(session);
         let (sessions, session) = (self.sessions.clone(), session.clone());
+        let search = self.search(connection);
         let recognition = tokio::spawn(async move {
-            let known = sessions.clone();
-            let search = move || Process::of_client(connection, &known.processes());
-            if let Ok(Some(process)) = tokio::task::spawn_blocking(search).await {
-                sessions.recognise(&session, process);
-            }
+            sessions.recognise(&session, search.await);
         });
         // If it takes longer it goes on without the client.
         let _ = tokio::time::timeout(RECOGNITION, recognition).await;
     }
 
-    /// The process of a client that names no session, for `acceptDiff` asks in which project it works.
-    async fn process_of(&self, session: &Busy) -> Option<Process> {
-        let connection = session.unnamed()?;
+    /// Where the client works that is at the other end of `connection`.
+    pub async fn place_of(&self, connection: Connection) -> Place {
+        let process = tokio::time::timeout(RECOGNITION, self.search(connection)).await;
+        Place::of(process.ok().flatten().as_ref())
+    }
+
+    /// Looks for the process that is at the other end of `connection`.
+    fn search(&self, connection: Connection) -> impl Future<Output = Option<Process>> + use<> {
         let known = self.sessions.clone();
         let search = move || Process::of_client(connection, &known.processes());
-        let search = tokio::task::spawn_blocking(search);
-        tokio::time::timeout(RECOGNITION, search).await.ok()?.ok()?
+        async { tokio::task::spawn_blocking(search).await.ok()? }
     }
 
     fn open_session(

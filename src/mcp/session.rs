@@ -17,6 +17,7 @@ use super::Revision;
 use super::listeners::Listeners;
 use super::message::{Id, notification_json, ping_json};
 use super::outbox::{Decided, Outbox, Outgoing};
+use super::places::{Context, Contexts, Place};
 use super::reviews::{Ended, Reviews};
 use crate::agent::Agent;
 use crate::bridge::{Bridge, CallId, Event, lock};
@@ -31,6 +32,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(120);
 /// A client counts as gone when its stream has been lost for this long: one that lives reopens it
 /// after a second or two. Its reviews are closed then, unless its process is known to live.
 const STREAM_GRACE: Duration = Duration::from_secs(5);
+/// Clients may go to another directory. To ask where they are costs some microseconds for each.
+const BETWEEN_PLACES: Duration = Duration::from_secs(1);
 /// With many clients something changes all the time; one look is for all that changed meanwhile.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// How often to look whether the process of a client without stream still lives.
@@ -69,8 +72,7 @@ pub struct Sessions {
 struct State {
     sessions: HashMap<SessionId, Session>,
     reviews: Reviews,
-    /// The latest context, for those that come later.
-    context: Option<Context>,
+    contexts: Contexts,
     listeners: Listeners,
     /// The number of connected sessions, and readers of events, that Lisp was told last.
     announced: usize,
@@ -81,18 +83,15 @@ struct State {
     broken: bool,
 }
 
-/// What the user looks at, and how the newest clients are told. The few of older kinds are told in
-/// other words, which are made when there are any.
-struct Context {
-    snapshot: IdeContext,
-    message: Arc<str>,
-}
-
 struct Session {
     client: Client,
     /// Its clients name no session in their requests: see `enter_unnamed`.
     is_unnamed: bool,
     peer: Peer,
+    /// Which context it hears. None, and it hears none, while it is being found out who it is.
+    place: Option<Place>,
+    /// When `place` was found out.
+    placed: Instant,
     revision: Revision,
     begun: Instant,
     /// When it was asked for a sign of life that has not come.
@@ -145,6 +144,8 @@ pub struct Description {
     /// In words for the user.
     pub client: String,
     pub process: Option<u32>,
+    /// None while it is being found out.
+    pub place: Option<Place>,
     pub age: Duration,
     /// Whether the stream is open; None if it never was.
     pub listens: Option<bool>,
@@ -251,18 +252,65 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Notes which process the client of a session is.
+    /// Notes that it is being found out which process the client of a session is.
+    pub fn expect_recognition(&self, id: &SessionId) {
+        if let Some(session) = self.state().sessions.get_mut(id) {
+            session.place = None;
+        }
+    }
+
+    /// Notes which process the client of a session is, if that could be found out.
     ///
     /// What a session of the same process that lost its stream has not heard, and the reviews it
     /// waits for, may become this one's: the client lost its connection and waits for them still.
-    pub fn recognise(&self, id: &SessionId, process: Process) {
-        let forwards = process.forwards();
+    pub fn recognise(&self, id: &SessionId, process: Option<Process>) {
+        let place = Place::of(process.as_ref());
+        let forwards = process.as_ref().is_some_and(Process::forwards);
         let mut state = self.state();
+        self.settle_in(&mut state, id, place);
+        let Some(process) = process else { return };
         let shared = forwards || state.sessions.values().any(|other| other.peer.shares(&process));
         let Some(session) = state.sessions.get_mut(id) else { return };
         session.peer = if shared { Peer::Shared(process) } else { Peer::Client(process) };
         self.hand_on(&mut state, Instant::now());
         self.changed.notify_one();
+    }
+
+    /// Where clients work, each place once.
+    pub fn places(&self) -> Vec<Place> {
+        let mut state = self.state();
+        self.look_for_moves(&mut state);
+        state.places()
+    }
+
+    /// Notes where clients are by now.
+    fn look_for_moves(&self, state: &mut State) {
+        let due = |session: &Session| session.placed.elapsed() >= BETWEEN_PLACES;
+        let moved: Vec<_> = state
+            .sessions
+            .iter_mut()
+            .filter(|(_, session)| due(session))
+            .filter_map(|(id, session)| Some((id.clone(), session.place_now()?)))
+            .collect();
+        for (id, place) in moved {
+            self.settle_in(state, &id, place);
+        }
+    }
+
+    /// Notes where the client of a session works: that is whose context it hears from now on.
+    fn settle_in(&self, state: &mut State, id: &SessionId, place: Place) {
+        let context = state.contexts.get(&place).map(|context| context.message.clone());
+        let Some(session) = state.sessions.get_mut(id) else { return };
+        session.placed = Instant::now();
+        if session.place.as_ref() == Some(&place) {
+            return;
+        }
+        session.place = Some(place);
+        session.outbox.forget_context();
+        if let Some(context) = context {
+            session.push(Outgoing::Context(context));
+        }
+        self.bridge.send(Event::Clients); // Lisp says what there is to hear in a new place
     }
 
     /// The processes of all clients, each once.
@@ -285,6 +333,7 @@ impl Sessions {
             key: id.key().to_owned(),
             client: session.client.describe(),
             process: session.peer.process().map(Process::id),
+            place: session.place.clone(),
             age: session.begun.elapsed(),
             listens: match session.stream {
                 Stream::Never => None,
@@ -294,15 +343,17 @@ impl Sessions {
             reviews: state.reviews.of(id),
             unheard: session.outbox.waiting(),
         };
-        let listeners = state.listeners.describe().map(|(number, agent, begun)| Description {
-            key: listener_key(number),
-            client: format!("{} (event stream)", agent.title),
-            process: None,
-            age: begun.elapsed(),
-            listens: Some(true),
-            reviews: Vec::new(),
-            unheard: 0,
-        });
+        let listeners =
+            state.listeners.describe().map(|(number, agent, place, begun)| Description {
+                key: listener_key(number),
+                client: format!("{} (event stream)", agent.title),
+                process: None,
+                place: Some(place.clone()),
+                age: begun.elapsed(),
+                listens: Some(true),
+                reviews: Vec::new(),
+                unheard: 0,
+            });
         sessions.into_iter().map(describe).chain(listeners).collect()
     }
 
@@ -375,7 +426,8 @@ impl Sessions {
         last_event: Option<u64>,
     ) -> Option<StreamReader> {
         let mut state = self.state();
-        let context = state.context.as_ref().map(|context| context.message.clone());
+        self.look_for_moves(&mut state);
+        let context = state.context_of(session).map(|context| context.message.clone());
         let entry = state.sessions.get_mut(session)?;
         // One that only began the session, as a command line does, says nothing about its client.
         if entry.peer.process().is_some_and(|process| !process.is_alive()) {
@@ -390,21 +442,30 @@ impl Sessions {
         Some(StreamReader { sessions: self.clone(), session: session.clone(), number })
     }
 
-    /// Tells every session what the user looks at, unless it is what they know already.
-    pub fn publish_context(&self, snapshot: IdeContext) {
-        let message: Arc<str> = notification_json(&Notification::ContextUpdate(&snapshot)).into();
+    /// Tells the clients in each of these places what the user looks at, unless they know it already.
+    pub fn publish_contexts(&self, contexts: Vec<(Place, IdeContext)>) {
+        let contexts: Vec<_> =
+            contexts.into_iter().map(|(place, snapshot)| (place, Context::new(snapshot))).collect();
         let mut state = self.state();
-        let known = state.context.as_ref().is_some_and(|context| context.message == message);
-        if known || state.announced == 0 {
+        if state.announced == 0 {
             return;
         }
-        for session in state.sessions.values_mut().filter(|session| !session.is_unnamed) {
-            session.push(Outgoing::Context(message.clone()));
+        for (place, context) in contexts {
+            if !state.contexts.is_known(&place, &context) {
+                state.tell_context(place, context);
+            }
         }
-        state.tell_older_clients(&snapshot);
-        state.context = Some(Context { snapshot, message });
+        let places = state.places();
+        state.contexts.keep(&places);
         drop(state);
         self.published.notify_waiters();
+    }
+
+    /// Tells all clients the same.
+    #[cfg(test)]
+    pub fn publish_context(&self, snapshot: IdeContext) {
+        let places = self.places().into_iter();
+        self.publish_contexts(places.map(|place| (place, snapshot.clone())).collect());
     }
 
     /// The active file, for a client of document 003, who hears from now on when it changes. One
@@ -416,7 +477,7 @@ impl Sessions {
             if let Some(session) = state.sessions.get_mut(session) {
                 session.wants_active_file = true;
             }
-            if let Some(context) = &state.context {
+            if let Some(context) = state.context_of(session) {
                 return context.snapshot.active_file();
             }
             if state.ending {
@@ -424,14 +485,17 @@ impl Sessions {
             }
         }
         let _ = tokio::time::timeout(FIRST_CONTEXT, published).await;
-        self.state().context.as_ref()?.snapshot.active_file()
+        self.state().context_of(session)?.snapshot.active_file()
     }
 
     /// Opens a stream of document 004.
-    pub fn listen(self: &Arc<Self>, agent: Arc<Agent>) -> EventReader {
+    pub fn listen(self: &Arc<Self>, agent: Arc<Agent>, place: Place) -> EventReader {
         let mut state = self.state();
-        let context = state.context.as_ref().map(|context| event_json(&context.snapshot));
-        let number = state.listeners.add(agent.clone(), context);
+        let context = state.contexts.get(&place).map(|context| event_json(&context.snapshot));
+        if context.is_none() {
+            self.bridge.send(Event::Clients); // as in `settle_in`
+        }
+        let number = state.listeners.add(agent.clone(), place, context);
         state.note_readers();
         state.tell_unheard(&agent, number);
         self.announce(&mut state, Instant::now());
@@ -505,14 +569,14 @@ impl Sessions {
     }
 
     /// Asks Lisp to decide a review as the user would, at the wish of the client that opened it.
-    /// `process` asks for it, if the session does not tell which one its client is.
+    /// The client works in `place`, if the session does not tell.
     pub fn ask_to_decide(
         &self,
         session: &SessionId,
         path: &str,
         accept: bool,
         call: CallId,
-        process: Option<Process>,
+        place: Option<Place>,
     ) -> Asked {
         let mut state = self.state();
         let Some(review) = state.reviews.find(session, path) else { return Asked::NotOpen };
@@ -522,11 +586,10 @@ impl Sessions {
         if !state.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
             return Asked::Already;
         }
-        let process = match state.sessions.get(session).map(|session| &session.peer) {
-            Some(Peer::Client(process)) => Some(process.id()),
-            _ => process.filter(|process| !process.forwards()).map(|process| process.id()),
-        };
-        self.bridge.send(Event::DecideReview { review, accept, call, process });
+        let own = || state.sessions.get(session).and_then(|session| session.place.clone());
+        let place = place.or_else(own).unwrap_or(Place::Unknown);
+        let directory = place.directory().map(str::to_owned);
+        self.bridge.send(Event::DecideReview { review, accept, call, directory });
         Asked::Sent
     }
 
@@ -705,27 +768,49 @@ impl Sessions {
 impl State {
     /// Forgets what the user has looked at, also what waits for sessions that may come back.
     fn forget_context(&mut self) {
-        self.context = None;
+        self.contexts.forget();
         for session in self.sessions.values_mut() {
             session.outbox.forget_context();
         }
     }
 
-    /// Tells clients of documents 003 and 004, if there are any, of a context that is new.
-    fn tell_older_clients(&mut self, snapshot: &IdeContext) {
-        if self.listeners.count() > 0 {
-            self.listeners.tell_context(&event_json(snapshot));
+    /// Where clients work, each place once.
+    fn places(&self) -> Vec<Place> {
+        let named = self.sessions.values().filter(|session| !session.is_unnamed);
+        let of_sessions = named.filter_map(|session| session.place.as_ref());
+        let of_listeners = self.listeners.describe().map(|(_, _, place, _)| place);
+        let mut places: Vec<Place> = Vec::new();
+        for place in of_sessions.chain(of_listeners) {
+            if !places.contains(place) {
+                places.push(place.clone());
+            }
         }
-        let mut wanting = self.sessions.values_mut().filter(|it| it.wants_active_file).peekable();
-        if wanting.peek().is_none() {
-            return;
+        places
+    }
+
+    /// What a session is told.
+    fn context_of(&self, id: &SessionId) -> Option<&Context> {
+        self.contexts.get(self.sessions.get(id)?.place.as_ref()?)
+    }
+
+    /// Tells the clients in `place` of a context that is new, each in its words.
+    fn tell_context(&mut self, place: Place, context: Context) {
+        if self.listeners.are_in(&place) {
+            self.listeners.tell_context(&place, &event_json(&context.snapshot));
         }
-        let active = snapshot.active_file();
-        let before = self.context.as_ref().map(|context| context.snapshot.active_file());
-        if before.as_ref() != Some(&active) {
-            let message = active_file_json(active.as_ref());
-            wanting.for_each(|session| session.push(Outgoing::ActiveFile(message.clone())));
+        let before = self.contexts.get(&place).map(|context| context.snapshot.active_file());
+        let active = context.snapshot.active_file();
+        let active_is_new = before.as_ref() != Some(&active);
+        let mut active_message = None;
+        for session in self.sessions.values_mut().filter(|session| session.hears_in(&place)) {
+            session.push(Outgoing::Context(context.message.clone()));
+            if session.wants_active_file && active_is_new {
+                let message =
+                    active_message.get_or_insert_with(|| active_file_json(active.as_ref()));
+                session.push(Outgoing::ActiveFile(message.clone()));
+            }
         }
+        self.contexts.set(place, context);
     }
 
     fn find(&mut self, id: &str, agent: &Agent) -> Option<(SessionId, &mut Session)> {
@@ -937,6 +1022,8 @@ impl Session {
             client,
             is_unnamed: false,
             peer: Peer::Unknown,
+            place: Some(Place::Unknown),
+            placed: now,
             revision,
             begun: now,
             pinged: None,
@@ -968,6 +1055,18 @@ impl Session {
         self.last_heard = Instant::now();
         let (sessions, session) = (sessions.clone(), id.clone());
         Busy { sessions, session, revision: self.revision, unnamed }
+    }
+
+    /// Whether it is told the context of `place`.
+    fn hears_in(&self, place: &Place) -> bool {
+        !self.is_unnamed && self.place.as_ref() == Some(place)
+    }
+
+    /// Where the client is now, if that is known to be a directory at all.
+    fn place_now(&self) -> Option<Place> {
+        let process = self.peer.process()?;
+        self.place.as_ref()?.directory()?;
+        process.directory().as_deref().map(|directory| Some(directory).into())
     }
 
     fn push(&mut self, message: Outgoing) {
@@ -1286,7 +1385,7 @@ mod tests {
     /// Opens a session of this very process, and its stream.
     fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
         let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-        sessions.recognise(&session, Process::with_id(std::process::id()).unwrap());
+        sessions.recognise(&session, Process::with_id(std::process::id()));
         let stream = sessions.open_stream(&session, None).unwrap();
         (session, stream)
     }
@@ -1376,7 +1475,7 @@ mod tests {
         let open = || sessions.open(client(""), Revision::NEWEST).unwrap();
         let process = Process::with_id(std::process::id()).unwrap();
         let old = open();
-        sessions.recognise(&old, process.clone());
+        sessions.recognise(&old, Some(process.clone()));
         drop(sessions.open_stream(&old, None));
         let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
         let open_one = open_review(&sessions, &old);
@@ -1385,7 +1484,7 @@ mod tests {
         assert_eq!(events(&bridge), [Event::Clients]);
         assert!(sessions.decide(decided, Outcome::Rejected));
         let (stranger, heir) = (open(), open());
-        sessions.recognise(&heir, process);
+        sessions.recognise(&heir, Some(process));
         sessions.expire(Instant::now() + STREAM_GRACE);
         assert!(sessions.decide(open_one, Outcome::Rejected));
         let heard = |session| {
@@ -1422,6 +1521,10 @@ mod tests {
         assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
     }
 
+    fn listen(sessions: &Arc<Sessions>, agent: Agent) -> EventReader {
+        sessions.listen(agent.into(), Place::Unknown)
+    }
+
     fn enter_unnamed(sessions: &Arc<Sessions>) -> Busy {
         let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         let from = Connection { client: nowhere, server: nowhere };
@@ -1432,16 +1535,16 @@ mod tests {
     fn reviews_of_a_client_without_session_end_when_it_does_not_listen_any_more() {
         let (bridge, sessions) = sessions();
         let review = open_review(&sessions, enter_unnamed(&sessions).session());
-        drop(sessions.listen(Agent::qwen(Vec::new()).into()));
+        drop(listen(&sessions, Agent::qwen(Vec::new())));
         pass(&sessions, 2 * IDLE_LIMIT); // it may be one that never listens
-        drop((sessions.listen(gemini().into()), sessions.listen(gemini().into())));
+        drop((listen(&sessions, gemini()), listen(&sessions, gemini())));
         pass(&sessions, STREAM_GRACE / 2);
-        let reader = sessions.listen(gemini().into());
+        let reader = listen(&sessions, gemini());
         pass(&sessions, STREAM_GRACE);
         sessions.interrupt_streams();
         drop(reader);
         pass(&sessions, STREAM_GRACE / 2);
-        let reader = sessions.listen(gemini().into());
+        let reader = listen(&sessions, gemini());
         pass(&sessions, STREAM_GRACE);
         assert_eq!(sessions.describe()[0].reviews, [review]);
         drop(reader);
@@ -1535,7 +1638,7 @@ mod tests {
         assert!(sessions.decide(stale, Outcome::Rejected));
         let heir = sessions.open(client(""), Revision::NEWEST).unwrap();
         let review = open_review(&sessions, &heir);
-        sessions.recognise(&heir, Process::with_id(std::process::id()).unwrap());
+        sessions.recognise(&heir, Process::with_id(std::process::id()));
         pass(&sessions, STREAM_GRACE);
         let stream = sessions.open_stream(&heir, None).unwrap();
         assert_eq!(heard(&stream), 0);
@@ -1605,7 +1708,7 @@ mod tests {
         let (_, sessions) = sessions();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-        sessions.recognise(&session, Process::with_id(child.id()).unwrap());
+        sessions.recognise(&session, Process::with_id(child.id()));
         child.kill().unwrap();
         child.wait().unwrap();
         drop(sessions.open_stream(&session, None));
@@ -1618,7 +1721,7 @@ mod tests {
         let (bridge, sessions) = sessions();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-        sessions.recognise(&session, Process::with_id(child.id()).unwrap());
+        sessions.recognise(&session, Process::with_id(child.id()));
         drop(sessions.open_stream(&session, None));
         let review = open_review(&sessions, &session);
         events(&bridge);
@@ -1636,7 +1739,7 @@ mod tests {
         let (bridge, sessions) = sessions();
         let first = sessions.open(client("cli"), Revision::NEWEST).unwrap();
         let second = sessions.open(client(""), Revision::NEWEST).unwrap();
-        sessions.recognise(&first, Process::with_id(std::process::id()).unwrap());
+        sessions.recognise(&first, Process::with_id(std::process::id()));
         let stream = sessions.open_stream(&first, None);
         let (decided, open) = (
             sessions.open_review(&first, "/decided".to_owned(), String::new(), 0).unwrap(),

@@ -247,10 +247,13 @@ async fn decide_diff(
     diff: DecideDiff,
     accept: bool,
 ) -> Result<Vec<Value>, ToolError> {
-    let process = protocol.process_of(session).await;
+    let place = match session.unnamed() {
+        Some(connection) => Some(protocol.place_of(connection).await),
+        None => None, // the session's
+    };
     let (call, answer) = protocol.bridge().call();
     let sessions = protocol.sessions();
-    match sessions.ask_to_decide(session.session(), &diff.file_path, accept, call, process) {
+    match sessions.ask_to_decide(session.session(), &diff.file_path, accept, call, place) {
         Asked::Sent => Ok(vec![text(&answer_of_emacs(protocol, answer).await?)]),
         Asked::NotOpen => Err(not_open(&diff.file_path)),
         Asked::Already => Err(ToolError("this diff is being decided already".to_owned())),

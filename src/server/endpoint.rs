@@ -157,7 +157,9 @@ impl Endpoint {
         };
         match request.uri().path() {
             "/mcp" => {}
-            "/events" => return self.events(request.method(), agent, tracer),
+            "/events" => {
+                return self.events(request.method(), agent, from.connection, tracer).await;
+            }
             _ => {
                 return Err(Problem::new(
                     StatusCode::NOT_FOUND,
@@ -177,10 +179,11 @@ impl Endpoint {
     }
 
     /// The stream of document 004.
-    fn events(
+    async fn events(
         &self,
         method: &Method,
         agent: Arc<Agent>,
+        from: Connection,
         tracer: &Tracer,
     ) -> Result<Answer, Problem> {
         tracer.show(Direction::FromClient, &format!("{method} /events"), b"");
@@ -190,7 +193,8 @@ impl Endpoint {
         if self.is_retired() {
             return Ok(event_stream(Full::default())); // it comes back, to another server
         }
-        let reader = self.protocol.sessions().listen(agent);
+        let place = self.protocol.place_of(from).await;
+        let reader = self.protocol.sessions().listen(agent, place);
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 

@@ -88,7 +88,7 @@ impl World {
         let agent = Arc::new(Agent::gemini(Vec::new()));
         let client = Client { agent, name: "client".to_owned(), version: String::new() };
         let session = self.sessions.open(client, Revision::NEWEST).unwrap();
-        self.sessions.recognise(&session, process.clone());
+        self.sessions.recognise(&session, Some(process.clone()));
         session
     }
 

@@ -7,6 +7,7 @@ mod discovery;
 mod hostile;
 mod life;
 mod limits;
+mod places;
 mod reviews;
 #[cfg(soak)]
 mod soak;

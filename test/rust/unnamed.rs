@@ -79,26 +79,6 @@ fn they_and_sessions_decide_nothing_of_one_another() {
 }
 
 #[test]
-fn emacs_hears_which_process_accepts() {
-    let server = TestCompanion::start();
-    let client = server.unnamed_session();
-    client.open_diff(PATH, "new");
-    opened(&server);
-    let accept = json!({ "name": "acceptDiff", "arguments": this_file() });
-    let mut answer = client.post_slowly(&[], &request(1, "tools/call", accept));
-    let call = match server.next_event() {
-        Event::DecideReview { accept: true, call, process, .. } => {
-            let own = cfg!(target_os = "linux").then(std::process::id);
-            assert_eq!(process, own);
-            call
-        }
-        other => panic!("{other:?}"),
-    };
-    assert!(server.companion.bridge().answer(call, Ok("Accepted".to_owned())));
-    assert!(answer.rest().contains("Accepted"));
-}
-
-#[test]
 fn none_cancels_a_call_of_another() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
