@@ -12,7 +12,7 @@
 ;;
 ;; Whoever has the token can call these tools, also a program that the CLI runs in a sandbox.  So
 ;; an accept of a client's is no way around the user: it needs that the change was on screen, and
-;; fails where the user would be asked first, outside of the workspace, for private files, and for
+;; fails where the user would be asked first, outside of projects, for private files, and for
 ;; files by which others run programs.
 
 ;;; Code:
@@ -24,6 +24,7 @@
 (require 'gemini-companion-history)
 (require 'gemini-companion-private)
 (require 'gemini-companion-review)
+(require 'gemini-companion-scope)
 (require 'gemini-companion-workspace)
 
 (defcustom gemini-companion-accept-by-client 'seen
@@ -48,9 +49,9 @@ accept."
 
 ;;;; Decisions
 
-(defun gemini-companion-apply-decision (id accept call process)
+(defun gemini-companion-apply-decision (id accept call directory)
   "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL.
-PROCESS is the id of the client's process, or nil if that is not known."
+DIRECTORY is where the client works, or nil if that is not known."
   ;; No name that a client gives makes Emacs connect to another machine.
   (let ((file-name-handler-alist nil)
         (review (gemini-companion-review-with-id id)))
@@ -63,7 +64,7 @@ PROCESS is the id of the client's process, or nil if that is not known."
       (condition-case error
           (if accept
               (progn
-                (gemini-companion-apply--check-project review process)
+                (gemini-companion-apply--check-project review directory)
                 (gemini-companion-apply--accept review call))
             (gemini-companion-review-decide review 'rejected
                                             #'gemini-companion-bridge-reject 'by-client)
@@ -122,12 +123,12 @@ Return nil if it was decided meanwhile; the file is then as before."
 Then the user can do so all the same."
   (let* ((path (gemini-companion-review-path review))
          (file (file-truename path))
-         (root (car (gemini-companion-workspace-roots-of file))))
+         (root (cdr (gemini-companion-workspace-innermost file 'only-project))))
     (pcase (gemini-companion-review-find-conflict review)
       ('unsaved (error "The user has unsaved edits of this file in Emacs"))
       ('changed (error "The file has changed since this diff was opened")))
     (unless root
-      (error "Outside of the workspace only the user accepts"))
+      (error "Outside of projects only the user accepts"))
     (when-let* ((reason (gemini-companion-private-reason-of path)))
       (error "Only the user accepts a change of this file: it is %s" reason))
     (when-let* ((reason (or (gemini-companion-apply--guarded path root)
@@ -138,22 +139,15 @@ Then the user can do so all the same."
     (unless (gemini-companion-apply--writable-p file)
       (error "This file cannot be written"))))
 
-(defun gemini-companion-apply--check-project (review process)
+(defun gemini-companion-apply--check-project (review directory)
   "Signal an error if the client of REVIEW works in another project than its file.
-PROCESS is the id of its process, or nil.  A client that works in no
-workspace root is not known to work in another project."
-  (let* ((file (file-truename (gemini-companion-review-path review)))
-         (directory (and process (gemini-companion-apply--directory process)))
-         (own (and directory (gemini-companion-workspace-roots-of directory))))
-    (when (and own
-               (not (cl-intersection own (gemini-companion-workspace-roots-of file)
-                                     :test #'equal)))
+It works in DIRECTORY; if that is nil, or in no project, it is not known to
+work in another one."
+  (let ((file (file-truename (gemini-companion-review-path review)))
+        (names (gemini-companion-scope-names (gemini-companion-scope-of directory))))
+    (when (and names
+               (not (cl-loop for name in names thereis (string-prefix-p name file))))
       (error "The client works in another project: only the user accepts this change"))))
-
-(defun gemini-companion-apply--directory (process)
-  "Return the working directory of the process with id PROCESS, or nil."
-  (when-let* ((directory (file-symlink-p (format "/proc/%d/cwd" process))))
-    (file-name-as-directory directory)))
 
 (defun gemini-companion-apply--guarded (file root)
   "Return why FILE, in the workspace ROOT, is one by which others run programs.

@@ -37,7 +37,7 @@
  (sessions companion) (disconnect companion key) (set-tracing companion on)
  (discovery-fault companion) (discovery-files companion) (damaged-files companion)
  (set-roots companion roots) (attach-bell companion process)
- (awaited-p companion call) (next-event companion) (publish-context companion files) (answer-call companion call text)
+ (awaited-p companion call) (next-event companion) (publish-contexts companion contexts) (places companion) (answer-call companion call text)
  (fail-call companion call reason) (accept-review companion review text)
  (reject-review companion review))
 
@@ -190,17 +190,28 @@ Never print or log it."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-set-roots gemini-companion-bridge--companion (vconcat roots))))
 
-(defun gemini-companion-bridge-publish-context (files)
+(defun gemini-companion-bridge-places ()
+  "Return the directories in which clients work, each once.
+One of them is nil if there are clients of which that is not known."
+  (and gemini-companion-bridge--companion
+       (append (gemini-companion--mod-places gemini-companion-bridge--companion) nil)))
+
+(defun gemini-companion-bridge-publish-contexts (contexts)
   "Tell the clients what the user looks at.
-FILES is a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
+CONTEXTS is an alist: clients that work in the directory which is the car,
+see `gemini-companion-bridge-places', hear of the FILES which are the cdr.
+That is a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
 the file focused last first; only the active file has the last three."
   (when gemini-companion-bridge--companion
-    (gemini-companion--mod-publish-context
-     gemini-companion-bridge--companion (gemini-companion-bridge--encode-files files))))
+    (gemini-companion--mod-publish-contexts
+     gemini-companion-bridge--companion
+     (vconcat (mapcar (pcase-lambda (`(,directory . ,files))
+                        (vector directory (gemini-companion-bridge--encode-files files)))
+                      contexts)))))
 
 (defun gemini-companion-bridge-context-json (files)
   "Return as JSON what the clients are told of FILES.
-These are as in `gemini-companion-bridge-publish-context'."
+These are as in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion--mod-context-json (gemini-companion-bridge--encode-files files)))
 
 (defun gemini-companion-bridge-ignored (ignore-file path)
@@ -246,10 +257,11 @@ Return the number of clients that were asked."
 
 (defun gemini-companion-bridge-sessions ()
   "Return the sessions of clients, the oldest first, as a list of vectors.
-Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD]: a string that
-tells it from others, the client's name, its process id or nil, the age
-of the session, `never', `open' or `lost', the number of open reviews,
-and that of outcomes that wait for the stream."
+Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD DIRECTORY]: a
+string that tells it from others, the client's name, its process id or
+nil, the age of the session, `never', `open' or `lost', the number of open
+reviews, that of outcomes that wait for the stream, and where the client
+works, nil if that is not known, t if it is being found out."
   (and gemini-companion-bridge--companion
        (append (gemini-companion--mod-sessions gemini-companion-bridge--companion) nil)))
 

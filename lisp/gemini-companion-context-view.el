@@ -14,6 +14,7 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-evil)
 (require 'gemini-companion-log)
+(require 'gemini-companion-scope)
 (require 'gemini-companion-workspace)
 
 (defconst gemini-companion-context-view--name "*gemini context*"
@@ -55,13 +56,13 @@ It is shown whether or not a client is connected."
 
 (defun gemini-companion-context-view--revert (&rest _)
   "Print the current buffer anew."
-  (gemini-companion-context-view--print (gemini-companion-context-gather)))
+  (gemini-companion-context-view--print))
 
-(defun gemini-companion-context-view--print (files)
-  "Print FILES, which are what clients are told, if their buffer is there."
+(defun gemini-companion-context-view--print ()
+  "Print what clients are told, if the buffer for that is there."
   (when-let ((buffer (get-buffer gemini-companion-context-view--name)))
     (with-current-buffer buffer
-      (let ((text (gemini-companion-context-view--text files))
+      (let ((text (gemini-companion-context-view--text))
             (inhibit-read-only t))
         (unless (equal text (buffer-string))
           ;; Keeps what is on screen of it where it is.
@@ -72,24 +73,58 @@ It is shown whether or not a client is connected."
               (kill-buffer new))))
         (set-buffer-modified-p nil)))))
 
-(defun gemini-companion-context-view--text (files)
-  "Return in words, and then as it is sent, that clients are told of FILES."
-  (let ((clients (gemini-companion-bridge-clients))
-        (withheld (gemini-companion-context-withheld)))
+;;;; The text
+
+(defun gemini-companion-context-view--text ()
+  "Return in words, and then as it is sent, what clients are told."
+  (concat
+   (substitute-command-keys
+    (if gemini-companion-context-paused
+        "Clients are told that no file is open: paused  (\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] goes on)\n"
+      "What clients are told  \
+(\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] pauses it)\n"))
+   "\nWorkspace roots\n"
+   (gemini-companion-context-view--list
+    (mapcar #'gemini-companion-context-view--root (gemini-companion-workspace-known)))
+   (mapconcat (pcase-lambda (`(,directory . ,clients))
+                (gemini-companion-context-view--place directory clients))
+              (gemini-companion-context-view--places)
+              "")))
+
+(defun gemini-companion-context-view--root (root)
+  "Return a line for ROOT, a workspace root."
+  (concat (gemini-companion-workspace-root-directory root)
+          (unless (gemini-companion-workspace-root-project root)
+            ", which is no project: only clients there hear of its files")))
+
+(defun gemini-companion-context-view--places ()
+  "Return where clients work, each directory with lines for its clients.
+If there is none, where the command was given."
+  (let ((places nil))
+    (dolist (session (gemini-companion-bridge-sessions))
+      (pcase-let ((`[,_ ,client ,process ,_ ,_ ,_ ,_ ,directory] session))
+        (unless (eq directory t)        ; not known yet
+          (push (concat client (and process (format ", process %d" process)))
+                (alist-get directory places nil nil #'equal)))))
+    (if places
+        (mapcar (lambda (place) (cons (car place) (reverse (cdr place)))) (nreverse places))
+      (list (list (gemini-companion-context-view--here))))))
+
+(defun gemini-companion-context-view--here ()
+  "Return the directory of the current buffer, or nil if it is a remote one."
+  (and (not (file-remote-p default-directory))
+       (expand-file-name default-directory)))
+
+(defun gemini-companion-context-view--place (directory clients)
+  "Return what CLIENTS, lines of text, hear who work in DIRECTORY."
+  (let ((files (gemini-companion-context-gather directory))
+        (withheld (gemini-companion-context-withheld directory)))
     (concat
-     (pcase clients
-       (0 "No client is connected.  One that connects is told this:\n")
-       (1 "One client is told this:\n")
-       (_ (format "%d clients are told this:\n" clients)))
-     (substitute-command-keys
-      (if gemini-companion-context-paused
-          "  (paused: \\<gemini-companion-context-view-mode-map>\
-\\[gemini-companion-toggle-context] goes on)\n"
-        "  (\\<gemini-companion-context-view-mode-map>\
-\\[gemini-companion-toggle-context] pauses it)\n"))
-     "\nWorkspace roots\n"
-     (gemini-companion-context-view--list (gemini-companion-workspace-announced))
-     "\nOpen files\n"
+     "\n"
+     (if clients (mapconcat #'gemini-companion-log-one-line clients "\n")
+       "No client is connected.  One that is")
+     (gemini-companion-context-view--scope (gemini-companion-scope-of directory))
+     "\n\nOpen files\n"
      (gemini-companion-context-view--list
       (mapcar #'gemini-companion-context-view--file files))
      "\nWithheld\n"
@@ -98,6 +133,17 @@ It is shown whether or not a client is connected."
      "\nThe message\n"
      (gemini-companion-bridge-context-json files)
      "\n")))
+
+(defun gemini-companion-context-view--scope (scope)
+  "Return in words where clients with SCOPE work, and of what they hear."
+  (let ((directory (gemini-companion-scope-directory scope))
+        (names (gemini-companion-scope-names scope)))
+    (gemini-companion-log-one-line
+     (concat (if directory (format " in %s" (abbreviate-file-name directory))
+               ", whose directory is not known")
+             (cond ((not names) ", in no workspace root: hears of all projects")
+                   ((gemini-companion-scope-projects scope) ": hears of all projects")
+                   (t (format ": hears of %s" (abbreviate-file-name (car names)))))))))
 
 (defun gemini-companion-context-view--list (items)
   "Return the strings ITEMS as lines."

@@ -6,12 +6,13 @@
 
 ;;; Commentary:
 
-;; Clients are told which files are open, which one is active, where point is in it and what is
-;; selected.  A hook only notes that something may have changed; a timer gathers, 50 ms after the
+;; Clients are told which files are open where they work, which one is active there, where point is
+;; in it and what is selected.  A hook only notes that something may have changed; a timer gathers, 50 ms after the
 ;; last change.  While nobody wants to know, nothing at all is done: in which order files were
 ;; looked at before is then found out from Emacs's own list of buffers.
 ;;
-;; A file becomes the active one when its buffer is shown in the selected window.
+;; A file becomes the active one when its buffer is shown in the selected window.  For a client that
+;; is told of some files only, it is the one of those that was active last.
 
 ;;; Code:
 
@@ -19,6 +20,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-position)
 (require 'gemini-companion-private)
+(require 'gemini-companion-scope)
 (require 'gemini-companion-workspace)
 
 (defcustom gemini-companion-active-file 'last
@@ -37,9 +39,9 @@ that one only as long as a window shows it.  If nil, none."
   :group 'gemini-companion)
 
 (defvar gemini-companion-context-functions nil
-  "Functions called with what clients are told, whenever that was gathered.
-The shape is that of `gemini-companion-bridge-publish-context'.  Whoever
-adds or removes one calls `gemini-companion-context-update'.")
+  "Functions called without arguments whenever what clients are told may be new.
+They ask `gemini-companion-context-gather' what it is.  Whoever adds or
+removes one calls `gemini-companion-context-update'.")
 
 (defconst gemini-companion-context--delay 0.05
   "Seconds of quiet before what the user looks at is published.")
@@ -51,7 +53,10 @@ adds or removes one calls `gemini-companion-context-update'.")
   "Number of files published; the client looks at no more.")
 
 (defconst gemini-companion-context--max-looks 50
-  "Number of files looked at for those that can be published.")
+  "Number of files of one scope looked at for those that can be published.")
+
+(defconst gemini-companion-context--max-killed 20
+  "Number of files remembered that were looked at and are not open any more.")
 
 (defconst gemini-companion-context--max-selection 16384
   "Number of characters of a selection published; the client looks at no more.")
@@ -77,13 +82,17 @@ adds or removes one calls `gemini-companion-context-update'.")
   "Non-nil while somebody wants to know what the user looks at.")
 
 (defvar gemini-companion-context--recent nil
-  "Buffers that visit a file, the one focused last first.")
+  "Buffers that visit a file, the one focused last first.
+A string is the name of a file whose buffer was killed: while nothing else
+was looked at there, no file is active.")
 
 (defvar gemini-companion-context--active nil
   "The buffer of the active file, perhaps an indirect one or a killed one, or nil.")
 
-(defvar gemini-companion-context--window nil
-  "The window in which the user looked at the active file last.")
+(defvar-local gemini-companion-context--shown nil
+  "Where the user looked at this buffer last, as (WINDOW . BUFFER), or nil.
+The latter is this buffer or an indirect one of it.")
+(put 'gemini-companion-context--shown 'permanent-local t) ; through a revert
 
 (defvar-local gemini-companion-context--focused 0
   "When this buffer was focused last, in milliseconds since 1970; 0 if never.")
@@ -95,6 +104,9 @@ adds or removes one calls `gemini-companion-context-update'.")
 (defvar gemini-companion-context--timer nil
   "The timer that publishes, or nil.")
 
+(defvar gemini-companion-context--published nil
+  "What was published last, as `gemini-companion-bridge-publish-contexts' has it.")
+
 ;;;; On and off
 
 (defun gemini-companion-context-follow ()
@@ -105,7 +117,8 @@ adds or removes one calls `gemini-companion-context-update'.")
 (defun gemini-companion-context-unfollow ()
   "Undo `gemini-companion-context-follow'."
   (remove-hook 'gemini-companion-clients-functions #'gemini-companion-context-update)
-  (gemini-companion-context--switch-off))
+  (gemini-companion-context--switch-off)
+  (gemini-companion-scope-forget))
 
 (defun gemini-companion-context-update (&rest _)
   "Gather from now on if somebody wants to know; and now."
@@ -115,6 +128,7 @@ adds or removes one calls `gemini-companion-context-update'.")
           (t (unless gemini-companion-context--on
                (gemini-companion-context--switch-on))
              ;; A new client gets what there is at once.
+             (setq gemini-companion-context--published nil)
              (gemini-companion-context--publish)))))
 
 ;;;###autoload
@@ -143,6 +157,7 @@ While it is stopped they are told that no file is open."
     (setq gemini-companion-context--timer nil))
   (gemini-companion-context--activate nil)
   (setq gemini-companion-context--recent nil
+        gemini-companion-context--published nil
         gemini-companion-context--on nil))
 
 (defun gemini-companion-context--hook (change)
@@ -176,16 +191,21 @@ While it is stopped they are told that no file is open."
     (let* ((shown (window-buffer (selected-window)))
            (buffer (or (buffer-base-buffer shown) shown)))
       (cond ((eq buffer (gemini-companion-context--active-buffer))
-             (setq gemini-companion-context--active shown
-                   gemini-companion-context--window (selected-window)))
+             (setq gemini-companion-context--active shown)
+             (gemini-companion-context--note-shown buffer shown))
             ((gemini-companion-context--file buffer)
              (gemini-companion-context--activate shown)
-             (setq gemini-companion-context--window (selected-window)
-                   gemini-companion-context--recent
+             (gemini-companion-context--note-shown buffer shown)
+             (setq gemini-companion-context--recent
                    (cons buffer (delq buffer gemini-companion-context--recent)))
              (with-current-buffer buffer
                (setq gemini-companion-context--focused
                      (gemini-companion-context--milliseconds nil))))))))
+
+(defun gemini-companion-context--note-shown (buffer shown)
+  "Note that the selected window shows SHOWN, which is BUFFER or an indirect one."
+  (with-current-buffer buffer
+    (setq gemini-companion-context--shown (cons (selected-window) shown))))
 
 (defun gemini-companion-context--activate (buffer)
   "Make the file of BUFFER, which may be an indirect one or nil, the active one."
@@ -207,8 +227,16 @@ While it is stopped they are told that no file is open."
 (defun gemini-companion-context--note-kill ()
   "Note that the current buffer is being killed."
   (when buffer-file-name
-    (setq gemini-companion-context--recent
-          (delq (current-buffer) gemini-companion-context--recent))))
+    (let* ((focused (> gemini-companion-context--focused 0))
+           (killed 0)
+           (remembered-p (lambda (entry)
+                           (or (bufferp entry)
+                               (<= (cl-incf killed)
+                                   gemini-companion-context--max-killed)))))
+      (setq gemini-companion-context--recent
+            (cl-loop for entry in gemini-companion-context--recent
+                     if (eq entry (current-buffer)) do (setq entry (and focused buffer-file-name))
+                     if (and entry (funcall remembered-p entry)) collect entry)))))
 
 (defun gemini-companion-context--active-buffer ()
   "Return the buffer that visits the active file, or nil."
@@ -249,44 +277,112 @@ While it is stopped they are told that no file is open."
                            (gemini-companion-context--wait (1- delays))))))))
 
 (defun gemini-companion-context--publish ()
-  "Tell the clients, and whoever else wants to know, what the user looks at."
+  "Tell the clients what the user looks at, as far as that is new.
+Tell whoever else wants to know that it may be."
   (gemini-companion-log-errors "context"
-    (let ((files (gemini-companion-context-gather)))
-      (gemini-companion-bridge-publish-context files)
-      (run-hook-with-args 'gemini-companion-context-functions files))))
+    (let* ((contexts (gemini-companion-context--contexts (gemini-companion-bridge-places)))
+           (before gemini-companion-context--published)
+           (new (cl-loop for context in contexts
+                         unless (member context before) collect context)))
+      (setq gemini-companion-context--published contexts)
+      (when new
+        (gemini-companion-bridge-publish-contexts new))
+      (run-hooks 'gemini-companion-context-functions))))
 
 ;;;; Gathering
 
-(defun gemini-companion-context-gather ()
-  "Return what clients are told of what the user looks at.
-The shape is that of `gemini-companion-bridge-publish-context'."
-  (unless gemini-companion-context-paused
+(cl-defstruct (gemini-companion-context--tally
+               (:constructor gemini-companion-context--make-tally (scope))
+               (:copier nil))
+  "What was gathered for a scope so far."
+  scope
+  (files nil :documentation "The vectors, the last one first.")
+  (left gemini-companion-context--max-files :documentation "How many may follow.")
+  (looks gemini-companion-context--max-looks :documentation "How many may be looked at.")
+  (led nil :documentation "Non-nil if a file that was looked at later came before."))
+
+(defun gemini-companion-context-gather (&optional directory)
+  "Return what clients that work in DIRECTORY are told of what the user looks at.
+Without DIRECTORY, clients of which it is not known.  The shape is that of
+FILES in `gemini-companion-bridge-publish-contexts'."
+  (cdar (gemini-companion-context--contexts (list directory))))
+
+(defun gemini-companion-context--contexts (directories)
+  "Return what clients are told that work in DIRECTORIES.
+The shape is that of `gemini-companion-bridge-publish-contexts'."
+  (if gemini-companion-context-paused
+      (mapcar #'list directories)
     (gemini-companion-context--note-focus)
-    (gemini-companion-context--gather)))
+    (let* ((scopes (mapcar #'gemini-companion-scope-of directories))
+           (tallies (gemini-companion-context--gather scopes)))
+      (cl-loop for directory in directories
+               for tally in tallies
+               collect (cons directory (reverse (gemini-companion-context--tally-files tally)))))))
 
-(defun gemini-companion-context--gather ()
-  "Return the files that clients may know of, described."
-  (let ((active (gemini-companion-context--present-buffer))
-        (left gemini-companion-context--max-files)
-        (looks gemini-companion-context--max-looks)
-        (buffers gemini-companion-context--recent)
-        (files nil))
-    (while (and buffers (> left 0) (> looks 0))
-      (let ((buffer (pop buffers)))
-        (setq looks (1- looks))
-        (when (and (buffer-live-p buffer)
-                   (not (gemini-companion-context--reason buffer)))
-          (setq left (1- left))
-          (push (gemini-companion-context--describe buffer (eq buffer active)) files))))
-    (nreverse files)))
+(defun gemini-companion-context--gather (scopes)
+  "Return a tally for each of SCOPES, in one pass over the files."
+  (let* ((tallies (mapcar #'gemini-companion-context--make-tally scopes))
+         (hungry tallies)
+         (entries gemini-companion-context--recent))
+    (while (and entries hungry)
+      (let ((entry (pop entries)))
+        (when (or (stringp entry) (buffer-live-p entry))
+          (gemini-companion-context--count entry hungry)
+          (setq hungry (cl-loop for tally in hungry
+                                unless (gemini-companion-context--full-p tally)
+                                collect tally)))))
+    tallies))
 
-(defun gemini-companion-context-withheld ()
-  "Return the open files that clients are not told of, as (FILE . REASON) pairs."
-  (cl-loop for buffer in gemini-companion-context--recent
-           repeat gemini-companion-context--max-looks
-           for file = (and (buffer-live-p buffer) (buffer-file-name buffer))
-           for reason = (and file (gemini-companion-context--reason buffer))
-           if reason collect (cons file reason)))
+(defun gemini-companion-context--full-p (tally)
+  "Return non-nil if TALLY needs no more files."
+  (or (zerop (gemini-companion-context--tally-left tally))
+      (zerop (gemini-companion-context--tally-looks tally))))
+
+(defun gemini-companion-context--count (entry tallies)
+  "Add ENTRY of the recent files to those of TALLIES to whose scopes it belongs."
+  (pcase-let* ((`(,file . ,truename) (gemini-companion-context--names entry))
+               (reason 'unknown)
+               (active nil)
+               (passive nil))
+    (dolist (tally (and file tallies))
+      (unless (gemini-companion-scope-reason (gemini-companion-context--tally-scope tally)
+                                             file truename)
+        (cl-decf (gemini-companion-context--tally-looks tally))
+        (when (eq reason 'unknown)
+          (setq reason (or (stringp entry) (gemini-companion-context--reason entry))))
+        (let ((leads (not (gemini-companion-context--tally-led tally))))
+          (when (or (stringp entry)
+                    (> (buffer-local-value 'gemini-companion-context--focused entry) 0))
+            (setf (gemini-companion-context--tally-led tally) t))
+          (unless reason
+            (cl-decf (gemini-companion-context--tally-left tally))
+            (push (if (and leads (gemini-companion-context--present-p entry))
+                      (or active (setq active (gemini-companion-context--describe entry t)))
+                    (or passive (setq passive (gemini-companion-context--describe entry nil))))
+                  (gemini-companion-context--tally-files tally))))))))
+
+(defun gemini-companion-context--names (entry)
+  "Return the name of the file of ENTRY, with and without links, as a pair."
+  (if (stringp entry) (cons entry entry)
+    (let ((file (buffer-local-value 'buffer-file-name entry))
+          (truename (buffer-local-value 'buffer-file-truename entry))
+          (file-name-handler-alist nil)) ; for a remote one these do much more
+      (cons file (cond ((not truename) file)
+                       ((string-prefix-p "~" truename) (expand-file-name truename))
+                       (t truename))))))
+
+(defun gemini-companion-context-withheld (&optional directory)
+  "Return the open files that clients are not told of, as (FILE . REASON) pairs.
+The clients are those that work in DIRECTORY, or of which it is not known."
+  (let ((scope (gemini-companion-scope-of directory)))
+    (cl-loop for entry in gemini-companion-context--recent
+             for buffer = (and (bufferp entry) (buffer-live-p entry) entry)
+             for (file . truename) = (and buffer (gemini-companion-context--names buffer))
+             for reason = (and file (or (gemini-companion-context--reason buffer)
+                                        (gemini-companion-scope-reason scope file truename)))
+             if reason collect (cons file reason)
+             and count t into found
+             until (eql found gemini-companion-context--max-looks))))
 
 (defun gemini-companion-context--reason (buffer)
   "Return why clients are not told of BUFFER, or nil if they are."
@@ -297,26 +393,33 @@ The shape is that of `gemini-companion-bridge-publish-context'."
           ((not (let ((file-name-handler-alist nil)) (file-exists-p file))) "not on disk")
           (t (with-current-buffer buffer (gemini-companion-private-reason))))))
 
-(defun gemini-companion-context--present-buffer ()
-  "Return the buffer that visits the active file, if there is to be an active one.
+(defun gemini-companion-context--present-p (buffer)
+  "Return non-nil if BUFFER is there for the user, who looked at it last.
 See `gemini-companion-active-file'."
-  (let ((buffer (gemini-companion-context--active-buffer))
+  (let ((looked-at (buffer-local-value 'gemini-companion-context--shown buffer))
         (shown (window-buffer (selected-window))))
-    (and (or (eq shown gemini-companion-context--active)
+    (and (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
+         (or (eq shown (gemini-companion-context--seen buffer))
              (pcase gemini-companion-active-file
-               ('last t)
-               ('visible (get-buffer-window gemini-companion-context--active 'visible))))
-         buffer)))
+               ('last (or (null looked-at) (buffer-live-p (cdr looked-at))))
+               ('visible (get-buffer-window (gemini-companion-context--seen buffer)
+                                            'visible)))))))
+
+(defun gemini-companion-context--seen (buffer)
+  "Return the buffer by which the user looked at BUFFER last.
+That is BUFFER, or an indirect one of it, perhaps killed."
+  (or (cdr (buffer-local-value 'gemini-companion-context--shown buffer)) buffer))
 
 (defun gemini-companion-context--describe (buffer active)
   "Return the vector for the file that BUFFER visits.
 ACTIVE is non-nil if it is the active one."
   (let ((file (buffer-local-value 'buffer-file-name buffer))
-        (focused (buffer-local-value 'gemini-companion-context--focused buffer)))
+        (focused (buffer-local-value 'gemini-companion-context--focused buffer))
+        (window (car (buffer-local-value 'gemini-companion-context--shown buffer))))
     (if (not active)
         (vector file focused nil nil nil nil)
-      (with-current-buffer gemini-companion-context--active
-        (let ((point (gemini-companion-context--point)))
+      (with-current-buffer (gemini-companion-context--seen buffer)
+        (let ((point (gemini-companion-context--point window)))
           (vector file focused t
                   (gemini-companion-position-line point)
                   (gemini-companion-position-character point)
@@ -324,12 +427,11 @@ ACTIVE is non-nil if it is the active one."
                        (gemini-companion-position-selection
                         point gemini-companion-context--max-selection))))))))
 
-(defun gemini-companion-context--point ()
-  "Return point of the current buffer, in the window where the user looked last."
-  (let ((window (if (and (window-live-p gemini-companion-context--window)
-                         (eq (window-buffer gemini-companion-context--window)
-                             (current-buffer)))
-                    gemini-companion-context--window
+(defun gemini-companion-context--point (window)
+  "Return point of the current buffer, in WINDOW if that shows it still."
+  (let ((window (if (and (window-live-p window)
+                         (eq (window-buffer window) (current-buffer)))
+                    window
                   (get-buffer-window nil t))))
     (if window (window-point window) (point))))
 

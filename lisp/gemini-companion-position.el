@@ -37,10 +37,10 @@ POSITION is its start, LINE its number; that holds while the text's
   (add-hook 'after-change-functions #'gemini-companion-position--note-change nil t))
 
 (defun gemini-companion-position-unwatch ()
-  "Undo `gemini-companion-position-watch'."
+  "Undo `gemini-companion-position-watch'.
+What is known holds until the next edit."
   (remove-hook 'before-change-functions #'gemini-companion-position--note-change t)
-  (remove-hook 'after-change-functions #'gemini-companion-position--note-change t)
-  (setq gemini-companion-position--known nil))
+  (remove-hook 'after-change-functions #'gemini-companion-position--note-change t))
 
 (defun gemini-companion-position--note-change (start _end &optional length)
   "Forget the known line if a change at START concerns it.

@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A client passes on what it learns to a model far away.  Here is decided which files it may
+;; A client passes on what it learns to a model far away.  Here is decided which files no client may
 ;; learn of; each reason against one has words, for users who wonder.
 
 ;;; Code:
@@ -28,13 +28,6 @@ without with the name of the file alone; case does not matter.  Clients
 learn neither that such a file is open nor where you are in it."
   :type '(repeat (string :tag "Glob"))
   :group 'gemini-companion)
-
-(defcustom gemini-companion-share-outside-workspace nil
-  "Non-nil to tell clients of open files outside all workspace roots, too.
-The roots are what `gemini-companion-workspace-roots' returns."
-  :type 'boolean
-  :group 'gemini-companion
-  :risky t)
 
 (defvar-local gemini-companion-private nil
   "Non-nil if clients may not learn of this buffer's file.
@@ -133,17 +126,15 @@ A file that cannot be judged is withheld, and others are not with it."
     (concat start "\\(?:" (string-join regexps "\\|") "\\)\\'")))
 
 (defun gemini-companion-private--place-reason (names)
-  "Return why the place of the file with the NAMES is private, or nil."
+  "Return why the ignore files around the file with the NAMES make it private."
   (let ((roots (mapcan (lambda (name)
                          (mapcar (lambda (root) (cons name root))
                                  (gemini-companion-workspace-roots-of name)))
                        names)))
-    (cond ((length> roots gemini-companion-private--max-roots)
-           (format "inside more than %d workspace roots" gemini-companion-private--max-roots))
-          ((or roots gemini-companion-share-outside-workspace)
-           (cl-loop for (name . root) in roots
-                    thereis (gemini-companion-private--ignore-reason name root)))
-          (t "outside all workspace roots"))))
+    (if (length> roots gemini-companion-private--max-roots)
+        (format "inside more than %d workspace roots" gemini-companion-private--max-roots)
+      (cl-loop for (name . root) in roots
+               thereis (gemini-companion-private--ignore-reason name root)))))
 
 (defun gemini-companion-private--ignore-reason (file root)
   "Return why FILE is private if the ignore file of ROOT names it."

@@ -7,9 +7,9 @@
 ;;; Commentary:
 
 ;; A client connects only from a directory inside a workspace root.  Roots are the projects of
-;; the files and terminals that are open; a file outside any project counts with its directory.
-;; The home directory, the root directory and temporary directories are never guessed, and
-;; remote files are never looked at.
+;; the files and terminals that are open; a file outside any project counts with its directory,
+;; so that a client which is started there connects.  The home directory, the root directory and
+;; temporary directories are never guessed, and remote files are never looked at.
 
 ;;; Code:
 
@@ -70,11 +70,26 @@ A terminal is one from when its mode is set.")
 (defvar gemini-companion-workspace--timer nil
   "The timer that will look up the roots, or nil.")
 
-(defvar gemini-companion-workspace--announced nil
-  "The roots that clients were told last.")
+(cl-defstruct (gemini-companion-workspace-root
+               (:constructor gemini-companion-workspace--make-root
+                             (directory
+                              project
+                              &aux
+                              (names (delete-dups
+                                      (list (file-name-as-directory directory)
+                                            (file-name-as-directory
+                                             (file-truename directory)))))))
+               (:copier nil))
+  "A directory from which clients connect."
+  (directory nil :documentation "Its name, without a trailing slash.")
+  (project nil :documentation "Non-nil if it is a project, or the user says that it is a root.")
+  (names nil :documentation "Its names as directories, with and without symbolic links."))
+
+(defvar gemini-companion-workspace--found nil
+  "What was found last: for each root (DIRECTORY . PROJECT).")
 
 (defvar gemini-companion-workspace--known nil
-  "The announced roots, and where their symbolic links lead.")
+  "The roots that clients were told last.")
 
 (defvar gemini-companion-workspace--cache (make-hash-table :test #'equal)
   "Directories and what was found: (TIME PROJECT . ROOT).
@@ -82,29 +97,48 @@ Both are directories or nil; without a project the root is the directory.")
 
 ;;;; Announcing
 
-(defun gemini-companion-workspace-roots ()
+(defun gemini-companion-workspace-roots (&optional besides)
   "Return the workspace roots that are open now, without trailing slashes.
-Remember them as announced."
-  (let ((roots (delete-dups
-                (delq nil (append (mapcar #'gemini-companion-workspace--given-root
-                                          gemini-companion-workspace-roots)
-                                  (and gemini-companion-workspace-guess
-                                       (gemini-companion-workspace--guess)))))))
-    (unless (equal roots gemini-companion-workspace--announced)
-      (setq gemini-companion-workspace--announced roots
+With the directory BESIDES count that, too, this once.  Remember them as
+announced."
+  (let ((found (gemini-companion-workspace--find besides)))
+    (unless (equal found gemini-companion-workspace--found)
+      (setq gemini-companion-workspace--found found
             gemini-companion-workspace--known
-            (delete-dups (append roots (mapcar #'file-truename roots)))))
-    roots))
+            (cl-loop for (directory . project) in found
+                     collect (gemini-companion-workspace--make-root directory project))))
+    (mapcar #'car found)))
+
+(defun gemini-companion-workspace-known ()
+  "Return the roots that clients were told last.
+Each is a `gemini-companion-workspace-root'.  It is the same list as long
+as they are the same."
+  gemini-companion-workspace--known)
 
 (defun gemini-companion-workspace-announced ()
-  "Return the roots that clients were told last."
-  gemini-companion-workspace--announced)
+  "Return the names of the roots that clients were told last."
+  (mapcar #'gemini-companion-workspace-root-directory gemini-companion-workspace--known))
 
 (defun gemini-companion-workspace-roots-of (file)
   "Return those of the announced roots in which FILE is, judging by names.
 They come with and without their symbolic links."
   (cl-loop for root in gemini-companion-workspace--known
-           if (string-prefix-p (file-name-as-directory root) file) collect root))
+           nconc (cl-loop for name in (gemini-companion-workspace-root-names root)
+                          if (string-prefix-p name file)
+                          collect (directory-file-name name))))
+
+(defun gemini-companion-workspace-innermost (file &optional only-project)
+  "Return the innermost of the announced roots in which FILE is, as (ROOT . NAME).
+NAME is that of its names with which the name of FILE begins.  With
+ONLY-PROJECT non-nil look at roots only that are projects.  The others
+are directories from which clients connect, and no more."
+  (let ((innermost nil))
+    (dolist (root gemini-companion-workspace--known innermost)
+      (when (or (gemini-companion-workspace-root-project root) (not only-project))
+        (dolist (name (gemini-companion-workspace-root-names root))
+          (when (and (string-prefix-p name file)
+                     (length> name (length (cdr innermost))))
+            (setq innermost (cons root name))))))))
 
 (defun gemini-companion-workspace-follow ()
   "Announce the roots whenever they change."
@@ -136,20 +170,39 @@ They come with and without their symbolic links."
 (defun gemini-companion-workspace-announce (&optional besides)
   "Announce the roots now if they have changed.
 With the directory BESIDES count that, too, this once."
-  (let ((announced gemini-companion-workspace--announced)
-        (gemini-companion-workspace-roots (if besides
-                                              (cons besides gemini-companion-workspace-roots)
-                                            gemini-companion-workspace-roots)))
-    (unless (equal (gemini-companion-workspace-roots) announced)
-      (gemini-companion-bridge-set-roots gemini-companion-workspace--announced)
+  (let ((known gemini-companion-workspace--known)
+        (roots (gemini-companion-workspace-roots besides)))
+    (unless (eq known gemini-companion-workspace--known)
+      (gemini-companion-bridge-set-roots roots)
       (run-hooks 'gemini-companion-workspace-functions))))
 
 ;;;; Finding
+
+(defun gemini-companion-workspace--find (besides)
+  "Return the roots that are open now, each as (DIRECTORY . PROJECT).
+The directory BESIDES counts, too, unless it is nil."
+  (let ((found nil))
+    (pcase-dolist (`(,directory . ,project)
+                   (nconc (mapcar (lambda (root)
+                                    (cons (gemini-companion-workspace--given-root root) t))
+                                  gemini-companion-workspace-roots)
+                          (and besides (list (gemini-companion-workspace--besides besides)))
+                          (and gemini-companion-workspace-guess
+                               (gemini-companion-workspace--guess))))
+      (if-let* ((known (assoc directory found)))
+          (when project (setcdr known t))
+        (when directory (push (cons directory project) found))))
+    (nreverse found)))
 
 (defun gemini-companion-workspace--given-root (directory)
   "Return the root that the user gave as DIRECTORY, or nil if it cannot be one."
   (unless (file-remote-p directory)
     (gemini-companion-workspace--sayable (directory-file-name (expand-file-name directory)))))
+
+(defun gemini-companion-workspace--besides (directory)
+  "Return DIRECTORY as (ROOT . PROJECT): it is one if it is guessed to be."
+  (let ((root (gemini-companion-workspace--given-root directory)))
+    (cons root (equal root (gemini-companion-workspace--find-project directory)))))
 
 (defun gemini-companion-workspace--sayable (name)
   "Return the file name NAME, or nil if it cannot be told to clients.
@@ -158,7 +211,8 @@ Names may hold any bytes, messages only text."
        name))
 
 (defun gemini-companion-workspace--guess ()
-  "Return the roots of all buffers; some may be nil."
+  "Return the roots of all buffers, each as (DIRECTORY . PROJECT).
+Where there is none DIRECTORY is nil."
   (let ((places (make-hash-table :test #'equal)))
     ;; Names are taken apart here, which for remote ones is not more than that either.
     (let ((file-name-handler-alist nil))
@@ -183,8 +237,9 @@ For these see `gemini-companion-workspace--root'."
            (cons (buffer-local-value 'default-directory buffer) t)))))
 
 (defun gemini-companion-workspace--root (directory &optional only-project)
-  "Return the root of DIRECTORY, or nil if there is none to announce.
-If it is in no project, that is DIRECTORY itself, or nil if ONLY-PROJECT."
+  "Return the root of DIRECTORY as (ROOT . PROJECT).
+If it is in no project ROOT is DIRECTORY itself, or nil if ONLY-PROJECT,
+or if it must not be guessed to be one."
   (pcase-let ((`(,time ,project . ,root)
                (gethash directory gemini-companion-workspace--cache))
               (now (float-time)))
@@ -192,7 +247,7 @@ If it is in no project, that is DIRECTORY itself, or nil if ONLY-PROJECT."
       (setq project (gemini-companion-workspace--find-project directory)
             root (or project (gemini-companion-workspace--narrow directory)))
       (puthash directory (cons now (cons project root)) gemini-companion-workspace--cache))
-    (if only-project project root)))
+    (cons (if only-project project root) (and project t))))
 
 (defun gemini-companion-workspace--find-project (directory)
   "Return the root of the project of DIRECTORY, or nil if none may be guessed."

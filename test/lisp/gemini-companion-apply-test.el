@@ -144,8 +144,9 @@ Return the text of the answer, as a list of one if it is an error."
            (other (gemini-companion-test-temp-directory))
            (directory nil))
       (unwind-protect
-          (cl-letf (((symbol-function 'gemini-companion-apply--directory)
-                     (lambda (_process) directory)))
+          (cl-letf* ((decide (symbol-function 'gemini-companion-apply-decision))
+                     ((symbol-function 'gemini-companion-apply-decision)
+                      (lambda (id accept call _) (funcall decide id accept call directory))))
             (make-directory (expand-file-name ".git" other))
             (find-file-noselect (gemini-companion-test-write
                                  (expand-file-name "o.txt" other) "other\n"))
@@ -162,13 +163,6 @@ this change")))
               (should (stringp (gemini-companion-apply-test--accept client "n.txt")))
               (delete-file (gemini-companion-test-file "n.txt"))))
         (delete-directory other t)))))
-
-(ert-deftest gemini-companion-apply/the-directory-of-a-process-is-known-where-the-system-tells ()
-  (should (equal (gemini-companion-apply--directory (emacs-pid))
-                 (and (file-exists-p "/proc/self/cwd")
-                      (file-name-as-directory
-                       (file-truename (file-symlink-p "/proc/self/cwd"))))))
-  (should-not (gemini-companion-apply--directory 0)))
 
 (ert-deftest gemini-companion-apply/new-files-in-new-directories ()
   (gemini-companion-test-with-client client
@@ -228,7 +222,7 @@ this change")))
       (gemini-companion-reject))))
 
 (ert-deftest gemini-companion-apply/elsewhere-and-for-much-only-the-user-accepts ()
-  "Outside of the workspace, for private files, and for what lacks most of the file."
+  "Outside of projects, for private files, and for what lacks most of the file."
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (outside (make-temp-file "gemini-companion-outside-"))
@@ -236,7 +230,7 @@ this change")))
           (long (gemini-companion-test-file
                  "long.txt" (apply #'concat (make-list 100 "line\n")))))
       (unwind-protect
-          (pcase-dolist (`(,file . ,reason) `((,outside . "Outside of the workspace")
+          (pcase-dolist (`(,file . ,reason) `((,outside . "Outside of projects")
                                               (,private . "it is named by")
                                               (,long . "lacks most of the file")))
             (let ((before (gemini-companion-test-read file)))

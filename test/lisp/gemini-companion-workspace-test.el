@@ -11,7 +11,7 @@
   "Return the root to which the current buffer belongs, or nil."
   (pcase (gemini-companion-workspace--place (current-buffer))
     (`(,directory . ,only-project)
-     (gemini-companion-workspace--root directory only-project))))
+     (car (gemini-companion-workspace--root directory only-project)))))
 
 (defun gemini-companion-workspace-test--root (name)
   "Return the root of the new file NAME, relative to the test's project."
@@ -31,10 +31,10 @@
 
 (ert-deftest gemini-companion-workspace/places-too-wide-are-never-guessed ()
   (dolist (directory (list "/" "~/" "/tmp/" temporary-file-directory))
-    (should-not (gemini-companion-workspace--root directory))))
+    (should-not (car (gemini-companion-workspace--root directory)))))
 
 (ert-deftest gemini-companion-workspace/remote-directories-are-not-looked-at ()
-  (should-not (gemini-companion-workspace--root "/ssh:nowhere.invalid:/dir/")))
+  (should-not (car (gemini-companion-workspace--root "/ssh:nowhere.invalid:/dir/"))))
 
 (ert-deftest gemini-companion-workspace/terminals-belong-to-projects-too ()
   (gemini-companion-test-with-project

@@ -46,9 +46,11 @@ Afterwards the directory, new buffers and the companion are gone."
 
 (defmacro gemini-companion-test-with-client (client &rest body)
   "Evaluate BODY with the mode on and CLIENT connected, in a new project.
-The file a.txt in it is shown, and has two lines."
+The file a.txt in it is shown, and has two lines.  The client is this
+very Emacs, of which nobody can say where it works."
   (declare (indent 1) (debug (symbolp body)))
   `(gemini-companion-test-with-project
+     (make-directory (gemini-companion-test-file ".git"))
      (switch-to-buffer
       (find-file-noselect (gemini-companion-test-file "a.txt" "one\ntwo\n")))
      (gemini-companion-mode 1)
