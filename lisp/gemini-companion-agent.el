@@ -34,28 +34,65 @@
      :tells-process t
      :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
      :workspace "QWEN_CODE_IDE_WORKSPACE_PATH"
-     :takes-edits nil))
+     :takes-edits nil)
+    (llxprt
+     :title "LLxprt Code"
+     :program "llxprt"
+     :install "npm install -g @vybestack/llxprt-code"
+     :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
+             "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
+     :place (temporary "llxprt/ide")
+     :file "llxprt-ide-server-PID-PORT.json"
+     :by-process t
+     :tells-process t
+     :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
+                 ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
+     :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"
+     :takes-edits t))
   "The programs that can be served, an alist of names and property lists.
 
-`:title' is what the user calls it, `:program' its program, and `:install'
-the command that installs that.  `:place' says where it looks for a
-discovery file: (temporary DIRECTORY) is below each temporary directory,
-\(home VARIABLE DEFAULT DIRECTORY) below a home of its own, in which it is
-announced only if that is there.  `:file' is the name of that file, with
-PID and PORT for numbers; `:tells-process' whether it names the process
-of Emacs in a member, too.
+These properties say what the user sees of a program:
 
-`:variables' are what the processes that Emacs starts find in their
-environment, with `port', `process' or `token' for the value; `:workspace'
-is the variable that adds folders to its own workspace.  `:takes-edits'
-says whether its own \"yes\" takes the user's changes of the proposal
-along.")
+`:title'         what the user calls it
+`:program'       the name of its program
+`:install'       the command that installs that, for a message
+`:takes-edits'   whether its own \"yes\" takes the user's changes of the
+                 proposal along; if not, Emacs says where they are
 
-(defcustom gemini-companion-agents '(gemini qwen)
+These say how it finds Emacs by a discovery file:
+
+`:homes'         directories of which one is there if it is used here, with
+                 environment variables; without one it is not announced.
+                 Optional: it is always announced then
+`:place'         where it looks for the file: (temporary DIRECTORY) is below
+                 each temporary directory, (home VARIABLE DEFAULT DIRECTORY)
+                 below a home of its own, which VARIABLE may name, and in
+                 which it is announced only if that is there.  DIRECTORY has
+                 two parts in the first case, as in \"gemini/ide\", and one
+                 in the second
+`:file'          the name of the file, with PID and PORT for the numbers
+`:by-process'    whether it looks only for the file with the number of the
+                 process that it takes for its editor.  That is often one
+                 that began Emacs, so the file is there with its number, too
+`:tells-process' whether a member of the file, ppid, says which process
+                 Emacs is; needed if `:file' has no PID, or with `:by-process'
+
+These are about the environment of the processes that Emacs starts:
+
+`:variables'     an alist of variables and what they hold: `port', `process'
+                 (the number of that of Emacs) or `token'
+`:workspace'     the variable with the folders that are open in Emacs, which
+                 some programs add to their own; optional
+
+A program that is added must be named in `gemini-companion-agents', too.")
+
+(defcustom gemini-companion-agents '(gemini qwen llxprt)
   "The programs that are served, names in `gemini-companion-agent-profiles'.
 Takes effect when `gemini-companion-mode' is next switched on."
-  :type '(set (const :tag "Gemini CLI" gemini)
-              (const :tag "Qwen Code" qwen))
+  :type '(repeat (choice (const :tag "Gemini CLI" gemini)
+                         (const :tag "Qwen Code" qwen)
+                         (const :tag "LLxprt Code" llxprt)
+                         (symbol :tag "Another")))
   :group 'gemini-companion
   :risky t)
 

@@ -101,10 +101,11 @@ never logged, but the beginnings of files are then."
 
 (defun gemini-companion-bridge-start (agents port roots max-message)
   "Start a companion for AGENTS on PORT (0: a free one).
-AGENTS is a list of vectors [NAME TITLE DIRECTORIES FILE TELLS-PROCESS],
-see `gemini-companion-agent-profiles'; the third is a vector.  ROOTS is a
-list of workspace roots, MAX-MESSAGE the size in bytes over which a
-message is refused.  Signal an error if it cannot start."
+AGENTS is a list of vectors [NAME TITLE DIRECTORIES FILE TELLS-PROCESS
+PROCESSES], see `gemini-companion-agent-profiles'.  DIRECTORIES and
+PROCESSES, the ids that an agent may take for that of Emacs, are vectors.
+ROOTS is a list of workspace roots, MAX-MESSAGE the size in bytes over
+which a message is refused.  Signal an error if it cannot start."
   (setq gemini-companion-bridge--companion
         (gemini-companion--mod-start (vconcat agents) port (vconcat roots) max-message))
   (unless (eq system-type 'windows-nt)

@@ -20,6 +20,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-environment)
+(require 'gemini-companion-process)
 
 (cl-defstruct (gemini-companion-client-file
                (:constructor gemini-companion-client--make-file)
@@ -233,46 +234,13 @@ That is (NAME . DISPLAY-NAME).  Without it no client connects."
 
 ;;;; Processes
 
-(defconst gemini-companion-client--shells
-  '("zsh" "bash" "sh" "tcsh" "csh" "ksh" "fish" "dash")
-  "Programs that a client takes for the shell it was started in.")
-
-(defconst gemini-companion-client--max-walk 32
-  "Number of processes looked at for that shell.")
-
 (defun gemini-companion-client--wanted (environment process)
   "Return the process id that a client takes for the editor's, or nil.
 It has ENVIRONMENT, and runs in or below PROCESS."
   (let ((given (string-to-number
                 (or (getenv-internal "GEMINI_CLI_IDE_PID" environment) "0"))))
     (cond ((> given 0) given)
-          (process (gemini-companion-client--walk process)))))
-
-(defun gemini-companion-client--walk (process)
-  "Return the process that a client in or below PROCESS takes for its editor.
-That is the grandparent of the nearest shell, or the topmost of all."
-  (let ((left gemini-companion-client--max-walk)
-        found)
-    (while (and (not found) (> left 0))
-      (setq left (1- left))
-      (let ((parent (gemini-companion-client--parent process)))
-        (cond ((gemini-companion-client--shell-p process)
-               (let ((above (gemini-companion-client--parent parent)))
-                 (setq found (if (> above 1) above parent))))
-              ((<= parent 1) (setq found process))
-              (t (setq process parent)))))
-    (or found process)))
-
-(defun gemini-companion-client--parent (process)
-  "Return the process id of the parent of PROCESS, 0 if there is none."
-  (or (alist-get 'ppid (process-attributes process)) 0))
-
-(defun gemini-companion-client--shell-p (process)
-  "Return non-nil if PROCESS is a shell, as clients judge."
-  (let ((command (alist-get 'args (process-attributes process))))
-    (and command
-         (member (file-name-nondirectory (car (split-string command " ")))
-                 gemini-companion-client--shells))))
+          (process (gemini-companion-process-editor process)))))
 
 ;;;; Settings
 

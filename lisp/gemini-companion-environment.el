@@ -16,6 +16,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-process)
 (require 'gemini-companion-workspace)
 
 (defcustom gemini-companion-temporary-directories nil
@@ -56,11 +57,30 @@ projects other than the one it was started in.  Takes effect when
                            (gemini-companion-agent-get agent :title)
                            (vconcat directories)
                            (gemini-companion-agent-get agent :file)
-                           (gemini-companion-agent-get agent :tells-process))))
+                           (gemini-companion-agent-get agent :tells-process)
+                           (vconcat (and (gemini-companion-agent-get agent :by-process)
+                                         (gemini-companion-process-taken-for
+                                          (emacs-pid)))))))
 
 (defun gemini-companion-environment-directories (agent)
   "Return the directories in which AGENT looks for discovery files, each once.
-The first is that of clients that Emacs starts."
+The first is that of clients that Emacs starts.  If AGENT is not used
+here there is none."
+  (when (gemini-companion-environment--used-p agent)
+    (gemini-companion-environment--places agent)))
+
+(defun gemini-companion-environment--used-p (agent)
+  "Return non-nil if AGENT is used here, as far as its directories tell."
+  (let ((homes (gemini-companion-agent-get agent :homes))
+        (process-environment (default-toplevel-value 'process-environment)))
+    (or (null homes)
+        (cl-loop for home in homes
+                 for name = (substitute-in-file-name home)
+                 ;; A variable that is not set stays.
+                 thereis (and (file-name-absolute-p name) (file-directory-p name))))))
+
+(defun gemini-companion-environment--places (agent)
+  "Return the directories in which AGENT looks for discovery files, each once."
   (pcase (gemini-companion-agent-get agent :place)
     (`(temporary ,directory) (gemini-companion-environment--temporary directory))
     (`(home ,variable ,default ,directory)
@@ -160,7 +180,8 @@ Without one it looks for the editor on the machine around the container.")
   (let ((roots (string-join (gemini-companion-workspace-announced) path-separator)))
     (gemini-companion-environment--put-all
      (cl-loop for agent in (gemini-companion-agent-served)
-              collect (cons (gemini-companion-agent-get agent :workspace) roots)))))
+              for variable = (gemini-companion-agent-get agent :workspace)
+              if variable collect (cons variable roots)))))
 
 (defun gemini-companion-environment-restore ()
   "Put the variables back to what they were."

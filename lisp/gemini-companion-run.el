@@ -39,6 +39,7 @@
   "What `gemini-companion-run' runs: a name in `gemini-companion-agent-profiles'."
   :type '(choice (const :tag "Gemini CLI" gemini)
                  (const :tag "Qwen Code" qwen)
+                 (const :tag "LLxprt Code" llxprt)
                  symbol)
   :group 'gemini-companion
   :risky t)
@@ -294,7 +295,8 @@ It is that of the current buffer, with what leads to this Emacs."
     (dolist (name (gemini-companion-run--variables))
       (when-let* ((value (getenv-internal name (default-toplevel-value 'process-environment))))
         (setenv name value)))
-    (setenv (gemini-companion-agent-get agent :workspace) (directory-file-name root))
+    (when-let* ((name (gemini-companion-agent-get agent :workspace)))
+      (setenv name (directory-file-name root)))
     ;; Each is looked at by some programs only.
     (dolist (name '("NO_PROXY" "no_proxy"))
       (setenv name (gemini-companion-run--without-proxy (getenv name))))

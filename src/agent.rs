@@ -16,6 +16,8 @@ pub struct Agent {
     pub directories: Vec<PathBuf>,
     /// The name of such a file, with PID for our process and PORT for our port.
     pub file: String,
+    /// Other processes that it may take for ours. There is a file with the id of each in its name.
+    pub taken_for_ours: Vec<u32>,
     /// Its file names our process in a member.
     pub tells_process: bool,
     pub token: Token,
@@ -29,9 +31,17 @@ impl PartialEq for Agent {
 }
 
 impl Agent {
-    /// The name of its discovery file for this process and `port`.
-    pub fn file_name(&self, port: u16) -> String {
-        self.file.replace("PID", &std::process::id().to_string()).replace("PORT", &port.to_string())
+    /// The names of its discovery file for this process and `port`, each once.
+    pub fn file_names(&self, port: u16) -> Vec<String> {
+        let mut names = Vec::new();
+        for process in [&[std::process::id()], self.taken_for_ours.as_slice()].concat() {
+            let name = self.file.replace("PID", &process.to_string());
+            let name = name.replace("PORT", &port.to_string());
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// The process that `name` is about, if it is the name of such a file at all and tells that.
@@ -69,6 +79,7 @@ impl Agent {
             title: "Gemini CLI".to_owned(),
             directories,
             file: "gemini-ide-server-PID-PORT.json".to_owned(),
+            taken_for_ours: Vec::new(),
             tells_process: false,
             token: Token::generate().unwrap(),
         }
@@ -84,6 +95,18 @@ impl Agent {
             ..Agent::gemini(directories)
         }
     }
+
+    /// LLxprt Code, announced in `directories`, which may take `taken_for_ours` for us.
+    pub fn llxprt(directories: Vec<PathBuf>, taken_for_ours: Vec<u32>) -> Agent {
+        Agent {
+            name: "llxprt".to_owned(),
+            title: "LLxprt Code".to_owned(),
+            file: "llxprt-ide-server-PID-PORT.json".to_owned(),
+            taken_for_ours,
+            tells_process: true,
+            ..Agent::gemini(directories)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -91,12 +114,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_process_that_may_be_taken_for_ours_gives_one_name() {
+        let own = std::process::id();
+        let names = |others: &[u32]| Agent::llxprt(Vec::new(), others.to_vec()).file_names(7);
+        let name = |process: u32| format!("llxprt-ide-server-{process}-7.json");
+        assert_eq!(names(&[own, 12, 12]), [name(own), name(12)]);
+        let qwen = Agent { taken_for_ours: vec![12], ..Agent::qwen(Vec::new()) };
+        assert_eq!(qwen.file_names(7), ["7.lock"]);
+    }
+
+    #[test]
     fn names_of_files_are_made_and_recognised() {
         let (gemini, qwen) = (Agent::gemini(Vec::new()), Agent::qwen(Vec::new()));
         let own = std::process::id();
-        assert_eq!(gemini.file_name(4711), format!("gemini-ide-server-{own}-4711.json"));
-        assert_eq!(gemini.process_in_name(&gemini.file_name(4711)), Some(Some(own)));
-        assert_eq!(qwen.file_name(4711), "4711.lock");
+        let name = format!("gemini-ide-server-{own}-4711.json");
+        assert_eq!(gemini.file_names(4711), [name.as_str()]);
+        assert_eq!(gemini.process_in_name(&name), Some(Some(own)));
+        assert_eq!(qwen.file_names(4711), ["4711.lock"]);
         assert_eq!(qwen.process_in_name("4711.lock"), Some(None));
         for name in [
             "",

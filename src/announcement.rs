@@ -1,6 +1,6 @@
 //! What leads clients to a companion: the discovery files of all agents, kept as they should be.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::agent::Agent;
@@ -71,18 +71,18 @@ impl Announcement {
 
     /// The names of the files.
     pub fn files(&self) -> Vec<String> {
-        self.files_where(|_| true)
+        self.collect(|file| file.paths().iter().map(PathBuf::as_path).collect())
     }
 
     /// The names of the files that are gone, or were changed.
     pub fn damaged_files(&self) -> Vec<String> {
-        self.files_where(|file| !file.is_intact())
+        self.collect(|file| file.damaged().collect())
     }
 
-    fn files_where(&self, wanted: impl Fn(&DiscoveryFile) -> bool) -> Vec<String> {
+    fn collect(&self, names: impl Fn(&DiscoveryFile) -> Vec<&Path>) -> Vec<String> {
         let state = lock(&self.state);
         let files = state.places.iter().filter_map(|place| place.file.as_ref());
-        files.filter(|file| wanted(file)).map(|file| file.path().display().to_string()).collect()
+        files.flat_map(names).map(|path| path.display().to_string()).collect()
     }
 
     /// Why clients cannot find the files, as far as they cannot: a line for each.

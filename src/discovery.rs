@@ -1,7 +1,8 @@
 //! The discovery file, by which a client finds this companion.
 //!
 //! Document 002, I.2: one JSON object in `os.tmpdir()/gemini/ide/`, its name tells our process id
-//! and port. It holds the token, so nobody else may read it or put something in its place.
+//! and port. It holds the token, so nobody else may read it or put something in its place. An agent
+//! that may take another process for ours finds it under a second name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -23,10 +24,10 @@ const MAX_FILE_SIZE: u64 = 1 << 20;
 /// After which a file that was begun will never be finished. That takes no second.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// The file on disk. Dropping it deletes the file.
+/// The file on disk, under all its names. Dropping it deletes the file.
 #[derive(Debug)]
 pub struct DiscoveryFile {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     /// What it holds, unless somebody has changed it.
     content: Vec<u8>,
 }
@@ -65,14 +66,14 @@ impl DiscoveryFile {
     ) -> Result<DiscoveryFile> {
         prepare_directory(directory)?;
         remove_stale_files(agent, directory);
-        let path = directory.join(agent.file_name(port));
-        let mut file = DiscoveryFile { path, content: Vec::new() };
+        let paths = agent.file_names(port).into_iter().map(|name| directory.join(name)).collect();
+        let mut file = DiscoveryFile { paths, content: Vec::new() };
         file.write(agent, port, roots)?;
         Ok(file)
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 
     /// Replaces the content. A reader sees the old or the new file, never half of one.
@@ -86,23 +87,36 @@ impl DiscoveryFile {
             id_space: id_space(),
         };
         self.content = serde_json::to_vec(&content)?;
-        // Whoever cleans up temporary directories may have removed it.
-        prepare_directory(self.path.parent().context("a file has a directory")?)?;
-        replace_file(&self.path, &self.content).with_context(|| {
-            format!("cannot write {}: make its directory writable", self.path.display())
-        })
+        for path in &self.paths {
+            // Whoever cleans up temporary directories may have removed it.
+            prepare_directory(path.parent().context("a file has a directory")?)?;
+            replace_file(path, &self.content).with_context(|| {
+                format!("cannot write {}: make its directory writable", path.display())
+            })?;
+        }
+        Ok(())
     }
 
-    /// Whether the file is there as it was written, and nobody else can read it.
+    /// Its names under which it is not there as it was written, or others can read it.
+    pub fn damaged(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter().map(PathBuf::as_path).filter(|path| !self.is_intact_at(path))
+    }
+
     pub fn is_intact(&self) -> bool {
-        let private = fs::symlink_metadata(&self.path).is_ok_and(|entry| is_private(&entry));
-        private && read_untrusted(&self.path).is_some_and(|text| text.as_bytes() == self.content)
+        self.damaged().next().is_none()
+    }
+
+    fn is_intact_at(&self, path: &Path) -> bool {
+        let private = fs::symlink_metadata(path).is_ok_and(|entry| is_private(&entry));
+        private && read_untrusted(path).is_some_and(|text| text.as_bytes() == self.content)
     }
 }
 
 impl Drop for DiscoveryFile {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        for path in &self.paths {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -265,7 +279,8 @@ fn is_stale(path: &Path, named: Option<u32>) -> bool {
     }
     let told = read_untrusted(path).and_then(|text| serde_json::from_str::<Told>(&text).ok());
     let Some(told) = told.filter(|told| told.ide_info.name == IDE_NAME) else { return false };
-    let Some(process) = named.or(told.ppid) else { return false };
+    // The one in the name may be another that is taken for it.
+    let Some(process) = told.ppid.or(named) else { return false };
     let is_known_here = told.id_space.is_some() && told.id_space == id_space();
     is_known_here && (process == std::process::id() || !is_alive(process))
 }

@@ -393,8 +393,13 @@ fn agent_from_lisp(value: Value) -> Result<Agent> {
         directories: directories.into_iter().map(PathBuf::from).collect(),
         file: slots.get(3)?,
         tells_process: slots.get::<Value>(4)?.is_not_nil(),
+        taken_for_ours: processes(slots.get(5)?)?,
         token: Token::generate()?,
     })
+}
+
+fn processes(ids: Vector) -> Result<Vec<u32>> {
+    ids.into_iter().map(|id| Ok(u32::try_from(id.into_rust::<i64>()?)?)).collect()
 }
 
 fn context(files: Vector) -> Result<IdeContext> {

@@ -6,6 +6,8 @@
 
 (require 'ert)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-process)
+(require 'gemini-companion-run)
 
 (defmacro gemini-companion-agent-test--with (qwen &rest body)
   "Evaluate BODY with the mode on and Qwen Code's home there, in a new project.
@@ -125,6 +127,125 @@ the file a.txt."
                               (car (gemini-companion-history-list)))
                              text))))
         (fake-cli-disconnect client)))))
+
+;;;; LLxprt Code
+
+(defmacro gemini-companion-agent-test--with-environment (variables &rest body)
+  "Evaluate BODY in a new project, with VARIABLES in the global environment."
+  (declare (indent 1) (debug t))
+  `(let ((before (default-toplevel-value 'process-environment)))
+     (unwind-protect
+         (gemini-companion-test-with-project
+           (make-directory (gemini-companion-test-file "tmp/"))
+           (set-default-toplevel-value
+            'process-environment
+            (append ,variables
+                    (list (concat "TMPDIR=" (gemini-companion-test-file "tmp"))
+                          (concat "HOME=" (gemini-companion-test-file "home")))
+                    before))
+           (let ((inhibit-message t)) ,@body))
+       (set-default-toplevel-value 'process-environment before))))
+
+(defun gemini-companion-agent-test--files (directory)
+  "Return the names of the files in DIRECTORY below the temporary directory."
+  (let ((directory (gemini-companion-test-file (concat "tmp/" directory))))
+    (and (file-directory-p directory)
+         (directory-files directory nil directory-files-no-dot-files-regexp))))
+
+(defun gemini-companion-agent-test--llxprt-names ()
+  "Return the names under which LLxprt Code finds this Emacs, sorted."
+  (sort (mapcar (lambda (process)
+                  (format "llxprt-ide-server-%d-%d.json" process (gemini-companion-bridge-port)))
+                (cons (emacs-pid) (gemini-companion-process-taken-for (emacs-pid))))
+        #'string<))
+
+(ert-deftest gemini-companion-agent/llxprt-finds-emacs-by-any-process-it-may-look-for ()
+  (gemini-companion-agent-test--with-environment nil
+    (make-directory (gemini-companion-test-file "home/.llxprt") t)
+    (gemini-companion-mode 1)
+    (let* ((names (gemini-companion-agent-test--llxprt-names))
+           (file (gemini-companion-test-file (concat "tmp/llxprt/ide/" (car names))))
+           (content (gemini-companion-test-json-decode (gemini-companion-test-bytes file))))
+      ;; Its shell's grandparent, if Emacs runs the shell.
+      (should (member (format "llxprt-ide-server-%d-%d.json"
+                              (gemini-companion-process-parent (emacs-pid))
+                              (gemini-companion-bridge-port))
+                      names))
+      (should (equal (gemini-companion-agent-test--files "llxprt/ide") names))
+      (should (equal (alist-get 'ppid content) (emacs-pid)))
+      (should (equal (alist-get 'displayName (alist-get 'ideInfo content)) "Emacs"))
+      (should (equal (alist-get 'authToken content) (gemini-companion-bridge-token 'llxprt)))
+      (should-not (equal (gemini-companion-bridge-token 'llxprt)
+                         (gemini-companion-bridge-token 'gemini)))
+      (should (equal (getenv "LLXPRT_CODE_IDE_SERVER_PORT")
+                     (number-to-string (gemini-companion-bridge-port))))
+      (should (equal (getenv "LLXPRT_CODE_IDE_AUTH_TOKEN")
+                     (gemini-companion-bridge-token 'llxprt)))
+      (delete-file file)
+      (gemini-companion-restart)
+      (should (equal (gemini-companion-agent-test--files "llxprt/ide") names)))
+    (gemini-companion-mode -1)
+    (should-not (gemini-companion-agent-test--files "llxprt/ide"))
+    (should-not (getenv "LLXPRT_CODE_IDE_AUTH_TOKEN"))))
+
+(ert-deftest gemini-companion-agent/llxprt-is-announced-only-where-it-is-used ()
+  (pcase-dolist (`(,used ,directory . ,variables)
+                 '((nil "home")
+                   (t "home/.llxprt")
+                   (t "home/.config/llxprt-code")
+                   (t "xdg/llxprt-code" "XDG_CONFIG_HOME=%s/xdg")
+                   (t "own" "LLXPRT_CONFIG_HOME=%s/own")
+                   (nil "own" "LLXPRT_CONFIG_HOME=")
+                   (nil "own" "LLXPRT_CONFIG_HOME=own")))
+    (gemini-companion-agent-test--with-environment
+        (mapcar (lambda (variable)
+                  (format variable (directory-file-name (gemini-companion-test-file ""))))
+                variables)
+      (make-directory (gemini-companion-test-file directory) t)
+      (gemini-companion-mode 1)
+      (should (eq used (and (gemini-companion-agent-test--files "llxprt/ide") t)))
+      (should (eq used (and (gemini-companion-bridge-token 'llxprt) t))))))
+
+(ert-deftest gemini-companion-agent/the-process-that-is-taken-for-emacs ()
+  "Emacs is process 50; a client runs in it with a shell, or without."
+  (pcase-dolist (`(,taken . ,processes)
+                 '(;; A daemon: what is above it does not count.
+                   (nil (50 1 "emacs"))
+                   ;; From a menu: one is the session, the other the user's first process.
+                   ((40 30) (50 40 "emacs") (40 30 "gnome-shell") (30 1 "systemd --user"))
+                   ;; From a terminal, in which the shell's grandparent is taken.
+                   ((40 20) (50 40 "emacs -nw") (40 30 "/bin/bash") (30 20 "xterm") (20 1 "i3"))
+                   ((40 30) (50 40 "emacs -nw") (40 30 "bash") (30 1 "tmux"))
+                   ((40) (50 40 "emacs -nw") (40 1 "tmux"))))
+    (cl-letf (((symbol-function 'process-attributes)
+               (lambda (process)
+                 (pcase (assq process processes)
+                   (`(,_ ,parent ,arguments) `((ppid . ,parent) (args . ,arguments)))))))
+      (should (equal (gemini-companion-process-taken-for 50) taken)))))
+
+;;;; One more fork
+
+(defun gemini-companion-agent-test--example ()
+  "Return the form in the manual that adds a row for a fork."
+  (with-temp-buffer
+    (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
+    (search-forward "@section Other Forks")
+    (search-forward "@lisp\n")
+    (read (current-buffer))))
+
+(ert-deftest gemini-companion-agent/the-row-in-the-manual-is-served ()
+  (let ((gemini-companion-agent-profiles gemini-companion-agent-profiles)
+        (gemini-companion-agents '(gemini))
+        (gemini-companion-export-workspace t))
+    (eval (gemini-companion-agent-test--example) t)
+    (gemini-companion-agent-test--with-environment nil
+      (gemini-companion-mode 1)
+      (should (equal (gemini-companion-agent-test--files "other/ide")
+                     (list (format "other-ide-server-%d-%d.json" (emacs-pid)
+                                   (gemini-companion-bridge-port)))))
+      (should (member (concat "OTHER_CODE_IDE_AUTH_TOKEN=" (gemini-companion-bridge-token 'other))
+                      (gemini-companion-run--environment 'other gemini-companion-test-project)))
+      (should (equal (gemini-companion-run-program 'other) "other")))))
 
 ;;;; Document 004
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::support::{TestCompanion, wait_for};
+use super::support::{TestCompanion, agents, wait_for};
 use crate::agent::Agent;
 use crate::bridge::Event;
 use crate::companion::Companion;
@@ -209,6 +209,40 @@ fn a_file_that_names_no_process_tells_it() {
     put(3, None);
     drop(DiscoveryFile::create(&Agent::qwen(Vec::new()), &directory, 4711, &[]).unwrap());
     assert_eq!(names(&directory), ["2.lock", "3.lock"]);
+}
+
+#[test]
+fn an_agent_that_may_take_another_process_for_ours_finds_it_under_both() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directory = temporary.path().join("llxprt/ide");
+    let name = |process, port| format!("llxprt-ide-server-{process}-{port}.json");
+    let (own, parent) = (std::process::id(), std::os::unix::process::parent_id());
+    let both = || {
+        let mut both = vec![name(own, 4711), name(parent, 4711)];
+        both.sort();
+        both
+    };
+    let agent = Agent::llxprt(Vec::new(), vec![parent]);
+    let create = || DiscoveryFile::create(&agent, &directory, 4711, &["/one".into()]).unwrap();
+    let mut file = create();
+    assert_eq!(names(&directory), both());
+    assert_eq!(file.damaged().count(), 0);
+    fs::remove_file(directory.join(name(parent, 4711))).unwrap();
+    let damaged: Vec<_> = file.damaged().map(Path::to_owned).collect();
+    assert_eq!(damaged, [directory.join(name(parent, 4711))]);
+    file.write(&agent, 4711, &["/two".into()]).unwrap();
+    for name in both() {
+        let text = fs::read_to_string(directory.join(name)).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["workspacePath"], "/two");
+    }
+    drop(file);
+    assert_eq!(names(&directory), [""; 0]);
+    // Of an Emacs that was killed only the process in the file tells that.
+    let killed = json!({ "port": 1, "ppid": dead_process(), "ideInfo": { "name": "emacs" },
+                         "idSpace": id_space().unwrap() });
+    fs::write(directory.join(name(parent, 1)), killed.to_string()).unwrap();
+    let _file = create();
+    assert_eq!(names(&directory), both());
 }
 
 #[test]
@@ -608,8 +642,8 @@ fn what_cannot_be_mended_is_said_once_and_tried_on() {
     fs::remove_dir_all(gemini).unwrap();
     fs::write(gemini, "").unwrap();
     announcement.heal();
-    // The files of both agents are below it.
-    for _ in 0..2 {
+    // The files of all agents are below it.
+    for _ in agents(&server.directory) {
         let Event::Warning(text) = server.next_event() else { panic!("no warning") };
         assert!(text.contains("move it away"), "{text}");
     }

@@ -38,11 +38,15 @@ pub struct Stream {
     text: String,
 }
 
-/// Gemini CLI, announced in `directory`, and Qwen Code, in one beside it.
+/// Gemini CLI, announced in `directory`, and forks of it, each in one beside it.
 pub fn agents(directory: &std::path::Path) -> Vec<crate::agent::Agent> {
     use crate::agent::Agent;
-    let beside = directory.with_file_name("qwen");
-    vec![Agent::gemini(vec![directory.to_owned()]), Agent::qwen(vec![beside])]
+    let beside = |name| vec![directory.with_file_name(name)];
+    vec![
+        Agent::gemini(vec![directory.to_owned()]),
+        Agent::qwen(beside("qwen")),
+        Agent::llxprt(beside("llxprt"), vec![std::os::unix::process::parent_id()]),
+    ]
 }
 
 impl TestCompanion {
