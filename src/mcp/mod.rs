@@ -150,7 +150,10 @@ impl Protocol {
         params: Params,
     ) -> Result<Output, Failure> {
         match method {
-            "ping" => Ok(json!({}).into()),
+            "ping" => {
+                session.ensure_context();
+                Ok(json!({}).into())
+            }
             "tools/list" => Ok(Output::Ready(tools::list())),
             "tools/call" => tools::call(self, session, params).await.map(Output::from),
             #[cfg(test)]

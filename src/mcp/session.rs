@@ -1252,6 +1252,19 @@ impl Busy {
         }
     }
 
+    /// Tells the client that no file is open if nobody has told what the user looks at. After
+    /// `ping` one of them waits for that, and disconnects if it does not come, whatever Emacs does.
+    pub fn ensure_context(&self) {
+        let mut state = self.sessions.state();
+        if state.context_of(&self.session).is_none()
+            && let Some(session) = state.sessions.get_mut(&self.session)
+            && !session.is_unnamed
+        {
+            let no_file = Context::new(IdeContext::new(Vec::new()));
+            session.push(Outgoing::Context(no_file.message));
+        }
+    }
+
     /// Passes on what the client has to say to the user.
     pub fn say(&self, text: &str) {
         let state = self.sessions.state();

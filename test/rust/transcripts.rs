@@ -290,3 +290,8 @@ fn a_client_of_document_003_has_an_answer_in_time_whatever_emacs_does() {
 fn qwen_code() {
     replay(&TestCompanion::start(), "qwen", include_str!("transcripts/000-qwen-code.txt"));
 }
+
+#[test]
+fn llxprt_code() {
+    replay(&TestCompanion::start(), "llxprt", include_str!("transcripts/000-llxprt-code.txt"));
+}
