@@ -139,11 +139,12 @@ If there is none, where the command was given."
   (let ((directory (gemini-companion-scope-directory scope))
         (names (gemini-companion-scope-names scope)))
     (gemini-companion-log-one-line
-     (concat (if directory (format " in %s" (abbreviate-file-name directory))
-               ", whose directory is not known")
-             (cond ((not names) ", in no workspace root: hears of all projects")
-                   ((gemini-companion-scope-projects scope) ": hears of all projects")
-                   (t (format ": hears of %s" (abbreviate-file-name (car names)))))))))
+     (concat (cond ((not directory) ", whose directory is not known")
+                   (names (format " in %s" (abbreviate-file-name directory)))
+                   (t (format " in %s, in no workspace root"
+                              (abbreviate-file-name directory))))
+             (if (gemini-companion-scope-projects scope) ": hears of all projects"
+               (format ": hears of %s" (abbreviate-file-name (car names))))))))
 
 (defun gemini-companion-context-view--list (items)
   "Return the strings ITEMS as lines."

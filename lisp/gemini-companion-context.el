@@ -49,6 +49,9 @@ removes one calls `gemini-companion-context-update'.")
 (defconst gemini-companion-context--max-delays 5
   "Delays after which it is published even if there was no quiet.")
 
+(defconst gemini-companion-context--lifetime 1.0
+  "Seconds for which what is told elsewhere holds while only point moves.")
+
 (defconst gemini-companion-context--max-files 10
   "Number of files published; the client looks at no more.")
 
@@ -66,8 +69,8 @@ removes one calls `gemini-companion-context-update'.")
      window-selection-change-functions window-buffer-change-functions)
     (gemini-companion-context--note-file find-file-hook after-set-visited-file-name-hook)
     (gemini-companion-context--note-kill kill-buffer-hook)
-    (gemini-companion-context--note-change
-     post-command-hook
+    (gemini-companion-context--note-change post-command-hook)
+    (gemini-companion-context--note-stir
      window-selection-change-functions window-buffer-change-functions
      find-file-hook kill-buffer-hook after-save-hook after-revert-hook
      after-set-visited-file-name-hook gemini-companion-workspace-functions))
@@ -107,6 +110,12 @@ The latter is this buffer or an indirect one of it.")
 (defvar gemini-companion-context--published nil
   "What was published last, as `gemini-companion-bridge-publish-contexts' has it.")
 
+(defvar gemini-companion-context--stirred nil
+  "Non-nil if more may have changed since then than where point is.")
+
+(defvar gemini-companion-context--gathered 0
+  "When all that was published was gathered last.")
+
 ;;;; On and off
 
 (defun gemini-companion-context-follow ()
@@ -128,7 +137,8 @@ The latter is this buffer or an indirect one of it.")
           (t (unless gemini-companion-context--on
                (gemini-companion-context--switch-on))
              ;; A new client gets what there is at once.
-             (setq gemini-companion-context--published nil)
+             (setq gemini-companion-context--published nil
+                   gemini-companion-context--stirred t)
              (gemini-companion-context--publish)))))
 
 ;;;###autoload
@@ -212,7 +222,8 @@ While it is stopped they are told that no file is open."
   (when (buffer-live-p gemini-companion-context--active)
     (with-current-buffer gemini-companion-context--active
       (gemini-companion-position-unwatch)))
-  (setq gemini-companion-context--active buffer)
+  (setq gemini-companion-context--active buffer
+        gemini-companion-context--stirred t)
   (when buffer
     (with-current-buffer buffer
       (gemini-companion-position-watch))))
@@ -258,6 +269,11 @@ While it is stopped they are told that no file is open."
 
 ;;;; Changes
 
+(defun gemini-companion-context--note-stir (&rest _)
+  "Publish soon: more may have changed than where point is."
+  (setq gemini-companion-context--stirred t)
+  (gemini-companion-context--note-change))
+
 (defun gemini-companion-context--note-change (&rest _)
   "Publish soon: something may have changed."
   (setq gemini-companion-context--changes (1+ gemini-companion-context--changes))
@@ -280,8 +296,11 @@ While it is stopped they are told that no file is open."
   "Tell the clients what the user looks at, as far as that is new.
 Tell whoever else wants to know that it may be."
   (gemini-companion-log-errors "context"
-    (let* ((contexts (gemini-companion-context--contexts (gemini-companion-bridge-places)))
-           (before gemini-companion-context--published)
+    (gemini-companion-context--note-focus)
+    (let* ((before gemini-companion-context--published)
+           (places (gemini-companion-bridge-places))
+           (contexts (gemini-companion-context--contexts
+                      places (gemini-companion-context--still places)))
            (new (cl-loop for context in contexts
                          unless (member context before) collect context)))
       (setq gemini-companion-context--published contexts)
@@ -307,17 +326,41 @@ Without DIRECTORY, clients of which it is not known.  The shape is that of
 FILES in `gemini-companion-bridge-publish-contexts'."
   (cdar (gemini-companion-context--contexts (list directory))))
 
-(defun gemini-companion-context--contexts (directories)
+(defun gemini-companion-context--contexts (directories &optional known)
   "Return what clients are told that work in DIRECTORIES.
-The shape is that of `gemini-companion-bridge-publish-contexts'."
+The shape is that of `gemini-companion-bridge-publish-contexts'.  What is
+in KNOWN, which is like that, is not gathered."
   (if gemini-companion-context-paused
       (mapcar #'list directories)
     (gemini-companion-context--note-focus)
-    (let* ((scopes (mapcar #'gemini-companion-scope-of directories))
-           (tallies (gemini-companion-context--gather scopes)))
-      (cl-loop for directory in directories
-               for tally in tallies
-               collect (cons directory (reverse (gemini-companion-context--tally-files tally)))))))
+    (let* ((wanted (cl-loop for directory in directories
+                            unless (assoc directory known) collect directory))
+           (tallies (gemini-companion-context--gather
+                     (mapcar #'gemini-companion-scope-of wanted))))
+      (append known
+              (cl-loop for directory in wanted
+                       for tally in tallies
+                       for files = (gemini-companion-context--tally-files tally)
+                       collect (cons directory (reverse files)))))))
+
+(defun gemini-companion-context--still (directories)
+  "Return what was published for those of DIRECTORIES where nothing has changed.
+That is where the user is not, if only point has moved, for a moment."
+  (let ((now (float-time)))
+    (if (or gemini-companion-context--stirred
+            gemini-companion-context-paused
+            (< gemini-companion-context--lifetime
+               (abs (- now gemini-companion-context--gathered))))
+        (ignore (setq gemini-companion-context--gathered now
+                      gemini-companion-context--stirred nil))
+      (pcase-let ((`(,file . ,truename) (gemini-companion-context--names
+                                         (gemini-companion-context--active-buffer))))
+        (cl-loop for (directory . files) in gemini-companion-context--published
+                 if (and (member directory directories)
+                         (not (and file
+                                   (gemini-companion-scope-holds-p
+                                    (gemini-companion-scope-of directory) file truename))))
+                 collect (cons directory files))))))
 
 (defun gemini-companion-context--gather (scopes)
   "Return a tally for each of SCOPES, in one pass over the files."
@@ -345,8 +388,8 @@ The shape is that of `gemini-companion-bridge-publish-contexts'."
                (active nil)
                (passive nil))
     (dolist (tally (and file tallies))
-      (unless (gemini-companion-scope-reason (gemini-companion-context--tally-scope tally)
-                                             file truename)
+      (when (gemini-companion-scope-holds-p (gemini-companion-context--tally-scope tally)
+                                            file truename)
         (cl-decf (gemini-companion-context--tally-looks tally))
         (when (eq reason 'unknown)
           (setq reason (or (stringp entry) (gemini-companion-context--reason entry))))
@@ -362,8 +405,9 @@ The shape is that of `gemini-companion-bridge-publish-contexts'."
                   (gemini-companion-context--tally-files tally))))))))
 
 (defun gemini-companion-context--names (entry)
-  "Return the name of the file of ENTRY, with and without links, as a pair."
-  (if (stringp entry) (cons entry entry)
+  "Return the name of the file of ENTRY, with and without links, as a pair.
+If ENTRY is nil both are nil."
+  (if (not (bufferp entry)) (cons entry entry)
     (let ((file (buffer-local-value 'buffer-file-name entry))
           (truename (buffer-local-value 'buffer-file-truename entry))
           (file-name-handler-alist nil)) ; for a remote one these do much more

@@ -119,16 +119,22 @@ submodules of Git."
 
 ;;;; Files
 
+(defun gemini-companion-scope-holds-p (scope file truename)
+  "Return non-nil if clients with SCOPE hear of FILE, if nothing else is against it.
+TRUENAME is its name without symbolic links."
+  (or (gemini-companion-scope--below-p (gemini-companion-scope-names scope) file truename)
+      (and (or gemini-companion-share-outside-workspace
+               (gemini-companion-scope-projects scope))
+           (if (gemini-companion-scope--in-project-p file truename)
+               (gemini-companion-scope-projects scope)
+             gemini-companion-share-outside-workspace))))
+
 (defun gemini-companion-scope-reason (scope file truename)
   "Return in words why clients with SCOPE do not hear of FILE, or nil if they do.
 TRUENAME is its name without symbolic links."
-  (let ((names (gemini-companion-scope-names scope)))
-    (cond ((gemini-companion-scope--below-p names file truename) nil)
-          ((gemini-companion-scope--in-project-p file truename)
-           (unless (gemini-companion-scope-projects scope)
-             "in another project"))
-          (gemini-companion-share-outside-workspace nil)
-          (t "outside of projects"))))
+  (cond ((gemini-companion-scope-holds-p scope file truename) nil)
+        ((gemini-companion-scope--in-project-p file truename) "in another project")
+        (t "outside of projects")))
 
 (defun gemini-companion-scope--in-project-p (file truename)
   "Return non-nil if FILE, without links TRUENAME, is in a project."

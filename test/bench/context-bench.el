@@ -99,6 +99,38 @@ The project's .geminiignore has so many LINES like LINE; compare with BASELINE."
      baseline))
   (delete-file (gemini-companion-test-file ".geminiignore")))
 
+(defun gemini-companion-bench--projects ()
+  "Measure gathering for clients in ten projects, with ten files open in each."
+  (gemini-companion-test-with-client client
+    (fake-cli-wait-notification client "ide/contextUpdate")
+    (let ((projects (mapcar (lambda (n) (gemini-companion-test-file (format "project %d" n)))
+                            (number-sequence 1 10))))
+      (dolist (project projects)
+        (make-directory (expand-file-name ".git" project) t)
+        (dotimes (n 10)
+          (switch-to-buffer (find-file-noselect (expand-file-name (format "%d.txt" n) project)))
+          (insert "one\ntwo\n")
+          (let ((save-silently t)) (save-buffer))
+          (gemini-companion-context--note-focus)))
+      (gemini-companion-workspace-announce)
+      (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () projects)))
+        (gemini-companion-context-update)
+        (let ((point 0))
+          (gemini-companion-bench-add
+           "publish: 10 clients in 10 projects, point moves" "us"
+           (gemini-companion-bench-times 200 1
+             (set-window-point nil (1+ (mod (setq point (1+ point)) 5)))
+             (gemini-companion-context--publish))
+           "gather: 100 files"))
+        (let ((buffers (seq-filter #'buffer-file-name (buffer-list)))
+              (turn 0))
+          (gemini-companion-bench-add
+           "publish: 10 clients in 10 projects, another file" "us"
+           (gemini-companion-bench-times 200 1
+             (set-window-buffer nil (nth (mod (setq turn (+ turn 7)) (length buffers)) buffers))
+             (gemini-companion-context--publish))
+           "gather: 100 files"))))))
+
 (defun gemini-companion-bench-context ()
   "Measure all of it."
   (gemini-companion-bench--functions "hook: an empty function" (list (lambda ())))
@@ -119,7 +151,8 @@ The project's .geminiignore has so many LINES like LINE; compare with BASELINE."
     (gemini-companion-bench-add "roots: 2 000 files" "us"
                                 (gemini-companion-bench-times 20 1
                                   (gemini-companion-workspace-roots)))
-    (gemini-companion-bench--large-buffer)))
+    (gemini-companion-bench--large-buffer))
+  (gemini-companion-bench--projects))
 
 (gemini-companion-bench-context)
 

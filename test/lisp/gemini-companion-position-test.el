@@ -90,7 +90,6 @@
     (should (equal gemini-companion-position--known
                    (cons (buffer-chars-modified-tick) '(3 . 2))))
     (gemini-companion-position-unwatch)
-    (should-not gemini-companion-position--known)
     (should-not (memq #'gemini-companion-position--note-change after-change-functions))))
 
 (ert-deftest gemini-companion-position/fields-and-folds-do-not-matter ()

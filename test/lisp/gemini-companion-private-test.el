@@ -52,18 +52,6 @@
     (should (gemini-companion-private-reason-of
              (expand-file-name "settings" gemini-companion-test-project)))))
 
-(ert-deftest gemini-companion-private/files-outside-the-workspace-are-withheld ()
-  (gemini-companion-private-test--with-root
-    (should-not (gemini-companion-private-test--reason "inside/a"))
-    (let ((gemini-companion-test-project (gemini-companion-test-temp-directory)))
-      (unwind-protect
-          (progn
-            (should (equal (gemini-companion-private-test--reason "a")
-                           "outside all workspace roots"))
-            (let ((gemini-companion-share-outside-workspace t))
-              (should-not (gemini-companion-private-test--reason "a"))))
-        (delete-directory gemini-companion-test-project t)))))
-
 (ert-deftest gemini-companion-private/a-project-behind-a-link-is-inside-by-either-name ()
   (gemini-companion-private-test--with-root
     (let ((link (make-temp-name (directory-file-name gemini-companion-test-project)))

@@ -92,7 +92,6 @@ A message is returned in place of a question that was not asked."
 
 (ert-deftest gemini-companion-review-list/columns ()
   (gemini-companion-review-list-test--with client
-    (make-directory (gemini-companion-test-file ".git"))
     (gemini-companion-test-propose client "a.txt" "one\n2\nthree\n")
     (let ((late (gemini-companion-test-propose client "new/b\n.txt" "1\n2\n3"))
           (project (file-name-nondirectory

@@ -117,15 +117,15 @@
     (let ((temporary-file-directory gemini-companion-test-project))
       (should (equal (gemini-companion-workspace--root
                       (file-name-as-directory (gemini-companion-test-file "notes")))
-                     (gemini-companion-test-file "notes")))
-      (should-not (gemini-companion-workspace--root gemini-companion-test-project)))))
+                     (list (gemini-companion-test-file "notes"))))
+      (should-not (car (gemini-companion-workspace--root gemini-companion-test-project))))))
 
 (ert-deftest gemini-companion-workspace/a-new-project-is-noticed-in-time ()
   (gemini-companion-test-with-project
     (let ((directory (file-name-as-directory (gemini-companion-test-file "new/sub")))
           (gemini-companion-workspace--lifetime 1000))
       (make-directory directory t)
-      (let ((root (lambda () (gemini-companion-workspace--root directory))))
+      (let ((root (lambda () (car (gemini-companion-workspace--root directory)))))
         (should (equal (funcall root) (directory-file-name directory)))
         (make-directory (gemini-companion-test-file "new/.git"))
         (should (equal (funcall root) (directory-file-name directory)))

@@ -1,0 +1,225 @@
+;;; gemini-companion-scope-test.el --- Tests of which files are whose  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-scope-test--with (projects &rest body)
+  "Evaluate BODY with new directories, of which PROJECTS are projects.
+They are told while files are kept track of."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-project
+     (let ((gemini-companion-context-functions (list #'ignore)))
+       (gemini-companion-native-load)
+       (dolist (project ,projects)
+         (make-directory (gemini-companion-test-file (concat project "/.git")) t))
+       (clrhash gemini-companion-workspace--cache)
+       (gemini-companion-context-follow)
+       (unwind-protect (progn ,@body)
+         (gemini-companion-context-unfollow)
+         (setq gemini-companion-workspace--found nil
+               gemini-companion-workspace--known nil)))))
+
+(defun gemini-companion-scope-test--open (&rest names)
+  "Show the file of each of NAMES in the selected window, one after the other."
+  (dolist (name names)
+    (switch-to-buffer (find-file-noselect (gemini-companion-test-file name "1\n2\n3\n")))
+    (gemini-companion-context--note-focus))
+  (gemini-companion-workspace-roots))
+
+(defun gemini-companion-scope-test--told (&optional name)
+  "Return of which files a client hears that works in the directory NAME.
+The active one has a star.  Without NAME that is not known."
+  (mapcar (lambda (file)
+            (concat (file-relative-name (aref file 0) gemini-companion-test-project)
+                    (and (aref file 2) "*")))
+          (gemini-companion-context-gather (and name (gemini-companion-test-file name)))))
+
+(defun gemini-companion-scope-test--withheld (&optional name)
+  "Return what a client is not told that works in the directory NAME, and why."
+  (mapcar (pcase-lambda (`(,file . ,reason))
+            (cons (file-relative-name file gemini-companion-test-project) reason))
+          (gemini-companion-context-withheld
+           (and name (gemini-companion-test-file name)))))
+
+(ert-deftest gemini-companion-scope/each-hears-of-its-own-project ()
+  (gemini-companion-scope-test--with '("one" "other")
+    (gemini-companion-scope-test--open "one/a" "other/b" "diary/d" "one/sub/c" "other/e")
+    (should (equal (gemini-companion-scope-test--told "one") '("one/sub/c*" "one/a")))
+    (should (equal (gemini-companion-scope-test--told "one/sub") '("one/sub/c*" "one/a")))
+    (should (equal (gemini-companion-scope-test--told "other") '("other/e*" "other/b")))
+    (should (equal (gemini-companion-scope-test--withheld "one")
+                   '(("other/e" . "in another project")
+                     ("diary/d" . "outside of projects")
+                     ("other/b" . "in another project"))))))
+
+(ert-deftest gemini-companion-scope/a-directory-outside-of-projects-is-told-to-clients-there ()
+  (gemini-companion-scope-test--with '("one")
+    (gemini-companion-scope-test--open "one/a" "diary/d")
+    (should (equal (gemini-companion-scope-test--told "diary") '("diary/d*")))
+    (should (equal (gemini-companion-scope-test--told "one") '("one/a*")))
+    ;; Where these work is not known.
+    (should (equal (gemini-companion-scope-test--told) '("one/a*")))
+    (should (equal (gemini-companion-scope-test--told "elsewhere") '("one/a*")))
+    (let ((gemini-companion-share-outside-workspace t))
+      (should (equal (gemini-companion-scope-test--told "one") '("diary/d*" "one/a")))
+      (should (equal (gemini-companion-scope-test--told) '("diary/d*" "one/a"))))))
+
+(ert-deftest gemini-companion-scope/the-active-file-is-the-one-looked-at-last-there ()
+  (gemini-companion-scope-test--with '("one" "other")
+    (gemini-companion-scope-test--open "one/a")
+    (goto-char 3)
+    (push-mark 1 t t)
+    (gemini-companion-scope-test--open "other/b")
+    (let* ((transient-mark-mode t)
+           (file (car (gemini-companion-context-gather (gemini-companion-test-file "one")))))
+      (should (equal (append (substring file 2) nil) '(t 2 1 "1\n"))))
+    ;; It was killed: what was looked at before it is not what the user looks at.
+    (gemini-companion-scope-test--open "one/c" "other/d")
+    (kill-buffer (get-file-buffer (gemini-companion-test-file "one/c")))
+    (should (equal (gemini-companion-scope-test--told "one") '("one/a")))
+    (should (equal (gemini-companion-scope-test--told "other") '("other/d*" "other/b")))
+    (should (equal (gemini-companion-scope-test--told) '("other/d*" "other/b" "one/a")))
+    (kill-buffer "d")
+    (set-window-buffer nil "*scratch*")
+    (should (equal (gemini-companion-scope-test--told "other") '("other/b")))
+    (switch-to-buffer "a")
+    (should (equal (gemini-companion-scope-test--told "one") '("one/a*")))
+    (should (equal (gemini-companion-scope-test--told "other") '("other/b")))))
+
+(ert-deftest gemini-companion-scope/what-is-withheld-leaves-no-other-file-active ()
+  (gemini-companion-scope-test--with '("one")
+    (gemini-companion-scope-test--open "one/a" "one/secret.pem")
+    (should (equal (gemini-companion-scope-test--told "one") '("one/a")))
+    (should (equal (gemini-companion-scope-test--withheld "one")
+                   '(("one/secret.pem" . "named by `gemini-companion-private-files'"))))))
+
+(ert-deftest gemini-companion-scope/the-option-for-elsewhere-counts-in-each-project ()
+  (gemini-companion-scope-test--with '("one" "other")
+    (gemini-companion-scope-test--open "one/a" "other/b")
+    (pcase-dolist (`(,option ,one) '((last "one/a*") (visible "one/a") (nil "one/a")))
+      (let ((gemini-companion-active-file option))
+        (should (equal (gemini-companion-scope-test--told "one") (list one)))
+        (should (equal (gemini-companion-scope-test--told "other") '("other/b*")))))
+    (split-window)
+    (set-window-buffer (next-window) "a")
+    (let ((gemini-companion-active-file 'visible))
+      (should (equal (gemini-companion-scope-test--told "one") '("one/a*"))))))
+
+(ert-deftest gemini-companion-scope/nested-projects-have-their-own ()
+  (gemini-companion-scope-test--with '("outer" "outer/repo")
+    ;; As a submodule has it.
+    (gemini-companion-test-file "outer/module/.git" "gitdir: ../.git/modules/module\n")
+    (gemini-companion-scope-test--open "outer/a" "outer/repo/b" "outer/module/c")
+    (should (equal (gemini-companion-scope-test--told "outer")
+                   '("outer/module/c*" "outer/repo/b" "outer/a")))
+    (should (equal (gemini-companion-scope-test--told "outer/repo") '("outer/repo/b*")))
+    (should (equal (gemini-companion-scope-test--told "outer/module") '("outer/module/c*")))
+    (let ((gemini-companion-context-scope 'all))
+      (should (equal (gemini-companion-scope-test--told "outer/module")
+                     '("outer/module/c*" "outer/repo/b" "outer/a"))))))
+
+(ert-deftest gemini-companion-scope/symbolic-links-do-not-matter ()
+  (gemini-companion-scope-test--with '("real/p")
+    (make-symbolic-link "real" (gemini-companion-test-file "link"))
+    (gemini-companion-test-file "real/p/sub/.git" "gitdir: elsewhere\n")
+    (let ((find-file-visit-truename nil))
+      (gemini-companion-scope-test--open "link/p/a" "link/p/sub/b"))
+    ;; The system tells where a client works by real names.
+    (should (equal (gemini-companion-scope-test--told "real/p") '("link/p/sub/b*" "link/p/a")))
+    (should (equal (gemini-companion-scope-test--told "real/p/sub") '("link/p/sub/b*")))
+    (gemini-companion-scope-test--open "real/p/c")
+    (should (equal (gemini-companion-scope-test--told "real/p")
+                   '("real/p/c*" "link/p/sub/b" "link/p/a")))))
+
+(ert-deftest gemini-companion-scope/all-projects-may-be-told ()
+  (gemini-companion-scope-test--with '("one" "other")
+    (gemini-companion-scope-test--open "diary/d" "one/a" "other/b")
+    (let ((gemini-companion-context-scope 'all))
+      (should (equal (gemini-companion-scope-test--told "one") '("other/b*" "one/a")))
+      (should (equal (gemini-companion-scope-test--told "diary")
+                     '("other/b*" "one/a" "diary/d"))))))
+
+(ert-deftest gemini-companion-scope/a-client-whose-project-was-closed-hears-of-no-other ()
+  (gemini-companion-scope-test--with '("one" "other")
+    (gemini-companion-scope-test--open "one/a" "other/b")
+    (should (equal (gemini-companion-scope-test--told "one") '("one/a*")))
+    (kill-buffer "a")
+    (gemini-companion-workspace-roots)
+    (should-not (gemini-companion-scope-test--told "one"))
+    (gemini-companion-scope-test--open "one/c")
+    (should (equal (gemini-companion-scope-test--told "one") '("one/c*")))))
+
+(ert-deftest gemini-companion-scope/files-of-others-push-none-out ()
+  (gemini-companion-scope-test--with '("one" "other")
+    (gemini-companion-scope-test--open "one/a")
+    (apply #'gemini-companion-scope-test--open
+           (mapcar (lambda (n) (format "other/%d" n)) (number-sequence 1 60)))
+    (should (equal (gemini-companion-scope-test--told "one") '("one/a*")))
+    (should (= (length (gemini-companion-scope-test--told "other")) 10))))
+
+(ert-deftest gemini-companion-scope/a-user-s-root-is-a-project ()
+  (gemini-companion-scope-test--with '("given/p")
+    (let ((gemini-companion-workspace-roots (list (gemini-companion-test-file "given"))))
+      (gemini-companion-scope-test--open "given/notes/a" "given/p/b")
+      (should (equal (gemini-companion-scope-test--told) '("given/p/b*" "given/notes/a")))
+      (should (equal (gemini-companion-scope-test--told "given/new")
+                     '("given/p/b*" "given/notes/a")))
+      (should (equal (gemini-companion-scope-test--told "given/p") '("given/p/b*"))))))
+
+;;;; What is gathered anew
+
+(defun gemini-companion-scope-test--act ()
+  "Do at random one of the things that users do; run the hooks that Emacs would."
+  (pcase (random 8)
+    (0 (gemini-companion-scope-test--visit "one"))
+    (1 (gemini-companion-scope-test--visit "other"))
+    (2 (gemini-companion-scope-test--visit "diary"))
+    (3 (when buffer-file-name
+         (kill-buffer))
+       (run-hook-with-args 'window-buffer-change-functions (selected-frame)))
+    (4 (switch-to-buffer "*scratch*")
+       (run-hook-with-args 'window-buffer-change-functions (selected-frame)))
+    (5 (gemini-companion-toggle-context))
+    (_ (goto-char (1+ (random (1+ (buffer-size)))))
+       (set-window-point nil (point))))
+  (run-hooks 'post-command-hook))
+
+(defun gemini-companion-scope-test--visit (directory)
+  "Show one of a few files in DIRECTORY."
+  (let ((file (gemini-companion-test-file (format "%s/%d" directory (random 4)))))
+    (switch-to-buffer (or (get-file-buffer file)
+                          (find-file-noselect (gemini-companion-test-write file "1\n2\n3\n"))))
+    (run-hook-with-args 'window-buffer-change-functions (selected-frame))
+    (gemini-companion-workspace-announce)))
+
+(ert-deftest gemini-companion-scope/what-is-not-gathered-anew-is-as-it-was ()
+  "While one moves in a project, what is told in others is not looked at."
+  (gemini-companion-scope-test--with '("one" "other" "one/nested")
+    (let* ((inhibit-message t)
+           (seed (format "%s" (or (getenv "GEMINI_COMPANION_TEST_SEED") (random t))))
+           (places (cons nil (mapcar #'gemini-companion-test-file
+                                     '("one" "one/nested" "other" "diary"))))
+           (gemini-companion-context-paused nil)
+           (gemini-companion-context--lifetime 1000)
+           (told nil))
+      (random seed)
+      (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () places))
+                ((symbol-function 'gemini-companion-bridge-publish-contexts)
+                 (lambda (contexts)
+                   (pcase-dolist (`(,place . ,files) contexts)
+                     (setf (alist-get place told nil nil #'equal) files)))))
+        (gemini-companion-context-update)
+        (ert-info ((format "GEMINI_COMPANION_TEST_SEED=%s" seed))
+          (dotimes (_ 300)
+            (gemini-companion-scope-test--act)
+            (gemini-companion-context--publish)
+            (dolist (place places)
+              (should (equal (alist-get place told nil nil #'equal)
+                             (gemini-companion-context-gather place))))))))))
+
+(provide 'gemini-companion-scope-test)
+;;; gemini-companion-scope-test.el ends here
