@@ -348,6 +348,10 @@ fn is_remote(path: &str) -> bool {
     path.starts_with('/') && (first.contains(':') || first.starts_with('['))
 }
 
+#[cfg(all(test, unix))]
+#[path = "../../test/rust/hostile/paths.rs"]
+mod hostile_paths;
+
 #[cfg(test)]
 mod tests {
     use super::*;

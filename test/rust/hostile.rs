@@ -1,17 +1,20 @@
 //! A fixed number of seeded cases of hostile input: HTTP requests, JSON-RPC messages and sequences
-//! of what sessions do. Whatever comes, the reply is a defined one or the connection ends, nothing
-//! panics, and others are served meanwhile.
+//! of what sessions do; the paths that clients name, and what others leave beside discovery files.
+//! Whatever comes, the reply is a defined one or the connection ends, nothing panics, and others are
+//! served meanwhile.
 //!
 //! A failure names its seed. `HOSTILE_SEED=SEED` repeats that one case, `HOSTILE_CASES=FACTOR` runs
 //! so many times more of them, and `cargo test hostile -- --nocapture` shows what came back.
 
 mod http;
+mod leftovers;
 mod messages;
 mod sequences;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
@@ -39,18 +42,18 @@ const REFUSALS: [u16; 6] = [400, 401, 403, 408, 414, 431];
 const BARE: [u16; 3] = [400, 414, 431];
 
 /// What went wrong in a case.
-type Check<T = ()> = Result<T, String>;
+pub type Check<T = ()> = Result<T, String>;
 
-fn ensure(condition: bool, reason: impl FnOnce() -> String) -> Check {
+pub fn ensure(condition: bool, reason: impl FnOnce() -> String) -> Check {
     if condition { Ok(()) } else { Err(reason()) }
 }
 
 /// How often each kind of case had each outcome.
 #[derive(Default)]
-struct Counts(Mutex<BTreeMap<(String, String), usize>>);
+pub struct Counts(Mutex<BTreeMap<(String, String), usize>>);
 
 impl Counts {
-    fn add(&self, kind: &str, outcome: impl ToString) {
+    pub fn add(&self, kind: &str, outcome: impl ToString) {
         let mut counts = self.0.lock().unwrap();
         *counts.entry((kind.to_owned(), outcome.to_string())).or_default() += 1;
     }
@@ -61,7 +64,11 @@ impl Counts {
         for ((kind, outcome), count) in &*counts {
             *lines.entry(kind).or_default() += &format!("  {outcome}: {count}");
         }
-        println!("\n{title}: {cases} cases; slowest ping of a healthy client {slowest:?}");
+        print!("\n{title}: {cases} cases");
+        match slowest {
+            Duration::ZERO => println!(),
+            _ => println!("; slowest ping of a healthy client {slowest:?}"),
+        }
         for (kind, outcomes) in lines {
             println!("  {kind:<26}{outcomes}");
         }
@@ -69,7 +76,7 @@ impl Counts {
 }
 
 /// Runs `case` with `count` seeds, and fails with the seed of the first case that fails.
-fn run_cases(
+pub fn run_cases(
     title: &str,
     count: u64,
     first_seed: u64,
@@ -109,6 +116,16 @@ fn run_cases(
     if let Some(reason) = failed.into_inner().unwrap() {
         panic!("{title}: {reason}");
     }
+}
+
+/// What `work` returns, unless it panics or waits for something, which it must not.
+pub fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Check<T> {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || tell.send(work()));
+    told.recv_timeout(DEADLINE).map_err(|error| match error {
+        RecvTimeoutError::Timeout => "a hang".to_owned(),
+        RecvTimeoutError::Disconnected => "a panic, see above".to_owned(),
+    })
 }
 
 /// A panic of a server's thread, or of one of its blocking tasks.
@@ -228,10 +245,10 @@ fn excerpt(bytes: &[u8]) -> String {
     format!("{shown}{}", if bytes.len() > 3000 { "…" } else { "" })
 }
 
-fn pick<T: Clone>(random: &mut SmallRng, items: &[T]) -> T {
+pub fn pick<T: Clone>(random: &mut SmallRng, items: &[T]) -> T {
     items.choose(random).expect("something to choose from").clone()
 }
 
-fn chance(random: &mut SmallRng, of_hundred: u32) -> bool {
+pub fn chance(random: &mut SmallRng, of_hundred: u32) -> bool {
     random.random_ratio(of_hundred, 100)
 }

@@ -4,7 +4,7 @@ mod calls;
 #[cfg(soak)]
 mod cost;
 mod discovery;
-mod hostile;
+pub mod hostile;
 mod life;
 mod limits;
 mod places;

@@ -1,0 +1,261 @@
+//! The paths that clients propose changes of, made out of awkward pieces. Accepted is what is nothing
+//! but the name of a local file, to the system and to Emacs alike; a refusal says in one short line
+//! what is wrong, and that is so. What is wrong is judged here by other means than there.
+//!
+//! `HOSTILE_SEED=SEED cargo test hostile_paths` repeats the case that a failure names.
+
+use std::ffi::{CString, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Component, Path, PathBuf};
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+
+use super::{ToolError, check_path};
+use crate::tests::hostile::{Check, chance, ensure, in_time, pick, run_cases};
+
+const LARGEST: usize = 1 << 20;
+/// Nothing that a client says is repeated at greater length; each character may become an escape.
+const LONGEST: usize = 1200;
+
+#[test]
+fn only_names_of_local_files_are_accepted_and_all_others_refused_with_a_reason() {
+    let place = tempfile::tempdir().unwrap();
+    furnish(place.path());
+    run_cases("paths", 10_000, 5_000_000, |_, random, counts| {
+        let place = place.path().to_owned();
+        let path = draw_path(random, place.to_str().unwrap());
+        let given = path.clone();
+        let answer = in_time(move || check_path(&given, LARGEST).map_err(|ToolError(text)| text))
+            .map_err(|reason| format!("{path:?}: {reason}"))?;
+        let faults = faults(&path);
+        counts.add(
+            faults.first().unwrap_or(&"nothing is wrong"),
+            if answer.is_ok() { "accepted" } else { "refused" },
+        );
+        check_answer(&path, &answer, &faults)
+            .map_err(|what| format!("{path:?} is judged wrongly: {what}, {answer:?}, {faults:?}"))
+    });
+}
+
+/// What is there to be named.
+fn furnish(place: &Path) {
+    let name = |name: &str| place.join(name);
+    fs::create_dir(name("directory")).unwrap();
+    for file in ["file", "directory/file", "a:b", "new\nline", "漢字", "back\\slash", "~", "$HOME"]
+    {
+        fs::write(name(file), "text").unwrap();
+    }
+    for (size, file) in [(LARGEST, "largest"), (LARGEST + 1, "too-large")] {
+        File::create(name(file)).unwrap().set_len(size as u64).unwrap();
+    }
+    let fifo = CString::new(name("fifo").as_os_str().as_bytes()).unwrap();
+    // Safety: it reads the name, which ends with NUL.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    drop(UnixListener::bind(name("socket")).unwrap());
+    for (link, target) in [
+        ("to-file", "file"),
+        ("to-directory", "directory"),
+        ("to-fifo", "fifo"),
+        ("to-large", "too-large"),
+        ("to-null", "/dev/null"),
+        ("to-proc", "/proc/self"),
+        ("to-nowhere", "missing"),
+        ("to-itself", "to-itself"),
+        ("to-root", "/"),
+    ] {
+        symlink(target, name(link)).unwrap();
+    }
+}
+
+/// Beginnings that mean something to the system, to a shell, to Emacs, or elsewhere.
+const STARTS: [&str; 16] = [
+    "",
+    "/",
+    "/",
+    "//",
+    "///",
+    "/:",
+    "~/",
+    "~root/",
+    "$HOME/",
+    "C:\\",
+    "c:/",
+    "\\\\host\\",
+    "file://",
+    "/proc/",
+    "/sys/",
+    "/dev/",
+];
+
+const NAMES: [&str; 56] = [
+    "",
+    ".",
+    "..",
+    "...",
+    " ",
+    "a",
+    "missing",
+    "file",
+    "directory",
+    "a:b",
+    "new\nline",
+    "漢字",
+    "back\\slash",
+    "~",
+    "$HOME",
+    "${HOME}",
+    "~root",
+    "largest",
+    "too-large",
+    "fifo",
+    "socket",
+    "to-file",
+    "to-directory",
+    "to-fifo",
+    "to-large",
+    "to-null",
+    "to-proc",
+    "to-nowhere",
+    "to-itself",
+    "to-root",
+    "proc",
+    "sys",
+    "dev",
+    "self",
+    "mem",
+    "null",
+    "kernel",
+    "/:",
+    ":",
+    "ssh:host:",
+    "ssh:user@host#22:",
+    "-:host:",
+    "host:",
+    "user@host:",
+    "[ssh/h]",
+    "[h]",
+    "[",
+    "\0",
+    "a\0b",
+    "\r\n",
+    "\u{1b}[2J",
+    "\u{fffd}",
+    "\u{feff}",
+    "\u{202e}",
+    "\u{2028}",
+    "e\u{301}\u{85}",
+];
+
+fn draw_path(random: &mut SmallRng, place: &str) -> String {
+    let start = match chance(random, 60) {
+        true => format!("{place}/"),
+        false => pick(random, &STARTS).to_owned(),
+    };
+    let names: Vec<_> = (0..random.random_range(0..5)).map(|_| draw_name(random)).collect();
+    let end = if chance(random, 10) { "/" } else { "" };
+    format!("{start}{}{end}", names.join("/"))
+}
+
+fn draw_name(random: &mut SmallRng) -> String {
+    match random.random_range(0..30) {
+        0 => pick(random, &["a", "é", "字", "\u{1}"]).repeat(pick(random, &[85, 255, 256, 5000])),
+        1 => pick(random, &NAMES).to_owned() + pick(random, &NAMES),
+        _ => pick(random, &NAMES).to_owned(),
+    }
+}
+
+fn check_answer(path: &str, answer: &Result<(), String>, faults: &[&str]) -> Check {
+    let Err(reason) = answer else {
+        return ensure(is_normal(path) && faults.is_empty(), || "accepted".to_owned());
+    };
+    let is_odd = |char: char| char.is_control() || "\u{2028}\u{202e}".contains(char);
+    ensure(!reason.contains(is_odd) && reason.len() <= LONGEST, || "no short line".to_owned())?;
+    ensure(reason.starts_with("filePath \""), || "does not say what is refused".to_owned())?;
+    // What is quoted may hold anything; the reasons hold no quote and space.
+    let (_, why) = reason.rsplit_once("\" ").ok_or("says no reason")?;
+    ensure(faults.iter().any(|fault| why.starts_with(fault)), || "refused".to_owned())
+}
+
+/// All that is wrong with a path, in the words of the refusals.
+fn faults(path: &str) -> Vec<&'static str> {
+    let names: Vec<&str> = path.split('/').skip(1).collect();
+    let first = names.iter().find(|name| !name.is_empty()).copied().unwrap_or_default();
+    let is_absolute = path.starts_with('/');
+    let in_words = [
+        (path.contains('\0'), "contains a NUL character"),
+        (!is_absolute, "must be absolute"),
+        (is_absolute && is_magic(first), "looks like a remote name of Emacs"),
+        (names.contains(&".."), "must not contain \"..\""),
+        (names.contains(&"."), "must not contain \".\""),
+        (path.contains("//"), "must not contain \"//\""),
+        (path.ends_with('/'), "is a directory"),
+    ];
+    let wrong = in_words.into_iter().filter(|(is_so, _)| *is_so).map(|(_, fault)| fault);
+    wrong
+        .chain((is_absolute && !path.contains('\0')).then(|| fault_of_file(path)).flatten())
+        .collect()
+}
+
+/// Whether some `tramp-syntax`, or the quoting of names, makes of this name something else:
+/// `METHOD:...`, `HOST:...`, `[METHOD/...` and `:`.
+fn is_magic(first: &str) -> bool {
+    first.starts_with('[') || first.contains(':')
+}
+
+/// Whether a path begins at the root, and each name in it leads further down.
+fn is_normal(path: &str) -> bool {
+    let normal = path.split('/').fold(String::new(), |before, name| match name {
+        "" | "." => before,
+        ".." => before.rsplit_once('/').unwrap_or_default().0.to_owned(),
+        name => before + "/" + name,
+    });
+    path == normal
+}
+
+/// What is wrong with the file that a path leads to, if there is one.
+fn fault_of_file(path: &str) -> Option<&'static str> {
+    let is_within = |path: &Path| ["/proc", "/sys", "/dev"].iter().any(|it| path.starts_with(it));
+    // Where a new file would be is looked up only when it is there: below a link it may be anywhere.
+    let is_elsewhere = Path::new(path).exists() && real(path).is_some_and(|path| is_within(&path));
+    if is_within(Path::new(path)) || is_elsewhere {
+        return Some("is no file but a part of the system");
+    }
+    match fs::metadata(path) {
+        Ok(file) if file.is_dir() => Some("is a directory"),
+        Ok(file) if !file.is_file() => Some("is no regular file"),
+        Ok(file) if file.len() > LARGEST as u64 => Some("is too large a file"),
+        Ok(_) => None,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(_) => Some("cannot be a file: "),
+    }
+}
+
+/// Where the system finds what a path names, or would make it: each link on the way is followed.
+fn real(path: &str) -> Option<PathBuf> {
+    let mut rest: Vec<OsString> = names_of(Path::new(path));
+    let (mut real, mut links) = (PathBuf::from("/"), 0);
+    while let Some(name) = rest.pop() {
+        match fs::read_link(real.join(&name)) {
+            Ok(_) if links == 40 => return None,
+            Ok(target) => {
+                links += 1;
+                if target.is_absolute() {
+                    real = PathBuf::from("/");
+                }
+                rest.extend(names_of(&target));
+            }
+            Err(_) => real.push(name),
+        }
+    }
+    Some(real)
+}
+
+/// The names in a path, the last one first.
+fn names_of(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter(|part| matches!(part, Component::Normal(_)));
+    names.rev().map(|name| name.as_os_str().to_owned()).collect()
+}
