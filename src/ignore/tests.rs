@@ -244,6 +244,16 @@ fn only_so_many_ignore_files_are_remembered() {
 }
 
 #[test]
+fn what_is_remembered_is_forgotten_only_to_make_room() {
+    let mut remembered = HashMap::new();
+    put(&mut remembered, 2, 'a', ());
+    put(&mut remembered, 2, 'b', ());
+    assert_eq!(remembered.len(), 2);
+    put(&mut remembered, 2, 'c', ());
+    assert!(remembered.into_keys().eq(['c']));
+}
+
+#[test]
 fn a_thousand_common_lines_are_within_the_budget() {
     let lines = (0..1000).map(|n| match n % 8 {
         0 | 4 => format!("*.ext{n}\n"),

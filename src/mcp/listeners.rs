@@ -156,7 +156,32 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    /// Counts how often the server would look at a stream again.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl std::task::Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Wakes {
+        /// How often since this was asked last.
+        fn count(&self) -> usize {
+            self.0.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    impl Listeners {
+        fn is_there(&self, number: u64) -> bool {
+            self.describe().any(|(other, ..)| other == number)
+        }
+    }
 
     fn heard(listeners: &mut Listeners, number: u64) -> Vec<String> {
         let next = || match listeners.poll(number, Waker::noop()) {
@@ -193,5 +218,57 @@ mod tests {
         }
         let heard = heard(&mut listeners, number);
         assert_eq!((heard.len(), heard[0].as_str()), (MAX_WAITING, "2"));
+    }
+
+    #[test]
+    fn one_that_does_not_read_is_kept_so_many_bytes() {
+        let mut listeners = Listeners::default();
+        let agent = Arc::new(Agent::gemini(Vec::new()));
+        let number = listeners.add(agent.clone(), None);
+        let half: Arc<str> = "x".repeat(32 << 20).into();
+        listeners.tell_outcome(&agent, &half);
+        listeners.tell_outcome(&agent, &half);
+        assert_eq!(heard(&mut listeners, number).len(), 2);
+        listeners.tell_outcome(&agent, &half);
+        listeners.tell_outcome(&agent, &half);
+        listeners.tell_outcome(&agent, &"o".into());
+        assert_eq!(heard(&mut listeners, number).len(), 2);
+        // Each hears what is last, however long that is.
+        listeners.tell_outcome(&agent, &"x".repeat((64 << 20) + 1).into());
+        assert_eq!(heard(&mut listeners, number).len(), 1);
+    }
+
+    #[test]
+    fn who_waits_is_woken_by_all_that_concerns_it() {
+        let mut listeners = Listeners::default();
+        let agent = Arc::new(Agent::gemini(Vec::new()));
+        let [one, other] = [(); 2].map(|()| listeners.add(agent.clone(), None));
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(wakes.clone());
+        let happenings: [&dyn Fn(&mut Listeners); 5] = [
+            &|listeners| listeners.tell_context(&"c".into()),
+            &|listeners| listeners.tell_outcome(&agent, &"o".into()),
+            &|listeners| listeners.wake(),
+            &|listeners| listeners.remove(one),
+            &|listeners| listeners.end(),
+        ];
+        for (happens, expected) in happenings.into_iter().zip([2, 2, 2, 1, 1]) {
+            for number in [one, other] {
+                while listeners.poll(number, &waker).is_ready() && listeners.is_there(number) {}
+            }
+            happens(&mut listeners);
+            assert_eq!(wakes.count(), expected);
+        }
+        assert_eq!(listeners.count(), 0);
+    }
+
+    #[test]
+    fn each_is_described() {
+        let mut listeners = Listeners::default();
+        let gemini = listeners.add(Arc::new(Agent::gemini(Vec::new())), None);
+        let qwen = listeners.add(Arc::new(Agent::qwen(Vec::new())), None);
+        let described = listeners.describe().map(|(number, agent, _)| (number, &*agent.name));
+        assert!(described.eq([(gemini, "gemini"), (qwen, "qwen")]));
+        assert_eq!(listeners.count(), 2);
     }
 }

@@ -240,7 +240,18 @@ mod tests {
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
-        std::iter::from_fn(|| outbox.next()).map(|(_, text)| text.to_string()).collect()
+        let all = std::iter::from_fn(|| outbox.next()).take(1000); // none has as many
+        all.map(|(_, text)| text.to_string()).collect()
+    }
+
+    /// The outcome of review N, of a file of its own, with so much text.
+    fn long_outcome(number: i64, text: &Arc<str>) -> Outgoing {
+        let Outgoing::Outcome(decided) = outcome(number) else { unreachable!() };
+        Outgoing::Outcome(Decided { text: text.clone(), ..decided })
+    }
+
+    fn text_of(length: usize) -> Arc<str> {
+        "x".repeat(length).into()
     }
 
     #[test]
@@ -314,5 +325,117 @@ mod tests {
         outbox.push(outcome(100));
         outbox.resume(Some(0));
         assert_eq!(drain(&mut outbox).len(), MAX_KEPT + 1);
+    }
+
+    #[test]
+    fn a_message_supersedes_none_of_another_kind() {
+        let (file, ping) = (|text: &str| Outgoing::ActiveFile(text.into()), Outgoing::Ping);
+        let mut outbox = Outbox::default();
+        for message in [context("c"), file("f1"), ping("p1".into()), file("f2"), ping("p2".into())]
+        {
+            outbox.push(message);
+        }
+        assert_eq!(drain(&mut outbox), ["c", "f2", "p2"]);
+    }
+
+    #[test]
+    fn what_the_user_looks_at_is_forgotten_and_nothing_else() {
+        let mut outbox = Outbox::default();
+        let (file, ping) = (Outgoing::ActiveFile("f".into()), Outgoing::Ping("p".into()));
+        for message in [context("c"), file, ping, outcome(1)] {
+            outbox.push(message);
+        }
+        outbox.forget_context();
+        assert_eq!(drain(&mut outbox), ["p", "o1"]);
+    }
+
+    #[test]
+    fn outcomes_are_superseded_by_what_is_proposed_of_the_same_file() {
+        let mut outbox = Outbox::default();
+        outbox.push(outcome(1));
+        outbox.push(outcome(2));
+        outbox.push(outcome(3));
+        outbox.supersede("/1");
+        outbox.supersede("/3");
+        let superseded = outbox.take_outcomes(|_| true).into_iter().map(|it| it.superseded);
+        assert!(superseded.eq([true, false, true]));
+    }
+
+    #[test]
+    fn outcomes_are_taken_one_by_one() {
+        let mut outbox = Outbox::default();
+        outbox.push(outcome(1));
+        outbox.push(outcome(2));
+        assert_eq!(outbox.take_outcomes(|decided| *decided.path == *"/2").len(), 1);
+        assert_eq!(drain(&mut outbox), ["o1"]);
+    }
+
+    #[test]
+    fn what_was_handed_out_does_not_wait() {
+        let mut outbox = Outbox::default();
+        outbox.push(context("context"));
+        outbox.push(outcome(1));
+        let seen = |outbox: &Outbox| {
+            assert_eq!(outbox.has_outcome(), outbox.waiting() == 1);
+            (outbox.has_context(), outbox.waiting(), outbox.waiting_bytes())
+        };
+        assert_eq!(seen(&outbox), (true, 1, "contexto1".len()));
+        outbox.next();
+        assert_eq!(seen(&outbox), (false, 1, "o1".len()));
+        outbox.next();
+        assert_eq!(seen(&outbox), (false, 0, 0));
+    }
+
+    #[test]
+    fn it_is_full_when_too_many_messages_wait() {
+        let mut outbox = Outbox::default();
+        for number in 0..MAX_WAITING {
+            outbox.push(outcome(number as i64));
+        }
+        assert!(!outbox.is_full());
+        outbox.push(outcome(MAX_WAITING as i64));
+        assert!(outbox.is_full());
+        outbox.next();
+        assert!(!outbox.is_full());
+    }
+
+    #[test]
+    fn it_is_full_when_too_many_bytes_wait() {
+        let mut outbox = Outbox::default();
+        let half = text_of(32 << 20);
+        outbox.push(long_outcome(1, &half));
+        outbox.push(long_outcome(2, &half));
+        assert!(!outbox.is_full());
+        outbox.push(long_outcome(3, &text_of(1)));
+        assert!(outbox.is_full());
+        outbox.next();
+        assert!(!outbox.is_full());
+    }
+
+    #[test]
+    fn of_what_was_handed_out_only_so_many_bytes_are_kept() {
+        let mut outbox = Outbox::default();
+        let half = text_of(8 << 20);
+        for (number, text) in [&text_of(2), &half, &half].into_iter().enumerate() {
+            outbox.push(long_outcome(number as i64, text));
+        }
+        assert_eq!(drain(&mut outbox).len(), 3);
+        // Without the two bytes it is as much as may be.
+        outbox.push(outcome(3));
+        assert_eq!(outbox.outcomes().count(), 3);
+        outbox.next();
+        // And now two bytes too many, and the oldest is a long one.
+        outbox.push(outcome(4));
+        assert_eq!(outbox.outcomes().count(), 3);
+    }
+
+    #[test]
+    fn what_is_too_long_goes_with_all_before_it() {
+        let mut outbox = Outbox::default();
+        outbox.push(outcome(1));
+        outbox.push(long_outcome(2, &text_of((16 << 20) + 1)));
+        assert_eq!(drain(&mut outbox).len(), 2);
+        outbox.push(outcome(3));
+        assert_eq!(left(&mut outbox), ["o3"]);
     }
 }

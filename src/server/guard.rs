@@ -163,4 +163,28 @@ mod tests {
         assert_eq!(status(&[host()]), Some(401));
         assert_eq!(status(&[host(), token("Bearer secret"), token("Bearer x")]), Some(401));
     }
+
+    #[test]
+    fn a_request_is_of_the_agent_whose_token_it_shows() {
+        for (secret, name) in [("secret", "gemini"), ("other", "qwen")] {
+            let headers = headers(&[host("localhost:4711"), token(&format!("Bearer {secret}"))]);
+            let agent = guard().check(&Uri::from_static("/mcp"), &headers).unwrap();
+            assert_eq!(agent.name, name);
+        }
+    }
+
+    #[test]
+    fn a_target_that_names_a_server_names_this_one() {
+        let headers = headers(&[host("localhost:4711"), token("Bearer secret")]);
+        let is_served = |target| guard().check(&Uri::from_static(target), &headers).is_ok();
+        assert!(is_served("http://127.0.0.1:4711/mcp"));
+        assert!(!is_served("http://evil.example:4711/mcp"));
+    }
+
+    #[test]
+    fn the_tokens_of_all_agents_are_known() {
+        let guard = guard();
+        let tokens: Vec<_> = guard.tokens().map(Token::reveal).collect();
+        assert_eq!(tokens, ["secret", "other"]);
+    }
 }

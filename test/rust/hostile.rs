@@ -6,8 +6,8 @@
 //! A failure names its seed. `HOSTILE_SEED=SEED` repeats that one case, `HOSTILE_CASES=FACTOR` runs
 //! so many times more of them, and `cargo test hostile -- --nocapture` shows what came back.
 
+mod discovery;
 mod http;
-mod leftovers;
 mod messages;
 mod sequences;
 

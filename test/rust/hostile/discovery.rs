@@ -2,7 +2,7 @@
 //! its kind, its content, its age and its owner are. Only what is certainly an Emacs's that has ended
 //! goes; all else stays as it is, and our own file is as it should be whatever stood in its place.
 //!
-//! `HOSTILE_SEED=SEED cargo test leftovers` repeats the case that a failure names.
+//! `HOSTILE_SEED=SEED cargo test hostile::discovery` repeats the case that a failure names.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
