@@ -32,9 +32,6 @@ const OLD: Duration = Duration::from_secs(2 * 3600);
 /// What an unfinished file of an Emacs holds, if it holds anything.
 const EMACS: &str = r#""ideInfo":{"name":"emacs""#;
 
-/// One that is not ours alone: whatever is done about its name, what is in it stays.
-const VICTIM: &str = "precious";
-
 #[test]
 fn nothing_that_others_leave_in_the_directory_harms_or_is_harmed() {
     super::run_cases("discovery files", 300, 4_000_000, |_, random, counts| {
@@ -98,8 +95,9 @@ impl Case {
         self.temporary.path().join("gemini/ide")
     }
 
+    /// Where links lead: in the place of a link it would go.
     fn victim(&self) -> PathBuf {
-        self.temporary.path().join(VICTIM)
+        self.temporary.path().join("victim")
     }
 
     fn own(&self) -> PathBuf {
@@ -113,7 +111,8 @@ impl Case {
 
     fn play(&self) -> Check<Outcomes> {
         fs::create_dir_all(self.directory()).unwrap();
-        fs::write(self.victim(), VICTIM).unwrap();
+        let precious = whole(Some(DEAD)).to_string();
+        fs::write(self.victim(), &precious).unwrap();
         for (name, leftover) in &self.leftovers {
             leftover.put(&self.directory().join(name), &self.victim());
         }
@@ -131,7 +130,7 @@ impl Case {
             }
         }
         ensure(self.others() == before, || "a later look changes something".to_owned())?;
-        ensure(fs::read_to_string(self.victim()).unwrap() == VICTIM, || {
+        ensure(fs::read_to_string(self.victim()).unwrap() == precious, || {
             "a link was followed".to_owned()
         })?;
         Ok(outcomes)
