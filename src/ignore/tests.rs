@@ -267,6 +267,13 @@ fn a_thousand_common_lines_are_within_the_budget() {
     assert!(!project.names(&path.replace("generated3", "generated4")).unwrap());
 }
 
+#[test]
+fn a_thousand_lines_that_end_with_a_class_are_within_the_budget() {
+    let project = Project::new("*.py[cod]\n".repeat(1000));
+    let path = "src/some/rather/deep/directory/of/a/project/with/long/names/module.pyx";
+    assert!(!project.names(path).unwrap());
+}
+
 /// With this seed and those after it, ignore files and paths are drawn.
 const FIRST_SEED: u64 = 1;
 
