@@ -224,7 +224,7 @@ mod tests {
     fn one_that_does_not_read_is_kept_so_many_bytes() {
         let mut listeners = Listeners::default();
         let agent = Arc::new(Agent::gemini(Vec::new()));
-        let number = listeners.add(agent.clone(), None);
+        let number = listeners.add(agent.clone(), Place::Unknown, None);
         let half: Arc<str> = "x".repeat(32 << 20).into();
         listeners.tell_outcome(&agent, &half);
         listeners.tell_outcome(&agent, &half);
@@ -242,11 +242,11 @@ mod tests {
     fn who_waits_is_woken_by_all_that_concerns_it() {
         let mut listeners = Listeners::default();
         let agent = Arc::new(Agent::gemini(Vec::new()));
-        let [one, other] = [(); 2].map(|()| listeners.add(agent.clone(), None));
+        let [one, other] = [(); 2].map(|()| listeners.add(agent.clone(), Place::Unknown, None));
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());
         let happenings: [&dyn Fn(&mut Listeners); 5] = [
-            &|listeners| listeners.tell_context(&"c".into()),
+            &|listeners| listeners.tell_context(&Place::Unknown, &"c".into()),
             &|listeners| listeners.tell_outcome(&agent, &"o".into()),
             &|listeners| listeners.wake(),
             &|listeners| listeners.remove(one),
@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn each_is_described() {
         let mut listeners = Listeners::default();
-        let gemini = listeners.add(Arc::new(Agent::gemini(Vec::new())), None);
-        let qwen = listeners.add(Arc::new(Agent::qwen(Vec::new())), None);
-        let described = listeners.describe().map(|(number, agent, _)| (number, &*agent.name));
+        let gemini = listeners.add(Arc::new(Agent::gemini(Vec::new())), Place::Unknown, None);
+        let qwen = listeners.add(Arc::new(Agent::qwen(Vec::new())), Place::Unknown, None);
+        let described = listeners.describe().map(|(number, agent, ..)| (number, &*agent.name));
         assert!(described.eq([(gemini, "gemini"), (qwen, "qwen")]));
         assert_eq!(listeners.count(), 2);
     }

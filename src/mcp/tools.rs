@@ -5,7 +5,7 @@
 //! Where 004 differs, in the text of the answer to `closeDiff`, clients with a session have it the
 //! way of the newer documents: those of 004 have none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -321,9 +321,9 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
         return refuse("is no file but a part of the system");
     }
     match std::fs::metadata(path) {
-        Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
         Ok(file) if file.is_dir() => refuse("is a directory"),
         Ok(file) if !file.is_file() => refuse("is no regular file"),
+        Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
         Ok(file) => match open_regular(Path::new(path), Links::Follow) {
             Ok(_) => Ok(file.len() as usize),
             Err(error) => refuse(&format!("cannot be read: {error}")),
@@ -336,9 +336,26 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
 
 /// Whether `path` looks like a file and is something that the kernel makes up.
 fn is_of_the_system(path: &str) -> bool {
-    let path = Path::new(path);
-    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let real = real_name(Path::new(path));
     cfg!(unix) && ["/proc", "/sys", "/dev"].iter().any(|place| real.starts_with(place))
+}
+
+/// The name of `path` without symbolic links, also where there is nothing yet.
+fn real_name(path: &Path) -> PathBuf {
+    const MAX_LINKS: usize = 40; // as in Linux
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
+        let target = std::fs::read_link(&path);
+        path = match target {
+            Ok(target) => parent.join(target),
+            Err(_) => match parent.canonicalize() {
+                Ok(parent) => return parent.join(name),
+                Err(_) => return real_name(parent).join(name),
+            },
+        };
+    }
+    path
 }
 
 /// Whether Emacs could take `path` for a file on another machine, or for a quoted name. Depending on

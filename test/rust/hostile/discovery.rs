@@ -85,7 +85,7 @@ impl Case {
         let draw = |_| (draw_name(random), Leftover::draw(random));
         let mut leftovers: BTreeMap<_, _> = (0..12).map(draw).collect();
         if chance(random, 30) {
-            leftovers.insert(agent.file_name(PORT).into(), Leftover::draw(random));
+            leftovers.insert(agent.file_names(PORT).remove(0).into(), Leftover::draw(random));
         }
         let temporary = tempfile::tempdir().unwrap();
         Case { temporary, agent, leftovers, usurper: Leftover::draw(random) }
@@ -101,7 +101,7 @@ impl Case {
     }
 
     fn own(&self) -> PathBuf {
-        self.directory().join(self.agent.file_name(PORT))
+        self.directory().join(&self.agent.file_names(PORT)[0])
     }
 
     fn create(&self) -> anyhow::Result<DiscoveryFile> {
@@ -305,11 +305,14 @@ impl Leftover {
             }
             Some((_, of, Names::Process(process))) => {
                 let of_dead = |told: Option<u32>| {
-                    process.or(told).is_some_and(|id| id != 1) // which lives as long as all
+                    told.or(*process).is_some_and(|id| id != 1) // which lives as long as all
                 };
                 agent.name == *of && self.content.told.is_some_and(of_dead)
             }
-            None => name == agent.file_name(2) && self.content.told.is_some(),
+            None => {
+                let of_us = |told: Option<u32>| told != Some(1);
+                name == agent.file_names(2)[0] && self.content.told.is_some_and(of_us)
+            }
         }
     }
 
@@ -403,7 +406,7 @@ const ODD_NAMES: [&str; 16] = [
 fn draw_name(random: &mut SmallRng) -> OsString {
     match random.random_range(0..10) {
         0..6 => pick(random, &NAMES).0.into(),
-        6 => Agent::gemini(Vec::new()).file_name(2).into(),
+        6 => Agent::gemini(Vec::new()).file_names(2).remove(0).into(),
         7 | 8 => pick(random, &ODD_NAMES).into(),
         _ => draw_any_name(random),
     }
