@@ -21,6 +21,7 @@
 (require 'gemini-companion-native)
 (require 'gemini-companion-report)
 (require 'gemini-companion-review)
+(require 'gemini-companion-scope)
 (require 'gemini-companion-workspace)
 
 (declare-function gemini-companion-mode "gemini-companion")
@@ -133,9 +134,11 @@
   (let ((sessions (gemini-companion-bridge-sessions)))
     (gemini-companion-status--heading (format "Sessions: %d" (length sessions)))
     (dolist (session sessions)
-      (pcase-let ((`[,key ,client ,process ,seconds ,stream ,reviews ,unheard] session))
+      (pcase-let ((`[,key ,client ,process ,seconds ,stream ,reviews ,unheard ,directory]
+                   session))
         (insert "  " (gemini-companion-log-one-line client)
                 (if process (format ", process %d" process) "")
+                (gemini-companion-status--place directory)
                 (format ", for %s" (gemini-companion-log-duration seconds))
                 (pcase stream
                   ('open "")
@@ -147,6 +150,14 @@
          (list (cons "disconnect"
                      (lambda () (gemini-companion-bridge-disconnect key)))))
         (insert "\n")))))
+
+(defun gemini-companion-status--place (directory)
+  "Return where a client works: in DIRECTORY, as the bridge describes sessions."
+  (if (not (stringp directory)) ""
+    (gemini-companion-log-one-line
+     (format " in %s%s" (abbreviate-file-name directory)
+             (if (gemini-companion-scope-names (gemini-companion-scope-of directory)) ""
+               " (no workspace root)")))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the changes that wait, and how many were decided."
@@ -174,7 +185,7 @@
   (gemini-companion-status--heading
    (if gemini-companion-context-paused
        "Clients are told that no file is open"
-     "Clients are told what you look at")
+     "Clients are told what you look at in their projects")
    (cons "show" #'gemini-companion-show-context)
    (cons (if gemini-companion-context-paused "go on" "pause")
          #'gemini-companion-toggle-context)))
