@@ -63,27 +63,26 @@ DIRECTORY is where the client works, or nil if that is not known."
      (t
       (condition-case error
           (if accept
-              (progn
-                (gemini-companion-apply--check-project review directory)
-                (gemini-companion-apply--accept review call))
+              (gemini-companion-apply--accept review call directory)
             (gemini-companion-review-decide review 'rejected
                                             #'gemini-companion-bridge-reject 'by-client)
             (gemini-companion-apply--answer review 'rejected call))
         (error (gemini-companion-bridge-fail call (gemini-companion-log-reason error))))))))
 
-(defun gemini-companion-apply--accept (review call)
-  "Accept REVIEW for its client, or have the user asked; answer CALL."
+(defun gemini-companion-apply--accept (review call directory)
+  "Accept REVIEW for its client, or have the user asked; answer CALL.
+The client works in DIRECTORY, or that is nil."
   (pcase gemini-companion-accept-by-client
     ('nil (error "In this Emacs only the user accepts"))
     ('ask
-     (gemini-companion-apply--check review)
+     (gemini-companion-apply--check review directory)
      (gemini-companion-review-request
       review #'gemini-companion-apply--write
       (lambda (outcome) (gemini-companion-apply--answer review outcome call))))
     (_
      (unless (gemini-companion-review-seen review)
        (error "The user has not seen this diff in Emacs yet"))
-     (gemini-companion-apply--check review)
+     (gemini-companion-apply--check review directory)
      (let ((text (gemini-companion-review-current-text review)))
        (gemini-companion-review-decide
         review 'accepted
@@ -118,17 +117,15 @@ Return nil if it was decided meanwhile; the file is then as before."
 
 ;;;; Limits
 
-(defun gemini-companion-apply--check (review)
-  "Signal an error if a client must not accept REVIEW without the user.
+(defun gemini-companion-apply--check (review directory)
+  "Signal an error if a client in DIRECTORY must not accept REVIEW by itself.
 Then the user can do so all the same."
   (let* ((path (gemini-companion-review-path review))
          (file (file-truename path))
-         (root (cdr (gemini-companion-workspace-innermost file 'only-project))))
+         (root (gemini-companion-apply--root file directory)))
     (pcase (gemini-companion-review-find-conflict review)
       ('unsaved (error "The user has unsaved edits of this file in Emacs"))
       ('changed (error "The file has changed since this diff was opened")))
-    (unless root
-      (error "Outside of projects only the user accepts"))
     (when-let* ((reason (gemini-companion-private-reason-of path)))
       (error "Only the user accepts a change of this file: it is %s" reason))
     (when-let* ((reason (or (gemini-companion-apply--guarded path root)
@@ -139,15 +136,16 @@ Then the user can do so all the same."
     (unless (gemini-companion-apply--writable-p file)
       (error "This file cannot be written"))))
 
-(defun gemini-companion-apply--check-project (review directory)
-  "Signal an error if the client of REVIEW works in another project than its file.
-It works in DIRECTORY; if that is nil, or in no project, it is not known to
-work in another one."
-  (let ((file (file-truename (gemini-companion-review-path review)))
-        (names (gemini-companion-scope-names (gemini-companion-scope-of directory))))
-    (when (and names
-               (not (cl-loop for name in names thereis (string-prefix-p name file))))
-      (error "The client works in another project: only the user accepts this change"))))
+(defun gemini-companion-apply--root (file directory)
+  "Return the root of FILE in which a client in DIRECTORY may accept changes.
+Signal an error if there is none.  A client that works in no root, or of
+which it is not known, is not known to work in another project."
+  (let ((names (gemini-companion-scope-names (gemini-companion-scope-of directory))))
+    (cond ((cl-loop for name in names if (string-prefix-p name file) return name))
+          (names
+           (error "The client works in another project: only the user accepts this change"))
+          ((cdr (gemini-companion-workspace-innermost file 'only-project)))
+          (t (error "Outside of projects only the user accepts")))))
 
 (defun gemini-companion-apply--guarded (file root)
   "Return why FILE, in the workspace ROOT, is one by which others run programs.

@@ -76,6 +76,47 @@ a new conversation and ask again until it does."
          (or (equal (gemini-companion-test-request-context request) context)
              (progn (gemini-companion-test-cli-submit cli "/clear") nil)))))))
 
+(ert-deftest gemini-companion-cli/each-model-is-told-of-its-own-project ()
+  "Two CLIs in two projects, and files in none: all that is sent to the models."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :files '(("one.txt" . "1\n") ("again.txt" . "1\n")))
+    (let ((other (gemini-companion-test-emacs-file emacs "elsewhere"))
+          (outside (list (gemini-companion-test-emacs-file emacs "notes/diary.txt")
+                         (expand-file-name "letter.txt" (gemini-companion-test-home emacs)))))
+      (make-directory (expand-file-name ".git" other) t)
+      (dolist (file (cons (expand-file-name "two.txt" other) outside))
+        (gemini-companion-test-write file "secret words\n"))
+      (dolist (file (append outside
+                            (list (expand-file-name "two.txt" other)
+                                  (gemini-companion-test-project emacs "again.txt")
+                                  (gemini-companion-test-project emacs "one.txt")
+                                  (car outside))))
+        (gemini-companion-test-run emacs `(find-file ,file)))
+      ;; What is selected in the file that nobody hears of.
+      (gemini-companion-test-keys emacs "M-<" "C-Space" "M-f")
+      (gemini-companion-test-with-cli (one (gemini-companion-test-cli-start emacs))
+        (gemini-companion-test-with-cli (two (gemini-companion-test-cli-start emacs other))
+          (gemini-companion-cli-test--wait-context
+           one `((activeFile (path . ,(gemini-companion-test-project emacs "one.txt"))
+                             (cursor (line . 1) (character . 1)))
+                 (otherOpenFiles ,(gemini-companion-test-project emacs "again.txt"))))
+          (gemini-companion-cli-test--wait-context
+           two `((activeFile (path . ,(expand-file-name "two.txt" other))
+                             (cursor (line . 1) (character . 1)))))
+          ;; The other project is looked at: nothing new for the first one.
+          (gemini-companion-test-run emacs `(find-file ,(expand-file-name "two.txt" other)))
+          (gemini-companion-test-keys emacs "C-n")
+          (gemini-companion-test-cli-submit two "/clear")
+          (gemini-companion-cli-test--wait-context
+           two `((activeFile (path . ,(expand-file-name "two.txt" other))
+                             (cursor (line . 2) (character . 1)))))
+          (pcase-dolist (`(,cli . ,foreign) `((,one "two\\.txt") (,two "one\\.txt" "again\\.txt")))
+            (let ((sent (gemini-companion-test-bytes
+                         (gemini-companion-test-cli-file cli "requests.jsonl"))))
+              (dolist (name (append '("diary" "letter" "secret words") foreign))
+                (should-not (string-match-p name sent))))))))))
+
 ;;;; Edits
 
 (ert-deftest gemini-companion-cli/accepted-edit-is-written ()

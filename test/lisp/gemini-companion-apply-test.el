@@ -157,12 +157,34 @@ Return the text of the answer, as a list of one if it is an error."
             (should (equal (gemini-companion-apply-test--accept client "a.txt")
                            '("The client works in another project: only the user accepts \
 this change")))
+            ;; There it may.
+            (let ((gemini-companion-test-project other))
+              (should (stringp (gemini-companion-apply-test--accept client "o.txt"))))
             ;; Further down in its own, or nowhere that Emacs knows.
             (dolist (place (list (gemini-companion-test-file "sub/") "/nowhere/" nil))
               (setq directory place)
               (should (stringp (gemini-companion-apply-test--accept client "n.txt")))
               (delete-file (gemini-companion-test-file "n.txt"))))
         (delete-directory other t)))))
+
+(ert-deftest gemini-companion-apply/outside-of-projects-only-clients-there-accept ()
+  (gemini-companion-test-with-client client
+    (let* ((inhibit-message t)
+           (notes (gemini-companion-test-temp-directory))
+           (gemini-companion-test-project notes)
+           (directory nil))
+      (unwind-protect
+          (cl-letf* ((decide (symbol-function 'gemini-companion-apply-decision))
+                     ((symbol-function 'gemini-companion-apply-decision)
+                      (lambda (id accept call _) (funcall decide id accept call directory))))
+            (find-file-noselect (gemini-companion-test-file "n.txt" "note\n"))
+            (gemini-companion-test-wait
+             "the directory" (lambda () (gemini-companion-workspace-roots-of notes)))
+            (should (equal (gemini-companion-apply-test--accept client "n.txt")
+                           '("Outside of projects only the user accepts")))
+            (setq directory notes)
+            (should (stringp (gemini-companion-apply-test--accept client "n.txt"))))
+        (delete-directory notes t)))))
 
 (ert-deftest gemini-companion-apply/new-files-in-new-directories ()
   (gemini-companion-test-with-client client
