@@ -121,9 +121,11 @@ If there is none, where the command was given."
         (withheld (gemini-companion-context-withheld directory)))
     (concat
      "\n"
-     (if clients (mapconcat #'gemini-companion-log-one-line clients "\n")
-       "No client is connected.  One that is")
-     (gemini-companion-context-view--scope (gemini-companion-scope-of directory))
+     (propertize
+      (concat (if clients (mapconcat #'gemini-companion-log-one-line clients "\n")
+                "No client is connected.  One that is")
+              (gemini-companion-context-view--scope (gemini-companion-scope-of directory)))
+      'face 'bold)
      "\n\nOpen files\n"
      (gemini-companion-context-view--list
       (mapcar #'gemini-companion-context-view--file files))
@@ -144,7 +146,8 @@ If there is none, where the command was given."
                    (t (format " in %s, in no workspace root"
                               (abbreviate-file-name directory))))
              (if (gemini-companion-scope-projects scope) ": hears of all projects"
-               (format ": hears of %s" (abbreviate-file-name (car names))))))))
+               (format ": hears of %s"
+                       (abbreviate-file-name (directory-file-name (car names)))))))))
 
 (defun gemini-companion-context-view--list (items)
   "Return the strings ITEMS as lines."
