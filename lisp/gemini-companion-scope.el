@@ -120,7 +120,7 @@ submodules of Git."
 ;;;; Files
 
 (defun gemini-companion-scope-holds-p (scope file truename)
-  "Return non-nil if clients with SCOPE hear of FILE, if nothing else is against it.
+  "Return non-nil if clients with SCOPE hear of FILE, as far as its place says.
 TRUENAME is its name without symbolic links."
   (or (gemini-companion-scope--below-p (gemini-companion-scope-names scope) file truename)
       (and (or gemini-companion-share-outside-workspace
