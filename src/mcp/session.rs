@@ -255,7 +255,7 @@ impl Sessions {
     /// Notes that it is being found out which process the client of a session is.
     pub fn expect_recognition(&self, id: &SessionId) {
         if let Some(session) = self.state().sessions.get_mut(id) {
-            session.place = None;
+            (session.place, session.placed) = (None, Instant::now());
         }
     }
 
@@ -1062,11 +1062,17 @@ impl Session {
         !self.is_unnamed && self.place.as_ref() == Some(place)
     }
 
-    /// Where the client is now, if that is known to be a directory at all.
+    /// Where the client is now, if that is known to be a directory at all. Who looks for it may have
+    /// ended with a server that was replaced.
     fn place_now(&self) -> Option<Place> {
-        let process = self.peer.process()?;
-        self.place.as_ref()?.directory()?;
-        process.directory().as_deref().map(|directory| Some(directory).into())
+        match &self.place {
+            None => (self.placed.elapsed() >= STREAM_GRACE).then_some(Place::Unknown),
+            Some(Place::Unknown) => None,
+            Some(Place::Directory(_)) => {
+                let directory = self.peer.process()?.directory()?;
+                Some(Some(directory.as_str()).into())
+            }
+        }
     }
 
     fn push(&mut self, message: Outgoing) {
@@ -1455,6 +1461,25 @@ mod tests {
     }
 
     #[test]
+    fn who_is_being_looked_for_hears_nothing_yet_and_not_for_ever() {
+        let (_, sessions) = sessions();
+        let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+        sessions.expect_recognition(&session);
+        let stream = sessions.open_stream(&session, None).unwrap();
+        let publish = || {
+            let contexts = vec![(Place::Unknown, IdeContext::new(Vec::new()))];
+            sessions.publish_contexts(contexts);
+        };
+        assert_eq!(sessions.places(), []);
+        publish();
+        assert_eq!(heard(&stream), 0);
+        pass(&sessions, STREAM_GRACE);
+        assert_eq!(sessions.places(), [Place::Unknown]);
+        publish();
+        assert_eq!(heard(&stream), 1);
+    }
+
+    #[test]
     fn a_stream_that_returns_in_time_keeps_its_reviews() {
         let (_, sessions) = sessions();
         let session = sessions.open(client(""), Revision::NEWEST).unwrap();
@@ -1584,7 +1609,8 @@ mod tests {
     /// All that was is so much longer ago.
     fn pass(sessions: &Sessions, time: Duration) {
         for session in sessions.state().sessions.values_mut() {
-            for moment in [&mut session.begun, &mut session.last_used, &mut session.last_heard] {
+            let Session { begun, last_used, last_heard, placed, .. } = session;
+            for moment in [begun, last_used, last_heard, placed] {
                 *moment -= time;
             }
             if let Stream::Lost { since } = &mut session.stream {
