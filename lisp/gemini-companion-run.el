@@ -25,6 +25,7 @@
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function ghostel-exec "ext:ghostel")
 (declare-function term-char-mode "term")
+(declare-function term-emulate-terminal "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
 (declare-function vterm-mode "ext:vterm")
@@ -357,9 +358,37 @@ The buffer is in the selected window.")
   (require 'term)
   (with-current-buffer buffer
     (term-mode)
-    (let ((process-environment environment))
+    (let ((process-environment
+           (append (gemini-companion-run--term-variables environment) environment)))
       (term-exec buffer (buffer-name) program nil arguments))
+    (let ((without-titles (gemini-companion-run--without-titles)))
+      (set-process-filter (get-buffer-process buffer)
+                          (lambda (process text)
+                            (term-emulate-terminal process (funcall without-titles text)))))
     (term-char-mode)))
+
+(defun gemini-companion-run--term-variables (environment)
+  "Return what to add to ENVIRONMENT so that text can be read in Term.
+Programs choose colors for a dark background, for Term does not answer
+what its own is.  On a light one they are asked to use none."
+  (unless (or (eq (frame-parameter nil 'background-mode) 'dark)
+              (getenv-internal "NO_COLOR" environment)
+              (getenv-internal "FORCE_COLOR" environment))
+    '("NO_COLOR=1")))
+
+(defun gemini-companion-run--without-titles ()
+  "Return a function that returns its argument without titles of windows.
+Called with all output of a program in order, it remembers what has only
+begun.  Term shows titles as text, in the middle of what is there."
+  (let ((begun ""))
+    (lambda (text)
+      (setq text (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
+                                           (concat begun text) t t)
+            begun "")
+      (when (string-match "\e\\(?:][^\a\e]\\{,1000\\}\e?\\)?\\'" text)
+        (setq begun (substring text (match-beginning 0))
+              text (substring text 0 (match-beginning 0))))
+      text)))
 
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'eat)) buffer program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Eat."

@@ -74,4 +74,48 @@ answered with no."
         (should-not (seq-difference (buffer-list) buffers))
         (should-not gemini-companion-run-test--asked)))))
 
+;;;; Term
+
+(ert-deftest gemini-companion-run/titles-are-no-text ()
+  "Wherever the output of a program is cut."
+  (let ((text "a\e]0;title ◇\ab\e[31mred\e]2;x\e\\c\e]8;;http://x\adone\e(B\e[0m"))
+    (dotimes (one (length text))
+      (dolist (other (number-sequence one (1- (length text))))
+        (let ((function (gemini-companion-run--without-titles)))
+          (should (equal (concat (funcall function (substring text 0 one))
+                                 (funcall function (substring text one other))
+                                 (funcall function (substring text other)))
+                         "ab\e[31mredcdone\e(B\e[0m"))))))
+  ;; What is no title after all is not kept for ever.
+  (let ((function (gemini-companion-run--without-titles))
+        (long (concat "\e]" (make-string 2000 ?x))))
+    (should (equal (funcall function long) long))))
+
+(ert-deftest gemini-companion-run/on-a-light-background-term-has-no-colors ()
+  (let ((program (lambda ()
+                   (with-current-buffer (caar (gemini-companion-run-terminals))
+                     (gemini-companion-test-wait
+                      "the output" (lambda () (string-search "end" (buffer-string))))
+                     (buffer-string)))))
+    (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
+                                                 (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")))
+      (gemini-companion-test-with-project
+        (let* ((process-environment
+                (append (and own (list own))
+                        (seq-remove (lambda (it) (string-match-p "\\`\\(?:NO\\|FORCE\\)_COLOR=" it))
+                                    process-environment)))
+               (gemini-companion-terminal 'term)
+               (gemini-companion-program
+                (gemini-companion-test-file
+                 "program" "#!/bin/sh\nprintf '\\033]0;title\\007<%s>' \"${NO_COLOR-none}\"; echo end"))
+               (before (frame-parameter nil 'background-mode)))
+          (set-file-modes gemini-companion-program #o755)
+          (gemini-companion-mode 1)
+          (unwind-protect
+              (progn
+                (set-frame-parameter nil 'background-mode background)
+                (gemini-companion-run)
+                (should (string-prefix-p (format "<%s>end" colors) (funcall program))))
+            (set-frame-parameter nil 'background-mode before)))))))
+
 ;;; gemini-companion-run-test.el ends here
