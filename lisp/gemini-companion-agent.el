@@ -24,7 +24,8 @@
                  ("GEMINI_CLI_IDE_PID" . process)
                  ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
      :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH"
-     :takes-edits t)
+     :takes-edits t
+     :thrifty (("streamable-http-client" "0.61.0" "0.61.0")))
     (qwen
      :title "Qwen Code"
      :program "qwen"
@@ -58,6 +59,10 @@ These properties say what the user sees of a program:
 `:install'       the command that installs that, for a message
 `:takes-edits'   whether its own \"yes\" takes the user's changes of the
                  proposal along; if not, Emacs says where they are
+`:thrifty'       clients that need not be told the text of an accept if it
+                 is what they proposed: a list of (NAME FIRST LAST), the
+                 name that they say themselves, and the versions from which
+                 and up to which that was tried.  Optional
 
 These say how it finds Emacs by a discovery file:
 
@@ -99,6 +104,16 @@ Takes effect when `gemini-companion-mode' is next switched on."
 (defun gemini-companion-agent-get (agent property)
   "Return PROPERTY of AGENT, a name, as in `gemini-companion-agent-profiles'."
   (plist-get (alist-get agent gemini-companion-agent-profiles) property))
+
+(defun gemini-companion-agent-thrifty-p (agent name version)
+  "Return non-nil if a client was tried that needs no text which it has proposed.
+It is of AGENT, and says that it is NAME, of VERSION.  Only releases are
+known: what comes before one may be made otherwise."
+  (and (string-match-p "\\`[0-9]+\\(?:\\.[0-9]+\\)*\\'" version)
+       (cl-loop for (known first last) in (gemini-companion-agent-get agent :thrifty)
+                thereis (and (equal name known)
+                             (version<= first version)
+                             (version<= version last)))))
 
 (defun gemini-companion-agent-served ()
   "Return the names of the programs that are served."

@@ -111,7 +111,7 @@ Return nil if it was decided meanwhile; the file is then as before."
          (before (gemini-companion-history-read file)))
     ;; First: what is told has happened.
     (gemini-companion-history-write
-     file (gemini-companion-apply--encode text (gemini-companion-review-base review)))
+     file (gemini-companion-history-encode text (gemini-companion-review-base review)))
     (or (gemini-companion-bridge-accept (gemini-companion-review-id review) text)
         (ignore (gemini-companion-history-write file before)))))
 
@@ -189,17 +189,6 @@ Return nil if it is not known to be one."
       (while (not (file-exists-p directory))
         (setq directory (file-name-directory (directory-file-name directory))))
       (and (file-directory-p directory) (file-writable-p directory)))))
-
-(defun gemini-companion-apply--encode (text base)
-  "Return TEXT as bytes for a file that was BASE, bytes or nil.
-Line ends and a byte order mark stay what they were."
-  (let* ((base (if (stringp base) base ""))
-         (dos (and (string-search "\r\n" base) (not (string-search "\r" text))))
-         (mark (unibyte-string #xef #xbb #xbf))
-         (bytes (encode-coding-string text (if dos 'utf-8-dos 'utf-8-unix) t)))
-    (if (and (string-prefix-p mark base) (not (string-prefix-p mark bytes)))
-        (concat mark bytes)
-      bytes)))
 
 (provide 'gemini-companion-apply)
 ;;; gemini-companion-apply.el ends here

@@ -37,8 +37,8 @@
  (sessions companion) (disconnect companion key) (set-tracing companion on)
  (discovery-fault companion) (discovery-files companion) (damaged-files companion)
  (set-roots companion roots) (attach-bell companion process)
- (awaited-p companion call) (next-event companion) (publish-contexts companion contexts) (places companion) (answer-call companion call text)
- (fail-call companion call reason) (accept-review companion review text)
+ (awaited-p companion call) (next-event companion) (publish-contexts companion contexts) (places companion) (answer-call companion call text may-omit)
+ (fail-call companion call reason) (accept-review companion review text may-omit)
  (reject-review companion review))
 
 (defconst gemini-companion-bridge--batch 64
@@ -238,12 +238,15 @@ what IGNORE-FILE does, why this cannot be known: \"cannot be read: ...\"."
                        file))
                    files)))
 
-(defun gemini-companion-bridge-accept (review text)
+(defun gemini-companion-bridge-accept (review text &optional may-omit)
   "Report that the user accepted the review with id REVIEW, now reading TEXT.
+If MAY-OMIT is non-nil, that is what the client proposed, and the session
+that did is not told it; all others are.
 Return nil if it was no longer open: `close-review' is on its way then."
   (and gemini-companion-bridge--companion
        (gemini-companion--mod-accept-review gemini-companion-bridge--companion review
-                                            (gemini-companion-bridge--encode text))))
+                                            (gemini-companion-bridge--encode text)
+                                            may-omit)))
 
 (defun gemini-companion-bridge-reject (review)
   "Report that the user rejected the review with id REVIEW.
@@ -276,11 +279,13 @@ works, nil if that is not known, t if it is being found out."
   (and gemini-companion-bridge--companion
        (gemini-companion--mod-awaited-p gemini-companion-bridge--companion call)))
 
-(defun gemini-companion-bridge-answer (call text)
-  "Answer the tool call with id CALL with TEXT."
+(defun gemini-companion-bridge-answer (call text &optional may-omit)
+  "Answer the tool call with id CALL with TEXT.
+For MAY-OMIT see `gemini-companion-bridge-accept'."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-answer-call gemini-companion-bridge--companion call
-                                       (gemini-companion-bridge--encode text))))
+                                       (gemini-companion-bridge--encode text)
+                                       may-omit)))
 
 (defun gemini-companion-bridge-fail (call reason)
   "Answer the tool call with id CALL with an error, the string REASON."

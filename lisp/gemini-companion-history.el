@@ -15,6 +15,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'subr-x)
 
 (defconst gemini-companion-history--max-entries 100
   "Decided changes beyond which the oldest are forgotten.")
@@ -119,6 +120,29 @@ An existing file keeps its modes, and a link to it stays one."
               ;; file, and would take away the lock of one with unsaved edits.
               (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
           (write-region nil nil path nil 'quiet lock))))))
+
+;;;; Texts as clients write them
+
+(defun gemini-companion-history-encode (text base)
+  "Return TEXT as bytes for a file that was BASE, bytes or nil.
+Line ends and a byte order mark stay what they were."
+  (let* ((base (if (stringp base) base ""))
+         (dos (and (string-search "\r\n" base) (not (string-search "\r" text))))
+         (mark (unibyte-string #xef #xbb #xbf))
+         (bytes (encode-coding-string text (if dos 'utf-8-dos 'utf-8-unix) t)))
+    (if (and (string-prefix-p mark base) (not (string-prefix-p mark bytes)))
+        (concat mark bytes)
+      bytes)))
+
+(defun gemini-companion-history-plain (text)
+  "Return TEXT without a byte order mark, and with LF for CRLF."
+  (string-replace "\r\n" "\n" (string-remove-prefix "\ufeff" text)))
+
+(defun gemini-companion-history-written-p (path text)
+  "Return non-nil if the file PATH holds TEXT, as a client writes it."
+  (when-let* ((bytes (gemini-companion-history-read path)))
+    (equal (gemini-companion-history-plain (decode-coding-string bytes 'utf-8-unix t))
+           (gemini-companion-history-plain text))))
 
 (provide 'gemini-companion-history)
 ;;; gemini-companion-history.el ends here

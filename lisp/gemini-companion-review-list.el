@@ -9,8 +9,8 @@
 ;; Two lists: of the changes that await a decision, where each can be decided, and of those that
 ;; were decided, where each can be shown again and, if the client has made it, undone.
 ;;
-;; Only here does this package write to the user's files: an undo puts back the bytes that the
-;; file had before, after a question.
+;; Here this package writes to the user's files, after a question: an undo puts back the bytes that
+;; the file had before, and what a client did not write though it was accepted can be written.
 
 ;;; Code:
 
@@ -157,6 +157,7 @@ something, ask first."
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "RET") #'gemini-companion-review-history-show)
     (define-key map (kbd "u") #'gemini-companion-review-history-undo)
+    (define-key map (kbd "w") #'gemini-companion-review-history-write)
     map)
   "Keys in the history of changes.")
 
@@ -283,22 +284,33 @@ already, make it again."
                   (gemini-companion-history-before entry)))
          (current (gemini-companion-history-read path)))
     (gemini-companion-review-list--check-undo entry bytes current)
-    (unless (y-or-n-p (gemini-companion-review-list--question entry bytes current))
+    (gemini-companion-review-list--replace
+     entry current bytes (gemini-companion-review-list--question entry bytes current))
+    (if undone
+        (gemini-companion-history-note-redone entry)
+      (gemini-companion-history-note-undone entry current))
+    (gemini-companion-review-list--say-done entry (if undone "made again" "undone"))))
+
+(defun gemini-companion-review-list--replace (entry current bytes question)
+  "Ask QUESTION, then give the file of ENTRY BYTES in place of CURRENT."
+  (let ((path (gemini-companion-history-path entry)))
+    (unless (y-or-n-p question)
       (user-error "Left as it is"))
     (unless (equal (gemini-companion-history-read path) current)
       (user-error "%s was written just now; left as it is"
                   (gemini-companion-review-list--entry-file entry)))
-    (gemini-companion-history-write path bytes)
-    (if undone
-        (gemini-companion-history-note-redone entry)
-      (gemini-companion-history-note-undone entry current))
-    (gemini-companion-log-add "change of %s %s" path (if undone "made again" "undone"))
+    (gemini-companion-history-write path bytes)))
+
+(defun gemini-companion-review-list--say-done (entry done)
+  "The change of ENTRY is DONE, a word: tell the user, and show it."
+  (let ((path (gemini-companion-history-path entry)))
+    (gemini-companion-log-add "change of %s %s" path done)
     (when (derived-mode-p 'gemini-companion-review-history-mode)
       (gemini-companion-review-list--print))
     (let ((buffer (gemini-companion-follow-now path)))
       (message "Change of %s %s%s"
                (gemini-companion-review-list--entry-file entry)
-               (if undone "made again" "undone")
+               done
                (cond ((not buffer) "")
                      ((buffer-modified-p buffer)
                       (format "; unsaved edits in %s are kept" (buffer-name buffer)))
@@ -341,14 +353,45 @@ CURRENT are the bytes it has now."
     ;; that the file had.
     (let* ((path (gemini-companion-history-path entry))
            (after (gemini-companion-history-after entry))
-           (wanted (gemini-companion-review-list--plain after)))
-      (seq-some (lambda (text) (equal (gemini-companion-review-list--plain text) wanted))
+           (wanted (gemini-companion-history-plain after)))
+      (seq-some (lambda (text) (equal (gemini-companion-history-plain text) wanted))
                 (list (decode-coding-string bytes 'utf-8-unix)
                       (gemini-companion-texts-decode path bytes after))))))
 
-(defun gemini-companion-review-list--plain (text)
-  "Return TEXT without a byte order mark, and with LF for CRLF."
-  (string-replace "\r\n" "\n" (string-remove-prefix "\ufeff" text)))
+;;;; Accepted, and not written
+
+(defun gemini-companion-review-history-write (entry)
+  "Write the text of ENTRY, the one on the current line, to its file; ask first.
+For a change that you accepted and its client did not write, or not with
+your edits."
+  (interactive (list (gemini-companion-review-list--at-point))
+               gemini-companion-review-history-mode)
+  (let* ((file-name-handler-alist nil)
+         (path (gemini-companion-history-path entry))
+         (text (gemini-companion-history-after entry))
+         (current (gemini-companion-history-read path)))
+    (gemini-companion-review-list--check-write entry current)
+    (gemini-companion-review-list--replace
+     entry current
+     (gemini-companion-history-encode text (gemini-companion-history-before entry))
+     (format (if current
+                 "Write the text of this change to %s, in place of what is there? "
+               "Write the text of this change to %s? ")
+             (gemini-companion-review-list--entry-file entry)))
+    (gemini-companion-review-list--say-done entry "written")))
+
+(defun gemini-companion-review-list--check-write (entry current)
+  "Signal a `user-error' if the text of ENTRY cannot or need not be written.
+CURRENT are the bytes that its file has now."
+  (let ((path (gemini-companion-history-path entry))
+        (file (gemini-companion-review-list--entry-file entry))
+        (outcome (gemini-companion-history-outcome entry)))
+    (cond ((not (memq outcome '(accepted closed)))
+           (user-error "Nothing to write: the change of %s was %s" file outcome))
+          ((and (not current) (file-exists-p path))
+           (user-error "%s cannot be read" file))
+          ((gemini-companion-history-written-p path (gemini-companion-history-after entry))
+           (user-error "%s has this text already" file)))))
 
 ;;;; Both lists
 

@@ -30,6 +30,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-follow)
 (require 'gemini-companion-history)
+(require 'gemini-companion-thrift)
 
 (defvar gemini-companion-diff-function)
 
@@ -71,7 +72,8 @@ keeps waiting, too.  If `reject', the change is rejected."
   "One proposed change of one file."
   (id nil :documentation "The number by which the native module knows it.")
   (agent nil :documentation "The name of its program, as in `gemini-companion-agent-profiles'.")
-  (client nil :documentation "Name and version of the client, as it says itself.")
+  (client nil :documentation "Who the client is, in words for the user.")
+  (info nil :documentation "Name and version of the client, a cons, as it says them itself.")
   (path nil :documentation "The absolute name of the file, exactly as the client wrote it.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "When it came.")
@@ -115,6 +117,9 @@ A key that was meant for that one must not decide the next.")
 
 (defconst gemini-companion-review--write-time 3.0
   "Seconds within which a client whose user said yes has written the file.")
+
+(defconst gemini-companion-review--text-time 5.0
+  "Seconds within which a client that was not told the text has written it.")
 
 ;;;; State
 
@@ -238,12 +243,14 @@ A text terminal shows one frame at a time."
 
 ;;;; Events
 
-(gemini-companion-define-handler open-review (id agent client path text)
-  "Queue the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH."
+(gemini-companion-define-handler open-review (id agent client path text name version)
+  "Queue the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH.
+NAME and VERSION are what the client says itself."
   (condition-case error
       (gemini-companion-review--add
        (gemini-companion-review--make
-        :id id :agent agent :client client :path path :proposed text :text text
+        :id id :agent agent :client client :info (cons name version)
+        :path path :proposed text :text text
         :created (current-time)
         :stamp (gemini-companion-follow-stamp path)
         :base (gemini-companion-history-read path)))
@@ -286,36 +293,91 @@ A text terminal shows one frame at a time."
 (defun gemini-companion-review--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."
   (let* ((path (gemini-companion-review-path review))
+         (text (gemini-companion-review-current-text review))
+         (may-omit (gemini-companion-review--may-omit-p review text))
          ;; Once it is answered the client may write the file.
          (before (gemini-companion-review--bytes review))
          (stamp (gemini-companion-follow-stamp path)))
     (gemini-companion-follow path)
-    (gemini-companion-bridge-answer call (gemini-companion-review-current-text review))
+    (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review--end
      review 'closed before
      (concat "decided in " (gemini-companion-review--client-title review)))
     (gemini-companion-review--say-ending review)
     (unless (gemini-companion-review--warn-of-lost-edits review)
-      (gemini-companion-review--await-write review stamp))))
+      (gemini-companion-review--await-write review stamp (and may-omit text)))))
 
-(defun gemini-companion-review--await-write (review stamp)
+(defun gemini-companion-review--await-write (review stamp text)
   "Tell the user which answer the client of REVIEW, closed there, has got.
 The client does not say: it writes the file, whose stamp then is another
-than STAMP, or it does not."
-  (let* ((path (gemini-companion-review-path review))
-         (there (gemini-companion-review--client-title review))
-         (deadline (+ (float-time) gemini-companion-review--write-time))
-         (timer nil))
+than STAMP, or it does not.  If TEXT is non-nil, the client was not told it
+and must write it all the same."
+  (let ((path (gemini-companion-review-path review))
+        (there (gemini-companion-review--client-title review)))
+    (gemini-companion-review--await
+     gemini-companion-review--write-time
+     (lambda () (not (equal (gemini-companion-follow-stamp path) stamp)))
+     (lambda (written)
+       (setf (gemini-companion-review-ending review)
+             (concat (if written "accepted in " "rejected in ") there))
+       (gemini-companion-review--say-ending review)
+       (when (and written text)
+         (gemini-companion-review--await-text review text))))))
+
+(defun gemini-companion-review--await (seconds look finish)
+  "Call the function LOOK until it returns non-nil, but for no more than SECONDS.
+Then call FINISH with its last value.  While that is `busy' no time passes."
+  (let ((left seconds)
+        (timer nil))
     (setq timer
           (run-at-time
            gemini-companion-review--retry gemini-companion-review--retry
            (lambda ()
-             (let ((written (not (equal (gemini-companion-follow-stamp path) stamp))))
-               (when (or written (> (float-time) deadline))
-                 (cancel-timer timer)
-                 (setf (gemini-companion-review-ending review)
-                       (concat (if written "accepted in " "rejected in ") there))
-                 (gemini-companion-review--say-ending review))))))))
+             (let ((seen (funcall look)))
+               (unless (eq seen 'busy)
+                 (setq left (- left gemini-companion-review--retry))
+                 (when (or seen (<= left 0))
+                   (cancel-timer timer)
+                   (funcall finish seen)))))))))
+
+(defun gemini-companion-review--may-omit-p (review text)
+  "Return non-nil if the client of REVIEW need not be told TEXT to write it."
+  (pcase-let ((`(,name . ,version) (gemini-companion-review-info review)))
+    (and (gemini-companion-thrift-p (gemini-companion-review-agent review) name version)
+         (gemini-companion-thrift-untouched-p text
+                                              (gemini-companion-review-proposed review)
+                                              (gemini-companion-review-base review)))))
+
+(defun gemini-companion-review--await-text (review text)
+  "Tell the user if the client of REVIEW, not told TEXT, does not write it.
+It may have other changes decided first."
+  (let ((path (gemini-companion-review-path review))
+        (last 'unknown))
+    (gemini-companion-review--await
+     gemini-companion-review--text-time
+     (lambda ()
+       (let ((stamp (gemini-companion-follow-stamp path)))
+         (cond ((and (not (equal stamp last))
+                     (gemini-companion-history-written-p path text)))
+               (t (setq last stamp)
+                  (and (gemini-companion-review--others-open-p review) 'busy)))))
+     (lambda (written)
+       (unless written (gemini-companion-review--warn-of-lost-text review))))))
+
+(defun gemini-companion-review--others-open-p (review)
+  "Return non-nil if the user has changes to decide of the client of REVIEW."
+  (cl-loop for other in gemini-companion-review--open
+           thereis (equal (gemini-companion-review-client other)
+                          (gemini-companion-review-client review))))
+
+(defun gemini-companion-review--warn-of-lost-text (review)
+  "Say that the client of REVIEW did not write the text that was accepted."
+  (gemini-companion-log-add "review %d: the file is not what was accepted"
+                            (gemini-companion-review-id review))
+  (gemini-companion-review--say
+   review
+   "%s has not made %s what you accepted: M-x gemini-companion-review-history, there w, writes it"
+   (gemini-companion-review--client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review--warn-of-lost-edits (review)
   "Say where the user's edits are if the client of REVIEW leaves them behind.
@@ -779,11 +841,19 @@ shown."
   (gemini-companion-review--check review)
   (gemini-companion-follow (gemini-companion-review-path review))
   (let ((text (gemini-companion-review-current-text review))
-        (writer (gemini-companion-review-writer review)))
+        (tell (or (gemini-companion-review-writer review)
+                  #'gemini-companion-review--tell-accepted)))
     (gemini-companion-review-decide review 'accepted
-                                    (if writer
-                                        (lambda (_id) (funcall writer review text))
-                                      (lambda (id) (gemini-companion-bridge-accept id text))))))
+                                    (lambda (_id) (funcall tell review text)))))
+
+(defun gemini-companion-review--tell-accepted (review text)
+  "Tell the client of REVIEW that the user has accepted TEXT.
+Return nil if it was decided meanwhile."
+  (let ((may-omit (gemini-companion-review--may-omit-p review text)))
+    (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
+      (when may-omit
+        (gemini-companion-review--await-text review text))
+      t)))
 
 (defun gemini-companion-review-request (review writer waiter)
   "Ask the user to accept REVIEW, as its client wants.

@@ -32,13 +32,34 @@ const MAX_WAITING_TRACES: usize = 1000;
 pub struct CallId(pub i64);
 
 /// What Lisp answers to a tool call: a text, or why there is none.
-pub type Answer = Result<String, String>;
+pub type Answer = Result<Answered, String>;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answered {
+    pub text: String,
+    /// See `Outcome::Accepted`.
+    pub may_omit: bool,
+}
+
+impl From<String> for Answered {
+    fn from(text: String) -> Answered {
+        Answered { text, may_omit: false }
+    }
+}
 
 /// One message to Lisp.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A client of `agent` proposes `content` for the file `path`.
-    OpenReview { review: ReviewId, agent: String, client: String, path: String, content: String },
+    /// A client of `agent` proposes `content` for the file `path`. `client` is for the user, `info`
+    /// its name and version as it says them.
+    OpenReview {
+        review: ReviewId,
+        agent: String,
+        client: String,
+        info: (String, String),
+        path: String,
+        content: String,
+    },
     /// The review is over without the user; `call` waits for its text.
     CloseReview { review: ReviewId, call: Option<CallId> },
     /// The number of sessions changed.
@@ -217,9 +238,9 @@ impl Bridge {
     }
 
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
-    pub fn answer(&self, call: CallId, answer: Answer) -> bool {
+    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answered>, String>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);
-        waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
+        waiting.is_some_and(|waiting| waiting.send(answer.map(Into::into)).is_ok())
     }
 
     /// Whether somebody still waits for the answer to `call`.
@@ -291,6 +312,7 @@ mod tests {
             review: ReviewId(1),
             agent: String::new(),
             client: String::new(),
+            info: Default::default(),
             path: "/a".to_owned(),
             content: "x".repeat(bytes),
         }
@@ -353,7 +375,7 @@ mod tests {
         let bridge = Bridge::new();
         let (call, mut receiver) = bridge.call();
         assert!(bridge.answer(call, Ok("text".to_owned())));
-        assert_eq!(receiver.try_recv(), Ok(Ok("text".to_owned())));
+        assert_eq!(receiver.try_recv(), Ok(Ok("text".to_owned().into())));
         assert!(!bridge.answer(call, Ok("again".to_owned())));
         let (call, receiver) = bridge.call();
         drop(receiver);

@@ -18,7 +18,13 @@ pub struct ReviewId(pub i64);
 /// How the user decided a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    Accepted { content: String },
+    Accepted {
+        content: String,
+        /// This is what the client proposed, and the client is known to take an empty content for
+        /// just that. Any other content it takes for an edit of the user's, and tells its model
+        /// all of it.
+        may_omit: bool,
+    },
     Rejected,
 }
 
@@ -143,6 +149,11 @@ impl IdeContext {
 }
 
 impl Outcome {
+    /// Accepted, and all hear the text.
+    pub fn accepted(content: String) -> Outcome {
+        Outcome::Accepted { content, may_omit: false }
+    }
+
     /// Reads it from an event that tells it.
     pub fn of_event(json: &str) -> Outcome {
         #[derive(Deserialize)]
@@ -154,24 +165,30 @@ impl Outcome {
             content: Option<String>,
         }
         let content = serde_json::from_str(json).ok().and_then(|event: Event| event.params.content);
-        content.map_or(Outcome::Rejected, |content| Outcome::Accepted { content })
+        content.map_or(Outcome::Rejected, Outcome::accepted)
     }
 }
 
 impl<'a> Notification<'a> {
     pub fn of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
         match outcome {
-            Outcome::Accepted { content } => {
+            Outcome::Accepted { content, .. } => {
                 Notification::DiffAccepted { file_path: path, content }
             }
             Outcome::Rejected => Notification::DiffRejected { file_path: path },
         }
     }
 
+    /// The same without the text, if the client that proposed it may be told so.
+    pub fn of_outcome_in_brief(path: &'a str, outcome: &Outcome) -> Option<Notification<'a>> {
+        let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
+        may_omit.then_some(Notification::DiffAccepted { file_path: path, content: "" })
+    }
+
     /// The same in the words of document 004.
     pub fn event_of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
         match outcome {
-            Outcome::Accepted { content } => {
+            Outcome::Accepted { content, .. } => {
                 Notification::AcceptedEvent { file_path: path, content }
             }
             Outcome::Rejected => Notification::RejectedEvent { file_path: path },

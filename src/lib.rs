@@ -32,7 +32,7 @@ use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use agent::Agent;
-use bridge::{Bell, CallId, Event};
+use bridge::{Answered, Bell, CallId, Event};
 use companion::Companion;
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use limits::Limits;
@@ -162,8 +162,9 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 
 /// Return the next event of COMPANION as a vector, or nil if there is none.
 ///
-/// [open-review REVIEW AGENT CLIENT PATH CONTENT]: a client proposes CONTENT for the file PATH;
-/// AGENT is the symbol of its program.
+/// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION]: a client proposes CONTENT for the
+/// file PATH; AGENT is the symbol of its program, CLIENT says for the user who it is, NAME and
+/// VERSION are what it says itself.
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
@@ -177,14 +178,17 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
     let Some(event) = companion.bridge().next_event() else { return Ok(None) };
     let vector = match event {
-        Event::OpenReview { review, agent, client, path, content } => env.vector((
-            env.intern("open-review")?,
-            review.0,
-            env.intern(&agent)?,
-            client,
-            path,
-            content,
-        ))?,
+        Event::OpenReview { review, agent, client, info: (name, version), path, content } => env
+            .vector((
+                env.intern("open-review")?,
+                review.0,
+                env.intern(&agent)?,
+                client,
+                path,
+                content,
+                name,
+                version,
+            ))?,
         Event::CloseReview { review, call } => {
             env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
         }
@@ -320,10 +324,12 @@ fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
 
 /// Answer the tool call CALL of COMPANION with TEXT, UTF-8 bytes.
 ///
-/// Return non-nil if somebody still waited for it.
+/// If MAY-OMIT is non-nil, TEXT is what the client proposed, and need not be sent to the session
+/// that did.  Return non-nil if somebody still waited for the answer.
 #[defun]
-fn answer_call(companion: &Companion, call: i64, text: Vec<u8>) -> Result<bool> {
-    Ok(companion.bridge().answer(CallId(call), Ok(utf8(text))))
+fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value) -> Result<bool> {
+    let answered = Answered { text: utf8(text), may_omit: may_omit.is_not_nil() };
+    Ok(companion.bridge().answer(CallId(call), Ok(answered)))
 }
 
 /// Answer the tool call CALL of COMPANION with the error REASON.
@@ -331,15 +337,22 @@ fn answer_call(companion: &Companion, call: i64, text: Vec<u8>) -> Result<bool> 
 /// Return non-nil if somebody still waited for it.
 #[defun]
 fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> {
-    Ok(companion.bridge().answer(CallId(call), Err(utf8(reason))))
+    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(utf8(reason))))
 }
 
 /// Report that the user accepted REVIEW with TEXT, UTF-8 bytes, to the client that asked.
 ///
+/// If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session that did is told an
+/// empty text, which it takes for that.  All others hear TEXT.
 /// Return nil if the review was no longer open: a `close-review' event is on its way then.
 #[defun]
-fn accept_review(companion: &Companion, review: i64, text: Vec<u8>) -> Result<bool> {
-    let outcome = Outcome::Accepted { content: utf8(text) };
+fn accept_review(
+    companion: &Companion,
+    review: i64,
+    text: Vec<u8>,
+    may_omit: Value,
+) -> Result<bool> {
+    let outcome = Outcome::Accepted { content: utf8(text), may_omit: may_omit.is_not_nil() };
     Ok(companion.sessions().decide(ReviewId(review), outcome))
 }
 

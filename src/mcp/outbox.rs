@@ -37,6 +37,8 @@ pub struct Decided {
     pub proposer: SessionId,
     pub path: Arc<str>,
     pub text: Arc<str>,
+    /// What the session that opened it hears instead of `text`: it knows the text already.
+    pub brief: Option<Arc<str>>,
     /// A later session of the same client has proposed another change of the file: it does not
     /// wait for this any more.
     pub superseded: bool,
@@ -165,7 +167,7 @@ impl Outbox {
         let mut taken = Vec::new();
         self.messages.retain(|(_, message)| match message {
             Outgoing::Outcome(decided) if matches(decided) => {
-                taken.push(decided.clone());
+                taken.push(Decided { brief: None, ..decided.clone() });
                 false
             }
             _ => true,
@@ -199,15 +201,17 @@ impl Outbox {
 impl Outgoing {
     fn text(&self) -> &Arc<str> {
         match self {
-            Outgoing::Context(text)
-            | Outgoing::ActiveFile(text)
-            | Outgoing::Ping(text)
-            | Outgoing::Outcome(Decided { text, .. }) => text,
+            Outgoing::Context(text) | Outgoing::ActiveFile(text) | Outgoing::Ping(text) => text,
+            Outgoing::Outcome(Decided { text, brief, .. }) => brief.as_ref().unwrap_or(text),
         }
     }
 
+    /// In memory.
     fn len(&self) -> usize {
-        self.text().len()
+        match self {
+            Outgoing::Outcome(Decided { text, brief: Some(brief), .. }) => text.len() + brief.len(),
+            message => message.text().len(),
+        }
     }
 }
 
@@ -230,6 +234,7 @@ mod tests {
             proposer: "session".into(),
             path: path.into(),
             text: format!("o{number}").into(),
+            brief: None,
             superseded: false,
         })
     }
@@ -270,6 +275,20 @@ mod tests {
         assert_eq!(drain(&mut outbox), ["o1"]);
         outbox.resume(None);
         assert_eq!(drain(&mut outbox), [""; 0]);
+    }
+
+    #[test]
+    fn another_session_hears_the_whole_of_an_outcome() {
+        let mut outbox = Outbox::default();
+        let Outgoing::Outcome(whole) = outcome(1) else { panic!("an outcome") };
+        outbox.push(Outgoing::Outcome(Decided { brief: Some("b1".into()), ..whole }));
+        assert_eq!(outbox.waiting_bytes(), "o1b1".len());
+        assert_eq!(drain(&mut outbox), ["b1"]);
+        let mut heir = Outbox::default();
+        for decided in outbox.take_outcomes(|_| true) {
+            heir.push(Outgoing::Outcome(decided));
+        }
+        assert_eq!(drain(&mut heir), ["o1"]);
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl Reviews {
         Some(Ended { id, owner: key.owner, proposer, path: key.path, superseded })
     }
 
+    /// Whether the session that opened the review has it still.
+    pub fn is_with_proposer(&self, id: ReviewId) -> bool {
+        self.open.iter().any(|(key, review)| review.id == id && review.proposer == key.owner)
+    }
+
     /// Notes that `call` asks for a decision of the review, unless one `is_awaited` that does.
     pub fn begin_decision(
         &mut self,
@@ -239,8 +244,10 @@ mod tests {
         let (its, _) = reviews.open(&lost, "/a", 1);
         let (other, _) = reviews.open(&heir, "/b", 1);
         reviews.inherit(&heir, &lost);
+        assert!(!reviews.is_with_proposer(its));
         assert_eq!(reviews.give_back(&lost), []);
         assert_eq!((reviews.of(&lost), reviews.of(&heir)), (vec![its], vec![other]));
+        assert!(reviews.is_with_proposer(its));
     }
 
     #[test]

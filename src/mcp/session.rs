@@ -165,6 +165,14 @@ pub enum Asked {
     TooMany,
 }
 
+/// A review that its client has closed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Closed {
+    pub review: ReviewId,
+    /// The session that opened it has closed it, not another one of the same client.
+    pub by_proposer: bool,
+}
+
 /// An HTTP request in progress keeps its session alive.
 pub struct Busy {
     sessions: Arc<Sessions>,
@@ -527,7 +535,8 @@ impl Sessions {
         let Some(entry) = state.sessions.get_mut(session) else {
             return Err("the session has ended");
         };
-        let (client, agent) = (entry.client.describe(), entry.client.agent.name.clone());
+        let (client, info) = (entry.client.describe(), entry.client.info());
+        let agent = entry.client.agent.name.clone();
         entry.outbox.forget_outcomes_of(&path);
         if entry.outbox.is_full() {
             return Err("too many outcomes wait for you: open your event stream and read them");
@@ -543,7 +552,7 @@ impl Sessions {
         state.supersede(session, &path);
         let (review, older) = state.reviews.open(session, &path, bytes);
         self.tell_closed(older);
-        self.bridge.send(Event::OpenReview { review, agent, client, path, content });
+        self.bridge.send(Event::OpenReview { review, agent, client, info, path, content });
         Ok(review)
     }
 
@@ -555,17 +564,18 @@ impl Sessions {
         path: &str,
         silent: bool,
         call: CallId,
-    ) -> Option<ReviewId> {
+    ) -> Option<Closed> {
         let mut state = self.state();
         self.claim(&mut state, session, path);
         let review = state.reviews.find(session, path)?;
+        let by_proposer = state.reviews.is_with_proposer(review);
         if silent {
             state.reviews.end(review);
         } else {
             state.settle(review, &Outcome::Rejected);
         }
         self.bridge.send(Event::CloseReview { review, call: Some(call) });
-        Some(review)
+        Some(Closed { review, by_proposer })
     }
 
     /// Asks Lisp to decide a review as the user would, at the wish of the client that opened it.
@@ -891,7 +901,10 @@ impl State {
             Some(event) => event,
             None => notification_json(&Notification::of_outcome(&path, outcome)).into(),
         };
-        self.deliver(&owner, [Decided { review: id, proposer, path, text, superseded }]);
+        let brief = Notification::of_outcome_in_brief(&path, outcome)
+            .filter(|_| owner == proposer && !is_unnamed)
+            .map(|notification| notification_json(&notification).into());
+        self.deliver(&owner, [Decided { review: id, proposer, path, text, brief, superseded }]);
         if let Some(session) = self.sessions.get_mut(&owner).filter(|_| is_unnamed) {
             session.last_used = Instant::now();
             if has_readers {
@@ -1203,6 +1216,11 @@ impl Client {
             name => name,
         };
         format!("{name} {}", self.version).trim_end().to_owned()
+    }
+
+    /// Its name and version as it says them.
+    fn info(&self) -> (String, String) {
+        (self.name.clone(), self.version.clone())
     }
 }
 
@@ -1621,11 +1639,14 @@ mod tests {
     }
 
     fn heard(stream: &StreamReader) -> usize {
-        let next = || match stream.poll_next(Waker::noop()) {
-            Poll::Ready(next) => next,
+        std::iter::from_fn(|| next(stream)).count()
+    }
+
+    fn next(stream: &StreamReader) -> Option<String> {
+        match stream.poll_next(Waker::noop()) {
+            Poll::Ready(next) => next.map(|(_, text)| text.to_string()),
             Poll::Pending => None,
-        };
-        std::iter::from_fn(next).count()
+        }
     }
 
     #[test]
@@ -1669,6 +1690,28 @@ mod tests {
     }
 
     #[test]
+    fn an_heir_hears_the_text_that_is_left_out_for_the_proposer() {
+        for decided_before in [true, false] {
+            let (_, sessions) = sessions();
+            let (lost, stream) = open_here(&sessions);
+            let review = open_review(&sessions, &lost);
+            let outcome = Outcome::Accepted { content: "text".to_owned(), may_omit: true };
+            let decide = || assert!(sessions.decide(review, outcome.clone()));
+            if decided_before {
+                decide();
+                assert!(!next(&stream).unwrap().contains("text"));
+            }
+            drop(stream);
+            let (_, heir) = open_here(&sessions);
+            pass(&sessions, STREAM_GRACE);
+            if !decided_before {
+                decide();
+            }
+            assert!(next(&heir).unwrap().contains("text"));
+        }
+    }
+
+    #[test]
     fn an_heir_recognised_late_hears_no_outcome_of_what_it_has_proposed_anew() {
         let (_, sessions) = sessions();
         let (lost, stream) = open_here(&sessions);
@@ -1696,7 +1739,7 @@ mod tests {
         assert_eq!(close(&heir), None);
         drop((stream, heirs_stream));
         assert_eq!(close(&stranger), None);
-        assert_eq!(close(&heir), Some(review));
+        assert_eq!(close(&heir), Some(Closed { review, by_proposer: false }));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::Protocol;
 use super::message::{Failure, Params, clip};
 use super::session::{Asked, Busy, STOPPING, SessionId};
-use crate::bridge::Answer;
+use crate::bridge::{Answer, Answered};
 use crate::file::{Links, open_regular};
 use crate::ide::{ActiveFile, Cursor, Outcome};
 
@@ -226,18 +226,20 @@ async fn close_diff(
     let silent = diff.suppress_notification.unwrap_or(false);
     let sessions = protocol.sessions();
     let (call, answer) = protocol.bridge().call();
-    if sessions.close_review(session.session(), &diff.file_path, silent, call).is_none() {
+    let closed = sessions.close_review(session.session(), &diff.file_path, silent, call);
+    let Some(closed) = closed else {
         return match sessions.outcome(session.session(), &diff.file_path) {
-            Some(Outcome::Accepted { content }) => Ok(vec![text(&content)]),
+            Some(Outcome::Accepted { content, .. }) => Ok(vec![text(&content)]),
             Some(Outcome::Rejected) => Err(rejected(&diff.file_path)),
             None => Err(not_open(&diff.file_path)),
         };
-    }
-    let content = answer_of_emacs(protocol, answer).await?;
-    Ok(vec![match session.unnamed() {
-        Some(_) => text(&content),
-        None => text(&json!({ "content": content }).to_string()),
-    }])
+    };
+    let Answered { text: content, may_omit } = answer_of_emacs(protocol, answer).await?;
+    let content = match session.unnamed() {
+        Some(_) => return Ok(vec![text(&content)]),
+        None => Some(content).filter(|_| !(may_omit && closed.by_proposer)),
+    };
+    Ok(vec![text(&json!({ "content": content }).to_string())])
 }
 
 /// Has Emacs decide the review as the user would.
@@ -254,7 +256,7 @@ async fn decide_diff(
     let (call, answer) = protocol.bridge().call();
     let sessions = protocol.sessions();
     match sessions.ask_to_decide(session.session(), &diff.file_path, accept, call, place) {
-        Asked::Sent => Ok(vec![text(&answer_of_emacs(protocol, answer).await?)]),
+        Asked::Sent => Ok(vec![text(&answer_of_emacs(protocol, answer).await?.text)]),
         Asked::NotOpen => Err(not_open(&diff.file_path)),
         Asked::Already => Err(ToolError("this diff is being decided already".to_owned())),
         Asked::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
@@ -272,7 +274,7 @@ fn not_open(path: &str) -> ToolError {
 async fn answer_of_emacs(
     protocol: &Protocol,
     answer: oneshot::Receiver<Answer>,
-) -> Result<String, ToolError> {
+) -> Result<Answered, ToolError> {
     let patience = protocol.sessions().limits().emacs_time;
     match tokio::time::timeout(patience, answer).await {
         Ok(Ok(answer)) => answer.map_err(ToolError),

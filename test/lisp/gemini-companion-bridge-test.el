@@ -146,8 +146,8 @@
       (should-error (gemini-companion--mod-attach-bell companion 'no-process))
       (should-error (gemini-companion--mod-publish-context companion [[]]))
       (should-error (gemini-companion--mod-publish-context companion '(list)))
-      (should-not (gemini-companion--mod-accept-review companion 4711 "text"))
-      (should-not (gemini-companion--mod-answer-call companion 4711 "text"))
+      (should-not (gemini-companion--mod-accept-review companion 4711 "text" nil))
+      (should-not (gemini-companion--mod-answer-call companion 4711 "text" nil))
       (gemini-companion--mod-stop companion)
       (gemini-companion--mod-stop companion))))
 

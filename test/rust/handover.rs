@@ -165,7 +165,8 @@ impl World {
         let path = self.some_path(who);
         let session = self.people[who].session.clone();
         let (call, answer) = self.bridge.call();
-        if let Some(review) = self.sessions.close_review(&session, &path, true, call) {
+        if let Some(closed) = self.sessions.close_review(&session, &path, true, call) {
+            let review = closed.review;
             assert_eq!(self.people[who].waits.remove(&path), Some(review), "closes another one");
             self.calls.push(answer);
         }
@@ -181,7 +182,7 @@ impl World {
 
     /// The text says which review it is of.
     fn accept(&mut self, review: ReviewId) {
-        let outcome = || Outcome::Accepted { content: review.0.to_string() };
+        let outcome = || Outcome::accepted(review.0.to_string());
         assert!(self.sessions.decide(review, outcome()));
         assert!(!self.sessions.decide(review, outcome()));
         assert!(self.ended.insert(review), "{review:?} ended twice");

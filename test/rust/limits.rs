@@ -235,7 +235,7 @@ fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
     assert_eq!(try_open_diff(&session, "/no/such/1"), json!({ "content": [] }));
     let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
     let content = "x".repeat(1000);
-    assert!(server.companion.sessions().decide(review, Outcome::Accepted { content }));
+    assert!(server.companion.sessions().decide(review, Outcome::accepted(content)));
     assert_eq!(try_open_diff(&session, "/no/such/2")["isError"], true);
     assert_eq!(session.open_stream().notification().0, "ide/diffAccepted");
     assert_eq!(try_open_diff(&session, "/no/such/2"), json!({ "content": [] }));
@@ -264,7 +264,7 @@ fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
         session.open_diff("/no/such/file", "text");
         let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
         let content = "x".repeat(1000);
-        server.companion.sessions().decide(review, Outcome::Accepted { content });
+        server.companion.sessions().decide(review, Outcome::accepted(content));
         assert_eq!(stream.notification().0, "ide/diffAccepted");
     }
     // One more, which is short, is an occasion to look.

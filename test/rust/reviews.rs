@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::TestCompanion;
-use crate::bridge::{CallId, Event};
+use crate::bridge::{Answered, CallId, Event};
 use crate::ide::{Outcome, ReviewId};
 
 const PATH: &str = "/no/such/directory/файл 😀.txt";
@@ -22,8 +22,13 @@ fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
     }
 }
 
+/// As proposed, by a client that needs not hear the text.
+fn untouched(content: &str) -> Outcome {
+    Outcome::Accepted { content: content.to_owned(), may_omit: true }
+}
+
 fn accepted(content: &str) -> Outcome {
-    Outcome::Accepted { content: content.to_owned() }
+    Outcome::accepted(content.to_owned())
 }
 
 #[test]
@@ -35,6 +40,7 @@ fn a_proposal_reaches_lisp_as_it_is() {
         agent: "gemini".to_owned(),
         review: ReviewId(1),
         client: "test 1".to_owned(),
+        info: ("test".to_owned(), "1".to_owned()),
         path: PATH.to_owned(),
         content: content.to_owned(),
     };
@@ -62,6 +68,43 @@ fn the_session_that_asked_hears_the_outcome_and_no_other() {
 }
 
 #[test]
+fn the_text_is_left_out_for_the_session_that_proposed_it_and_for_no_other() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let (mut stream, mut reader) = (session.open_stream(), server.listen());
+    session.open_diff(PATH, "new");
+    assert!(server.companion.sessions().decide(opened(&server), untouched("new")));
+    let told = |content| json!({ "filePath": PATH, "content": content });
+    assert_eq!(stream.notification(), ("ide/diffAccepted".to_owned(), told("")));
+    let event = "notifications/ide/diffAccepted".to_owned();
+    assert_eq!(reader.event(), (event.clone(), told("new")));
+    let unnamed = server.unnamed_session();
+    unnamed.open_diff(PATH, "newer");
+    assert!(server.companion.sessions().decide(opened(&server), untouched("newer")));
+    assert_eq!(reader.event(), (event, told("newer")));
+    let answer = unnamed.call("closeDiff", json!({ "filePath": PATH }));
+    assert_eq!(answer["result"]["content"][0]["text"], "newer");
+}
+
+#[test]
+fn a_text_that_is_left_out_of_an_answer_is_null() {
+    let server = TestCompanion::start();
+    let arguments = json!({ "filePath": PATH, "suppressNotification": true });
+    let answer = || Ok(Answered { text: "proposed".to_owned(), may_omit: true });
+    let result = close_diff(&server, arguments.clone(), answer());
+    assert_eq!(result["content"][0]["text"], r#"{"content":null}"#);
+    let unnamed = server.unnamed_session();
+    unnamed.open_diff(PATH, "proposed");
+    opened(&server);
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| unnamed.call("closeDiff", arguments));
+        let (_, waiting) = closed(&server);
+        assert!(server.companion.bridge().answer(waiting.unwrap(), answer()));
+        assert_eq!(call.join().unwrap()["result"]["content"][0]["text"], "proposed");
+    });
+}
+
+#[test]
 fn a_review_is_decided_once() {
     let server = TestCompanion::start();
     let session = server.open_session();
@@ -85,7 +128,7 @@ fn an_outcome_waits_for_a_stream() {
 }
 
 /// Calls closeDiff while another thread stands in for Lisp and answers with `text`.
-fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<&str, &str>) -> Value {
+fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<Answered, String>) -> Value {
     let session = server.open_session();
     session.open_diff(PATH, "proposed");
     let review = opened(server);
@@ -93,7 +136,6 @@ fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<&str, &st
         let answering = scope.spawn(|| {
             let (closed, call) = closed(server);
             assert_eq!(closed, review);
-            let answer = answer.map(str::to_owned).map_err(str::to_owned);
             assert!(server.companion.bridge().answer(call.unwrap(), answer));
         });
         let mut stream = session.open_stream();
@@ -114,7 +156,7 @@ fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<&str, &st
 fn close_diff_answers_with_the_text_of_the_review_as_json() {
     let server = TestCompanion::start();
     let arguments = json!({ "filePath": PATH, "suppressNotification": true });
-    let result = close_diff(&server, arguments, Ok("edited \"text\"\n"));
+    let result = close_diff(&server, arguments, Ok("edited \"text\"\n".to_owned().into()));
     let text = json!({ "content": "edited \"text\"\n" }).to_string();
     assert_eq!(result, json!({ "content": [{ "type": "text", "text": text }] }));
 }
@@ -122,7 +164,7 @@ fn close_diff_answers_with_the_text_of_the_review_as_json() {
 #[test]
 fn close_diff_tells_whoever_waits_unless_asked_not_to() {
     let server = TestCompanion::start();
-    let result = close_diff(&server, json!({ "filePath": PATH }), Ok("text"));
+    let result = close_diff(&server, json!({ "filePath": PATH }), Ok("text".to_owned().into()));
     assert_eq!(result["content"][0]["text"], r#"{"content":"text"}"#);
 }
 
@@ -132,7 +174,7 @@ fn close_diff_passes_on_why_lisp_has_no_text() {
     let arguments = json!({ "filePath": PATH, "suppressNotification": false });
     let text = json!({ "type": "text", "text": "cannot say" });
     assert_eq!(
-        close_diff(&server, arguments, Err("cannot say")),
+        close_diff(&server, arguments, Err("cannot say".to_owned())),
         json!({ "content": [text], "isError": true })
     );
 }

@@ -27,7 +27,7 @@ fn accept(server: &TestCompanion, session: &Session, path: &str) {
         Event::OpenReview { review, .. } => Some(review),
         _ => None,
     });
-    let outcome = crate::ide::Outcome::Accepted { content: "mine".to_owned() };
+    let outcome = crate::ide::Outcome::accepted("mine".to_owned());
     assert!(server.companion.sessions().decide(review.unwrap(), outcome));
 }
 

@@ -104,7 +104,7 @@ impl<'a> Replay<'a> {
             ["Emacs", "accepts", ..] => {
                 let content = parse(&head["Emacs accepts ".len()..]);
                 let content = content.as_str().unwrap().to_owned();
-                self.decide(Outcome::Accepted { content });
+                self.decide(Outcome::accepted(content));
             }
             ["Emacs", "rejects"] => self.decide(Outcome::Rejected),
             ["Emacs", "is", "asked"] => {
@@ -177,7 +177,7 @@ impl<'a> Replay<'a> {
                 .find(|event| *event != Event::Clients)
         });
         match event {
-            Event::OpenReview { review, agent, client, path, content } => {
+            Event::OpenReview { review, agent, client, path, content, .. } => {
                 self.review = Some(review);
                 json!({ "review": path, "content": content, "client": client, "agent": agent })
             }

@@ -31,7 +31,7 @@ fn what_is_decided_while_nobody_listens_is_told_to_the_first_who_does() {
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
     let content = "edited\r\n".to_owned();
-    server.companion.sessions().decide(opened(&server), Outcome::Accepted { content });
+    server.companion.sessions().decide(opened(&server), Outcome::accepted(content));
     let event = "notifications/ide/diffAccepted".to_owned();
     let accepted = (event, json!({ "filePath": PATH, "content": "edited\r\n" }));
     assert_eq!(server.listen().event(), accepted);
@@ -48,7 +48,7 @@ fn the_final_text_can_be_had_after_the_user_has_decided() {
     for listener in [None, Some(server.listen())] {
         client.open_diff(PATH, "new");
         let content = "edited \u{1f600}".to_owned();
-        server.companion.sessions().decide(opened(&server), Outcome::Accepted { content });
+        server.companion.sessions().decide(opened(&server), Outcome::accepted(content));
         let answer = client.call("closeDiff", this_file());
         assert_eq!(told(&answer), ("edited \u{1f600}", false), "{}", listener.is_some());
         client.open_diff(PATH, "newer");

@@ -241,7 +241,7 @@ impl Model<'_> {
             }
             1 => {
                 self.did("closeDiff", "failed");
-                self.server.companion.bridge().answer(call, Err("no text".to_owned()));
+                self.server.companion.bridge().answer(call, Err::<String, _>("no text".to_owned()));
                 let result = wire.answer()?["result"].take();
                 ensure(result["isError"] == true, || format!("no tool error: {result}"))
             }
@@ -329,8 +329,7 @@ impl Model<'_> {
 
     /// The user decides a review, perhaps one that is over.
     fn decide(&mut self) -> Check {
-        let accepted =
-            Outcome::Accepted { content: format!("edited {}", self.random.random::<u32>()) };
+        let accepted = Outcome::accepted(format!("edited {}", self.random.random::<u32>()));
         let decision = if chance(self.random, 50) { accepted } else { Outcome::Rejected };
         let decide = |review, decision| self.server.companion.sessions().decide(review, decision);
         if self.open.is_empty() || chance(self.random, 20) {
@@ -524,7 +523,7 @@ impl Session {
 
 fn outcome(path: &str, outcome: &Outcome) -> Value {
     match outcome {
-        Outcome::Accepted { content } => {
+        Outcome::Accepted { content, .. } => {
             let params = json!({ "filePath": path, "content": content });
             json!({ "jsonrpc": "2.0", "method": "ide/diffAccepted", "params": params })
         }

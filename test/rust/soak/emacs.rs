@@ -98,7 +98,7 @@ impl Life<'_> {
     fn decide(&mut self, review: ReviewId, key: Key) {
         let accepted = self.random.random_bool(0.5);
         let outcome = match accepted {
-            true => Outcome::Accepted { content: key.text(self.random.random_range(0..4000)) },
+            true => Outcome::accepted(key.text(self.random.random_range(0..4000))),
             false => Outcome::Rejected,
         };
         // Else its client has closed it, and we shall hear of that.
