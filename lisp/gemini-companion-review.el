@@ -362,7 +362,10 @@ It may have other changes decided first."
                (t (setq last stamp)
                   (and (gemini-companion-review--others-open-p review) 'busy)))))
      (lambda (written)
-       (unless written (gemini-companion-review--warn-of-lost-text review))))))
+       (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
+                                 (if written "written" "not written"))
+       (unless written
+         (gemini-companion-review--warn-of-lost-text review))))))
 
 (defun gemini-companion-review--others-open-p (review)
   "Return non-nil if the user has changes to decide of the client of REVIEW."
@@ -372,8 +375,6 @@ It may have other changes decided first."
 
 (defun gemini-companion-review--warn-of-lost-text (review)
   "Say that the client of REVIEW did not write the text that was accepted."
-  (gemini-companion-log-add "review %d: the file is not what was accepted"
-                            (gemini-companion-review-id review))
   (gemini-companion-review--say
    review
    "%s has not made %s what you accepted: M-x gemini-companion-review-history, there w, writes it"

@@ -1,0 +1,182 @@
+;;; accept-test.el --- What an accept costs the model  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The real, interactive Gemini CLI with a stand-in for its model: what the
+;; model is told after an accept, and what is in the file.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-review)
+
+(defconst gemini-companion-accept-test--lines
+  (mapconcat (lambda (number) (format "%04d %s" number (make-string 67 ?x)))
+             (number-sequence 1 1000) "\n")
+  "The text of a file of 73 KB, without the last newline.")
+
+(defun gemini-companion-accept-test--replaced (text)
+  "Return TEXT as the model is to change it."
+  (string-replace "0500 " "FIVE " text))
+
+(defun gemini-companion-accept-test--replace (emacs cli name)
+  "Let the model of CLI replace \"0500 \" in the file NAME; wait for EMACS."
+  (gemini-companion-test-cli-script
+   cli `("replace" :file_path ,(gemini-companion-test-project emacs name)
+         :instruction "Say it in words." :old_string "0500 " :new_string "FIVE ")
+   "All done")
+  (gemini-companion-test-cli-submit cli "please replace")
+  (gemini-companion-test-wait-review emacs))
+
+(defun gemini-companion-accept-test--write (emacs cli name text)
+  "Let the model of CLI write TEXT to the file NAME; wait for EMACS."
+  (gemini-companion-test-cli-script
+   cli `("write_file" :file_path ,(gemini-companion-test-project emacs name) :content ,text)
+   "All done")
+  (gemini-companion-test-cli-submit cli "please write")
+  (gemini-companion-test-wait-review emacs))
+
+(defun gemini-companion-accept-test--response (cli)
+  "Return what the model of CLI is told of its call, when all is done."
+  (gemini-companion-test-cli-wait-screen cli "All done")
+  (gemini-companion-test-json-encode
+   (car (last (gemini-companion-test-request-responses
+               (gemini-companion-test-cli-wait-requests cli 2))))))
+
+(defun gemini-companion-accept-test--should-be-little (cli)
+  "Check that the model of CLI is told little, and of no edit."
+  (let ((response (gemini-companion-accept-test--response cli)))
+    (should (< 0 (length response) 5000))
+    (should-not (string-match-p "modified the" response))))
+
+(defun gemini-companion-accept-test--should-be-whole (cli)
+  "Check that the model of CLI is told of an edit."
+  (should (string-match-p "modified the" (gemini-companion-accept-test--response cli))))
+
+(defun gemini-companion-accept-test--should-hold (emacs name text)
+  "Check that the file NAME in the project of EMACS has the bytes of TEXT."
+  (should (equal (gemini-companion-test-bytes (gemini-companion-test-project emacs name))
+                 (encode-coding-string text 'utf-8-unix))))
+
+(defun gemini-companion-accept-test--should-be-content (emacs)
+  "Check that EMACS finds in the file what was accepted."
+  (should (string-suffix-p
+           ": written as accepted"
+           (gemini-companion-test-wait-eval
+            emacs '(seq-find (lambda (line) (string-suffix-p "written as accepted" line))
+                             (gemini-companion-log-last 100))))))
+
+(ert-deftest gemini-companion-accept/an-untouched-replace-costs-little ()
+  "One line of 73 KB is replaced, and the model is not told the file."
+  :tags '(e2e real)
+  (let ((text (concat gemini-companion-accept-test--lines "\n")))
+    (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
+      (gemini-companion-accept-test--replace emacs cli "a.txt")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-accept-test--should-be-little cli)
+      (gemini-companion-accept-test--should-hold
+       emacs "a.txt" (gemini-companion-accept-test--replaced text)))))
+
+(ert-deftest gemini-companion-accept/an-untouched-new-file-costs-little ()
+  "A file of 73 KB is made in a new directory."
+  :tags '(e2e real)
+  (let ((text (concat gemini-companion-accept-test--lines "\n")))
+    (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
+      (gemini-companion-accept-test--write emacs cli "sub/new.txt" text)
+      (gemini-companion-test-accept emacs)
+      (let ((response (gemini-companion-accept-test--response cli)))
+        (should-not (string-match-p "modified the" response)))
+      (gemini-companion-accept-test--should-hold emacs "sub/new.txt" text))))
+
+(ert-deftest gemini-companion-accept/yes-in-the-cli-costs-little ()
+  "What Emacs left as it was, the CLI takes for its own."
+  :tags '(e2e real)
+  (let ((text (concat gemini-companion-accept-test--lines "\n")))
+    (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
+      (gemini-companion-accept-test--replace emacs cli "a.txt")
+      (gemini-companion-test-cli-wait-screen cli "Allow once")
+      (gemini-companion-test-cli-keys cli "Enter")
+      (gemini-companion-accept-test--should-be-little cli)
+      (gemini-companion-accept-test--should-hold
+       emacs "a.txt" (gemini-companion-accept-test--replaced text))
+      (gemini-companion-test-wait-screen emacs "a\\.txt: accepted in Gemini CLI")
+      (gemini-companion-accept-test--should-be-content emacs))))
+
+(ert-deftest gemini-companion-accept/an-edited-proposal-is-written-as-edited ()
+  "What the user made of it is in the file, and the model is told."
+  :tags '(e2e real)
+  (let ((text (concat gemini-companion-accept-test--lines "\n")))
+    (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
+      (gemini-companion-accept-test--replace emacs cli "a.txt")
+      (gemini-companion-test-append-to-proposal emacs "mine ä\n")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-accept-test--should-be-whole cli)
+      (gemini-companion-accept-test--should-hold
+       emacs "a.txt" (concat (gemini-companion-accept-test--replaced text) "mine ä\n")))))
+
+(ert-deftest gemini-companion-accept/line-ends-and-byte-order-marks-stay ()
+  "Files with CRLF and a byte order mark cost little, and keep both."
+  :tags '(e2e real)
+  (dolist (text '("0400 a\r\n0500 b\r\n0600 ä\r\n" "\ufeff0400 a\n0500 b\n0600 ä"
+                  "\ufeff0400 a\r\n0500 b\r\n0600 ä"))
+    (ert-info ((format "%S" text))
+      (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
+        (gemini-companion-accept-test--replace emacs cli "a.txt")
+        (gemini-companion-test-accept emacs)
+        (gemini-companion-accept-test--should-be-little cli)
+        (gemini-companion-accept-test--should-hold
+         emacs "a.txt" (gemini-companion-accept-test--replaced text))
+        (gemini-companion-accept-test--should-be-content emacs)))))
+
+(ert-deftest gemini-companion-accept/an-unknown-version-is-told-the-text ()
+  "What is not known to need no text gets it."
+  :tags '(e2e real)
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
+    (gemini-companion-test-eval
+     emacs '(progn (setf (plist-get (alist-get 'gemini gemini-companion-agent-profiles) :thrifty)
+                         '(("streamable-http-client" "0.1" "0.2")))
+                   nil))
+    (gemini-companion-accept-test--replace emacs cli "a.txt")
+    (gemini-companion-test-accept emacs)
+    (gemini-companion-accept-test--should-be-whole cli)
+    (gemini-companion-accept-test--should-hold emacs "a.txt" "FIVE b\n")))
+
+(ert-deftest gemini-companion-accept/never-means-never ()
+  "The option keeps the text in all that is told, also after a yes in the CLI."
+  :tags '(e2e real)
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
+    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-thrifty-accept 'never) nil))
+    (gemini-companion-accept-test--replace emacs cli "a.txt")
+    (gemini-companion-test-cli-wait-screen cli "Allow once")
+    (gemini-companion-test-cli-keys cli "Enter")
+    (gemini-companion-accept-test--should-be-whole cli)
+    (gemini-companion-accept-test--should-hold emacs "a.txt" "FIVE b\n")))
+
+(ert-deftest gemini-companion-accept/the-client-takes-both-forms ()
+  "Its checks of messages let an accept without text pass, and a null in an answer.
+It stays connected, and knows that the text is the one it has."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-thrifty-accept 'always) nil))
+    (gemini-companion-test-with-client (client 'real emacs)
+      (let ((handle (gemini-companion-test-propose emacs client "two\n")))
+        (gemini-companion-test-accept emacs)
+        (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                       '(accepted . ""))))
+      (gemini-companion-test-propose emacs client "three\n")
+      (should (equal (gemini-companion-test-client-close-diff
+                      client (gemini-companion-test-project emacs "a.txt") t)
+                     nil))
+      (should (gemini-companion-test-client-connected-p client)))))
+
+;;; accept-test.el ends here

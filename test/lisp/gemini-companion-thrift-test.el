@@ -1,0 +1,178 @@
+;;; gemini-companion-thrift-test.el --- Accepts that are told without the text  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-thrift-test--with (client &rest body)
+  "Evaluate BODY with CLIENT, which is told no text that it has proposed.
+Whether it writes the text is known soon."
+  (declare (indent 1) (debug (symbolp body)))
+  `(let ((gemini-companion-thrifty-accept 'always)
+         (gemini-companion-review--retry 0.02)
+         (gemini-companion-review--write-time 0.1)
+         (gemini-companion-review--text-time 0.1)
+         (gemini-companion-history--entries nil))
+     (gemini-companion-test-with-client ,client
+       (with-current-buffer (gemini-companion-log--buffer)
+         (let ((inhibit-read-only t)) (erase-buffer)))
+       ;; No buffer visits it.
+       (gemini-companion-test-file "b.txt" "one\ntwo\n")
+       ,@body)))
+
+(defun gemini-companion-thrift-test--accept (client text &optional edited)
+  "Let CLIENT propose TEXT for b.txt and accept it, EDITED to be that.
+Return the content that CLIENT is told."
+  (let ((review (gemini-companion-test-propose client "b.txt" text)))
+    (gemini-companion-review-show review 'select)
+    (when edited
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (erase-buffer)
+        (insert edited)))
+    (gemini-companion-accept)
+    (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted"))))
+
+(defun gemini-companion-thrift-test--close (client text)
+  "Let CLIENT propose TEXT for b.txt and close the review; return the answer."
+  (gemini-companion-test-propose client "b.txt" text)
+  (fake-cli-result-text
+   (fake-cli-call-tool client "closeDiff"
+                       (list :filePath (gemini-companion-test-file "b.txt")
+                             :suppressNotification t))))
+
+(defun gemini-companion-thrift-test--wait-message (regexp function)
+  "Call FUNCTION, and wait until a message that matches REGEXP is shown."
+  (let (messages)
+    (cl-letf (((symbol-function 'message)
+               (lambda (format &rest arguments)
+                 (when format
+                   (push (apply #'format-message format arguments) messages)))))
+      (funcall function)
+      (gemini-companion-test-wait
+       (lambda () (format "the message %S; there were %S" regexp messages))
+       (lambda () (seq-some (lambda (text) (string-match-p regexp text)) messages))))))
+
+(defun gemini-companion-thrift-test--wait-log (line)
+  "Wait until LINE is at the end of one in the log."
+  (gemini-companion-test-wait
+   (format "%S in the log" line)
+   (lambda () (seq-some (lambda (it) (string-suffix-p line it))
+                        (gemini-companion-log-last 10)))))
+
+(defun gemini-companion-thrift-test--write (answer)
+  "Have the newest change written by its key, and say ANSWER to the question.
+Return the question; in its place, a message that nothing was asked."
+  (gemini-companion-review-history)
+  (goto-char (point-min))
+  (let (asked)
+    (cl-letf (((symbol-function 'y-or-n-p)
+               (lambda (question) (setq asked question) answer)))
+      (condition-case error
+          (call-interactively (key-binding (kbd "w")))
+        (user-error (setq asked (or asked (cadr error))))))
+    asked))
+
+;;;; When
+
+(ert-deftest gemini-companion-thrift/versions-that-were-tried ()
+  (let ((gemini-companion-agent-profiles
+         '((one :thrifty (("its client" "1.2.0" "1.10.3"))) (other))))
+    (pcase-dolist (`(,agent ,name ,version ,known)
+                   '((one "its client" "1.2.0" t) (one "its client" "1.9" t)
+                     (one "its client" "1.10.3" t) (one "its client" "1.10.4" nil)
+                     (one "its client" "1.1.9" nil) (one "its client" "2" nil)
+                     (one "its client" "1.3.0-preview.1" nil) (one "its client" "" nil)
+                     (one "another" "1.2.0" nil) (other "its client" "1.2.0" nil)
+                     (stranger "its client" "1.2.0" nil)))
+      (ert-info ((format "%s %s %s" agent name version))
+        (pcase-dolist (`(,option ,left-out) `((tried ,known) (always t) (never nil)))
+          (let ((gemini-companion-thrifty-accept option))
+            (should (eq (and (gemini-companion-thrift-p agent name version) t)
+                        left-out))))))))
+
+(ert-deftest gemini-companion-thrift/what-the-client-writes-decides ()
+  (pcase-dolist (`(,text ,proposed ,base ,same)
+                 '(("a\nb" "a\nb" nil t) ("a\nb" "a\nb" "x\r\n" t)
+                   ("a\r\nb" "a\nb" "x\r\n" t) ("a\nb" "a\r\nb" "x\r\ny\n" t)
+                   ("a\r\nb" "a\nb" "x\n" nil) ("a\r\nb" "a\nb" nil nil)
+                   ("a\r\nb" "a\nb" unreadable nil)
+                   ("a\n" "a" "x" nil) ("a" "\ufeffa" "\357\273\277x" nil)
+                   ("" "" "x" nil) ("" "a" "x" nil)))
+    (ert-info ((format "%S for %S in %S" text proposed base))
+      (should (eq (and (gemini-companion-thrift-untouched-p text proposed base) t) same)))))
+
+(ert-deftest gemini-companion-thrift/an-edited-text-is-told ()
+  (gemini-companion-thrift-test--with client
+    (should (equal (gemini-companion-thrift-test--accept client "2\n" "2, mine\n")
+                   "2, mine\n"))))
+
+;;;; Afterwards
+
+(ert-deftest gemini-companion-thrift/what-the-client-writes-is-looked-at ()
+  (gemini-companion-thrift-test--with client
+    (should (equal (gemini-companion-thrift-test--accept client "2\n") ""))
+    (gemini-companion-test-file "b.txt" "2\n")
+    (gemini-companion-thrift-test--wait-log ": written as accepted")))
+
+(ert-deftest gemini-companion-thrift/what-the-client-loses-can-be-written ()
+  "One that writes the empty text, or nothing, is named."
+  (dolist (written '("" nil))
+    (gemini-companion-thrift-test--with client
+      (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
+      (gemini-companion-thrift-test--wait-message
+       "has not made b\\.txt what you accepted.*review-history"
+       (lambda ()
+         (should (equal (gemini-companion-thrift-test--accept client "2\nä\n") ""))
+         (when written
+           (gemini-companion-test-file "b.txt" written))))
+      (should (string-match-p "Write the text of this change to b\\.txt"
+                              (gemini-companion-thrift-test--write nil)))
+      (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
+                     (or written "one\r\ntwo\r\n")))
+      (gemini-companion-thrift-test--write t)
+      (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "b.txt"))
+                     "2\r\n\303\244\r\n"))
+      (should (string-match-p "has this text already"
+                              (gemini-companion-thrift-test--write t))))))
+
+(ert-deftest gemini-companion-thrift/what-was-not-accepted-is-not-written ()
+  (gemini-companion-thrift-test--with client
+    (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
+    (gemini-companion-reject)
+    (should (string-match-p "was rejected" (gemini-companion-thrift-test--write t)))
+    (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
+                   "one\ntwo\n"))))
+
+(ert-deftest gemini-companion-thrift/a-yes-in-the-client-is-looked-at-a-no-is-not ()
+  (gemini-companion-thrift-test--with client
+    (should (equal (gemini-companion-thrift-test--close client "2\n") "{\"content\":null}"))
+    (gemini-companion-test-file "b.txt" "2\n")
+    (gemini-companion-thrift-test--wait-log ": written as accepted")
+    (gemini-companion-thrift-test--wait-message
+     "has not made b\\.txt what you accepted"
+     (lambda ()
+       (gemini-companion-thrift-test--close client "3\n")
+       (gemini-companion-test-file "b.txt" "")))
+    (gemini-companion-thrift-test--wait-message
+     "b\\.txt: rejected in Gemini CLI"
+     (lambda () (gemini-companion-thrift-test--close client "4\n")))))
+
+(ert-deftest gemini-companion-thrift/a-client-may-have-other-changes-decided-first ()
+  (let ((states (append (make-list 100 'busy) '(nil nil nil nil)))
+        (look nil)
+        (ended 0))
+    (cl-letf (((symbol-function 'run-at-time)
+               (lambda (_time _repeat function) (setq look function) nil))
+              ((symbol-function 'cancel-timer) #'ignore))
+      (gemini-companion-review--await (* 3.5 gemini-companion-review--retry)
+                                      (lambda () (pop states))
+                                      (lambda (seen) (should-not seen) (cl-incf ended)))
+      (dotimes (_ 103) (funcall look))
+      (should (= ended 0))
+      (funcall look)
+      (should (= ended 1)))))
+
+;;; gemini-companion-thrift-test.el ends here
