@@ -25,7 +25,7 @@
                  ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
      :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH"
      :takes-edits t
-     :thrifty (("streamable-http-client" "0.61.0" "0.61.0")))
+     :thrifty (("streamable-http-client" "0.45.2" "0.61.0")))
     (qwen
      :title "Qwen Code"
      :program "qwen"

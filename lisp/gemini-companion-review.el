@@ -333,7 +333,7 @@ Then call FINISH with its last value.  While that is `busy' no time passes."
           (run-at-time
            gemini-companion-review--retry gemini-companion-review--retry
            (lambda ()
-             (let ((seen (funcall look)))
+             (let ((seen (gemini-companion-log-errors "looking at a file" (funcall look))))
                (unless (eq seen 'busy)
                  (setq left (- left gemini-companion-review--retry))
                  (when (or seen (<= left 0))

@@ -91,7 +91,8 @@ That is in microseconds for each call, less what an empty loop takes."
       (p99 . ,(funcall quantile 0.99))
       (spread . ,(- (funcall quantile 0.75) (funcall quantile 0.25)))
       (samples . ,(length (gemini-companion-bench-figure-samples figure)))
-      (baseline . ,(gemini-companion-bench-figure-baseline figure))
+      (baseline . ,(and (gemini-companion-bench--ratio figure)
+                        (gemini-companion-bench-figure-baseline figure)))
       (ratio . ,(gemini-companion-bench--ratio figure)))))
 
 (defun gemini-companion-bench-print (file)

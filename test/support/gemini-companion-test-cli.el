@@ -63,19 +63,20 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
 
 (defun gemini-companion-test-cli-requests (cli)
   "Return the bodies of the streamed requests to the model of CLI, in order."
+  (mapcar (lambda (record) (alist-get 'body record))
+          (gemini-companion-test-cli-records cli)))
+
+(defun gemini-companion-test-cli-records (cli)
+  "Return what was recorded of the streamed requests to the model of CLI, in order."
   (let ((lines
          ;; What is behind the last newline is still being written.
          (butlast (split-string
                    (gemini-companion-test-bytes
                     (gemini-companion-test-cli-file cli "requests.jsonl"))
                    "\n"))))
-    (delq nil
-          (mapcar (lambda (line)
-                    (let ((request (gemini-companion-test-json-decode line)))
-                      (and (equal (alist-get 'method request)
-                                  "streamGenerateContent")
-                           (alist-get 'body request))))
-                  lines))))
+    (seq-filter (lambda (record)
+                  (equal (alist-get 'method record) "streamGenerateContent"))
+                (mapcar #'gemini-companion-test-json-decode lines))))
 
 (defun gemini-companion-test-cli-wait-requests (cli count)
   "Wait until the model of CLI had COUNT streamed requests; return the last."

@@ -67,7 +67,8 @@ async function handle(request, response) {
   }
   const body = JSON.parse(Buffer.concat(chunks).toString('utf8') || 'null');
   count += 1;
-  appendFileSync(record, JSON.stringify({ method, body }) + '\n');
+  const bytes = Buffer.concat(chunks).length;
+  appendFileSync(record, JSON.stringify({ method, bytes, body }) + '\n');
   say({ event: 'request', method, count });
   replies[method](response);
 }
