@@ -346,7 +346,9 @@ Then call FINISH with its last value.  While that is `busy' no time passes."
     (and (gemini-companion-thrift-p (gemini-companion-review-agent review) name version)
          (gemini-companion-thrift-untouched-p text
                                               (gemini-companion-review-proposed review)
-                                              (gemini-companion-review-base review)))))
+                                              (gemini-companion-review-base review))
+         ;; In another file than it has read the client would make its change again.
+         (not (gemini-companion-review--written-p review)))))
 
 (defun gemini-companion-review--await-text (review text)
   "Tell the user if the client of REVIEW, not told TEXT, does not write it.

@@ -136,6 +136,20 @@
          emacs "a.txt" (gemini-companion-accept-test--replaced text))
         (gemini-companion-accept-test--should-be-content emacs)))))
 
+(ert-deftest gemini-companion-accept/in-a-file-that-has-changed-the-accepted-text-is-written ()
+  "The CLI would make its change in the new text, which is not what was accepted."
+  :tags '(e2e real)
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
+    (gemini-companion-accept-test--replace emacs cli "a.txt")
+    (gemini-companion-test-write (gemini-companion-test-project emacs "a.txt")
+                                 "0500 b\nanother's\n")
+    (gemini-companion-test-wait-screen emacs "has changed on disk")
+    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
+    (gemini-companion-test-keys emacs "a")
+    (gemini-companion-accept-test--should-be-whole cli)
+    (gemini-companion-accept-test--should-hold emacs "a.txt" "FIVE b\n")))
+
 (ert-deftest gemini-companion-accept/an-unknown-version-is-told-the-text ()
   "What is not known to need no text gets it."
   :tags '(e2e real)

@@ -109,6 +109,25 @@ Return the question; in its place, a message that nothing was asked."
     (should (equal (gemini-companion-thrift-test--accept client "2\n" "2, mine\n")
                    "2, mine\n"))))
 
+(ert-deftest gemini-companion-thrift/in-a-file-that-has-changed-since-the-text-is-told ()
+  "The client would change the new text instead."
+  (gemini-companion-thrift-test--with client
+    (let ((review (gemini-companion-test-propose client "b.txt" "2\n")))
+      (gemini-companion-review-show review 'select)
+      (gemini-companion-test-file "b.txt" "another's\n")
+      (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?a))))
+        (gemini-companion-accept))
+      (should (equal (alist-get 'content
+                                (fake-cli-wait-notification client "ide/diffAccepted"))
+                     "2\n")))
+    (let ((review (gemini-companion-test-propose client "b.txt" "3\n")))
+      (gemini-companion-test-file "b.txt" "and again\n")
+      (should (equal (fake-cli-result-text
+                      (fake-cli-call-tool
+                       client "closeDiff" (list :filePath (gemini-companion-review-path review)
+                                                :suppressNotification t)))
+                     "{\"content\":\"3\\n\"}")))))
+
 ;;;; Afterwards
 
 (ert-deftest gemini-companion-thrift/what-the-client-writes-is-looked-at ()
