@@ -24,6 +24,7 @@
                  ("GEMINI_CLI_IDE_PID" . process)
                  ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
      :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH"
+     :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
      :takes-edits t
      :thrifty (("streamable-http-client" "0.45.2" "0.61.0")))
     (qwen
@@ -35,6 +36,7 @@
      :tells-process t
      :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
      :workspace "QWEN_CODE_IDE_WORKSPACE_PATH"
+     :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :takes-edits nil)
     (llxprt
      :title "LLxprt Code"
@@ -81,6 +83,12 @@ These say how it finds Emacs by a discovery file:
                  that began Emacs, so the file is there with its number, too
 `:tells-process' whether a member of the file, ppid, says which process
                  Emacs is; needed if `:file' has no PID, or with `:by-process'
+
+This says how it is told to connect by itself:
+
+`:settings'      where the user's settings are, in which ide.enabled must be
+                 true: (VARIABLE DEFAULT FILE), FILE below a home, which
+                 VARIABLE may name; optional
 
 These are about the environment of the processes that Emacs starts:
 

@@ -252,7 +252,8 @@ files that there are: SCOPE is `system', `workspace', `user' or
   (let* ((home (gemini-companion-client--home environment))
          (user (gemini-companion-client-user-settings environment))
          (project (expand-file-name ".gemini/settings.json" directory))
-         (system (or (getenv-internal "GEMINI_CLI_SYSTEM_SETTINGS_PATH" environment)
+         (system (or (gemini-companion-environment-value "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+                                                         environment)
                      (if (eq system-type 'darwin)
                          "/Library/Application Support/GeminiCli/settings.json"
                        "/etc/gemini-cli/settings.json"))))
@@ -277,6 +278,14 @@ files that there are: SCOPE is `system', `workspace', `user' or
   "Return the name of the user's settings of a CLI with ENVIRONMENT."
   (concat (gemini-companion-client--home environment) "/.gemini/settings.json"))
 
+(defun gemini-companion-client-ide-mode (directory environment settings)
+  "Return (VALUE . FILE) for ide.enabled, or nil if that is not set.
+That is what counts for a CLI in DIRECTORY with ENVIRONMENT and SETTINGS."
+  (gemini-companion-client-setting
+   settings '(ide enabled)
+   (unless (eq (gemini-companion-client-trust directory environment settings) 'yes)
+     '(system user defaults))))
+
 (defun gemini-companion-client--read-settings (file)
   "Return the settings in FILE, an alist, or a string that says what is wrong."
   (condition-case error
@@ -290,7 +299,7 @@ files that there are: SCOPE is `system', `workspace', `user' or
 (defun gemini-companion-client--without-comments (text)
   "Return TEXT, which is JSON, without comments."
   (replace-regexp-in-string
-   "\"\\(?:[^\"\\]\\|\\\\\\(?:.\\|\n\\)\\)*\"\\|//.*$\\|/\\*\\(?:[^*]\\|\\*+[^*/]\\)*\\*+/"
+   "\"\\(?:[^\"\\]\\|\\\\\\(?:.\\|\n\\)\\)*\"\\|//.*$\\|/\\*\\(?:[^*]\\|\\*+[^*/]\\)*\\(?:\\*+/\\|\\**\\'\\)"
    (lambda (it) (if (string-prefix-p "/" it) " " it))
    text t t))
 
@@ -303,10 +312,15 @@ SCOPES count, by default all."
                 (let ((place content)
                       (keys path))
                   (while (and (cdr keys) (consp place))
-                    (setq place (alist-get (pop keys) place)))
-                  (when-let ((found (and (listp place) (assq (car keys) place))))
+                    (setq place (cdr (gemini-companion-client--member (pop keys) place))))
+                  (when-let ((found (and (listp place)
+                                         (gemini-companion-client--member (car keys) place))))
                     (cons (cdr found) file)))))
             settings))
+
+(defun gemini-companion-client--member (name object)
+  "Return the member NAME of OBJECT, an alist: of several the last."
+  (assq name (reverse object)))
 
 (defun gemini-companion-client-trust (directory environment settings)
   "Return whether a CLI in DIRECTORY with ENVIRONMENT and SETTINGS trusts that.

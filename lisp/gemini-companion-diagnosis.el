@@ -23,6 +23,8 @@
 (require 'gemini-companion-native)
 (require 'gemini-companion-probe)
 (require 'gemini-companion-run)
+(require 'gemini-companion-settings)
+(require 'gemini-companion-setup)
 (require 'gemini-companion-workspace)
 
 (declare-function gemini-companion-install-module "gemini-companion-install")
@@ -339,29 +341,48 @@ M-x gemini-companion-run, which sees to that.")))))
 (defun gemini-companion-diagnosis--check-ide-mode (case)
   "Find out whether the CLI in CASE looks for an editor at all."
   (let* ((settings (gemini-companion-diagnosis-case-settings case))
-         (trusted (eq (gemini-companion-diagnosis--trust case) 'yes))
-         (enabled (gemini-companion-client-setting
-                   settings '(ide enabled) (unless trusted '(system user defaults))))
+         (environment (gemini-companion-diagnosis-case-environment case))
+         (enabled (gemini-companion-client-ide-mode
+                   (gemini-companion-diagnosis-case-directory case) environment settings))
          (asked (gemini-companion-client-setting settings '(ide hasSeenNudge)))
-         (file (or (cdr enabled)
-                   (gemini-companion-client-user-settings
-                    (gemini-companion-diagnosis-case-environment case)))))
+         (file (or (cdr enabled) (gemini-companion-client-user-settings environment)))
+         ;; There is none that could be changed if the home is a relative name.
+         (own (equal (expand-file-name file)
+                     (gemini-companion-environment-settings 'gemini environment))))
     (if (eq (car enabled) t)
         (list (gemini-companion-diagnosis--finding
                'fine (format "IDE mode is on in %s." file)))
       (cons
-       (gemini-companion-diagnosis--finding
-        'problem
-        (format "IDE mode is off: ide.enabled is %s in %s."
-                (if enabled "false" "not set") file)
-        "Type /ide enable in the CLI, once, and start the CLI anew."
-        (and (file-exists-p file) (gemini-companion-diagnosis--visit-button file)))
+       (gemini-companion-diagnosis--describe-ide-mode enabled file own environment)
        (unless (eq (car asked) t)
          (list (gemini-companion-diagnosis--finding
                 'note
                 "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
 which cannot work."
                 "Answer \"No (esc)\", then type /ide enable.")))))))
+
+(defun gemini-companion-diagnosis--describe-ide-mode (enabled file own environment)
+  "Say that ide.enabled, with what counts for it in ENABLED, is not true in FILE.
+With OWN that is the file of the user who has ENVIRONMENT."
+  (let ((text (format "IDE mode is off: ide.enabled is %s in %s."
+                      (if enabled "false" "not set") file)))
+    (if own
+        (gemini-companion-diagnosis--finding
+         'problem text
+         "Have Emacs put it there, M-x gemini-companion-setup, and start the CLI anew; or type \
+/ide enable in the CLI, once, and start it anew."
+         (cons "put it there"
+               (lambda () (gemini-companion-diagnosis--set-up environment))))
+      (gemini-companion-diagnosis--finding
+       'problem text "Make it true there, for that file comes first, and start the CLI anew."
+       (gemini-companion-diagnosis--visit-button file)))))
+
+(defun gemini-companion-diagnosis--set-up (environment)
+  "Let a CLI with ENVIRONMENT connect by itself."
+  (condition-case problem
+      (message "%s" (gemini-companion-setup-do 'gemini environment))
+    (gemini-companion-settings-unusable
+     (user-error "%s" (gemini-companion-log-reason problem)))))
 
 (defun gemini-companion-diagnosis--trust (case)
   "Return whether the CLI in CASE trusts its directory: `yes', `no' or `asks'."

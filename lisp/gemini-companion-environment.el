@@ -110,7 +110,8 @@ here there is none."
   "Return the value of NAME in ENVIRONMENT, nil if it is empty.
 That has the shape of `process-environment'."
   (let ((value (getenv-internal name environment)))
-    (and value (not (string-empty-p value)) value)))
+    ;; It is t for a name without a value, as `setenv' leaves it there for one that was removed.
+    (and (stringp value) (not (string-empty-p value)) value)))
 
 (defun gemini-companion-environment-temporary-directory (environment)
   "Return what `os.tmpdir()' is for a process with ENVIRONMENT, without slash.
@@ -125,6 +126,19 @@ That has the shape of `process-environment'."
     (if (> (length directory) 1)
         (replace-regexp-in-string "[/\\]\\'" "" directory)
       directory)))
+
+;;;; Settings
+
+(defun gemini-companion-environment-settings (agent environment)
+  "Return the file with the user's settings of AGENT with ENVIRONMENT, or nil.
+That has the shape of `process-environment'.  The file need not be there."
+  (pcase (gemini-companion-agent-get agent :settings)
+    (`(,variable ,default ,file)
+     (let* ((process-environment environment)
+            (home (or (gemini-companion-environment-value variable environment) default)))
+       ;; A relative one is another directory for each process.
+       (and (file-name-absolute-p home)
+            (expand-file-name file home))))))
 
 ;;;; Containers
 

@@ -16,6 +16,7 @@
 (require 'gemini-companion-doctor)
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-run)
+(require 'gemini-companion-setup)
 (require 'gemini-companion-status)
 (require 'gemini-companion-talk)
 
@@ -27,6 +28,7 @@
   [["The CLI"
     ("r" "run, show or hide" gemini-companion-run)
     ("R" "run another agent" gemini-companion-run-other)
+    ("S" "set up to connect" gemini-companion-setup)
     ("y" "answer yes" gemini-companion-answer-yes)
     ("n" "answer no" gemini-companion-answer-no)]
    ["Say"

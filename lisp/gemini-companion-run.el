@@ -18,6 +18,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-setup)
 (require 'gemini-companion-workspace)
 
 (declare-function eat-exec "ext:eat")
@@ -212,6 +213,8 @@ Each is a list with the ids of those that began it behind its own."
   "Run AGENT in the project in ROOT in a new terminal, and show that."
   (let ((program (gemini-companion-run--find-program agent)))
     (gemini-companion-run--announce agent root)
+    (let ((default-directory root))
+      (gemini-companion-setup-before-run agent))
     (let* ((terminal (gemini-companion-run--terminal))
            ;; All of these may be local to this buffer, which may be a dead terminal.
            (environment (gemini-companion-run--environment agent root))

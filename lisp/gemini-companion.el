@@ -30,7 +30,7 @@
 ;; where you can edit it, accept it or reject it.
 ;;
 ;; To start, type M-x gemini-companion-mode, then run `gemini' in a terminal inside the project
-;; of a file you have open, and once type /ide enable there.
+;; of a file you have open.  So that it connects by itself, type M-x gemini-companion-setup once.
 ;;
 ;; The server runs in a native module on a thread of its own, so that a busy Emacs never makes
 ;; the client lose its connection.  See ARCHITECTURE.md for how the parts fit.
@@ -57,6 +57,8 @@
   "Run Gemini CLI in a terminal, in the current project." t)
 (autoload 'gemini-companion-run-other "gemini-companion-run"
   "Run another agent in a terminal, in the current project." t)
+(autoload 'gemini-companion-setup "gemini-companion-setup"
+  "Let Gemini CLI connect by itself when it starts, after a question." t)
 (autoload 'gemini-companion-menu "gemini-companion-menu"
   "Menu of all commands of gemini-companion." t)
 (autoload 'gemini-companion-status "gemini-companion-status"
@@ -90,6 +92,7 @@
   (let ((map (make-sparse-keymap)))
     (define-key map "r" #'gemini-companion-run)
     (define-key map "R" #'gemini-companion-run-other)
+    (define-key map "S" #'gemini-companion-setup)
     (define-key map "y" #'gemini-companion-answer-yes)
     (define-key map "n" #'gemini-companion-answer-no)
     (define-key map "p" #'gemini-companion-send-prompt)
@@ -126,6 +129,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 ;; Options in files that are loaded when they are needed.
 (custom-add-load 'gemini-companion "gemini-companion-install")
 (custom-add-load 'gemini-companion "gemini-companion-run")
+(custom-add-load 'gemini-companion "gemini-companion-setup")
 
 (defcustom gemini-companion-port 0
   "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.

@@ -449,8 +449,8 @@ It has no others of those that lead to this Emacs."
   (pcase-dolist (`(,settings . ,texts)
                  '(("{\"ide\": {\"enabled\": false, \"hasSeenNudge\": true}}"
                     "IDE mode is off: ide.enabled is false in"
-                    "-> Type /ide enable in the CLI, once, and start the CLI anew")
-                   ("{\"ide\": {}}" "ide.enabled is not set in" "-> Type /ide enable"
+                    "-> Have Emacs put it there, M-x gemini-companion-setup")
+                   ("{\"ide\": {}}" "ide.enabled is not set in" "-> Have Emacs put it there"
                     "\"Yes\" runs /ide install, which cannot work")
                    ("{}" "ide.enabled is not set in")))
     (gemini-companion-doctor-test--with
@@ -459,6 +459,35 @@ It has no others of those that lead to this Emacs."
         (apply #'gemini-companion-doctor-test--says report texts)
         (should (eq (null (string-search "Yes" settings))
                     (null (string-search "hasSeenNudge" report))))))))
+
+(ert-deftest gemini-companion-doctor/ide-mode-is-switched-on-by-a-button ()
+  (pcase-dolist (`(,text . ,after)
+                 '(("{\"ide\": {\"enabled\": false}}" . "{\"ide\": {\"enabled\": true}}")
+                   ("{ // nothing\n}" . "{ // nothing\n  \"ide\": {\n    \"enabled\": true\n  }\n}")))
+    (gemini-companion-doctor-test--with
+      (let ((gemini-companion-setup-policy nil)
+            (noninteractive nil)
+            (file (gemini-companion-doctor-test--home "settings.json" text)))
+        (gemini-companion-doctor-test--report)
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--press "put it there")
+         (format "IDE mode is on in %s" file))
+        (should (equal (gemini-companion-test-read file) after))
+        ;; That was an answer, too.
+        (should (equal gemini-companion-setup-policy '((gemini . always))))))))
+
+(ert-deftest gemini-companion-doctor/a-project-that-switches-ide-mode-off-is-not-changed ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--home "settings.json" "{\"ide\": {\"enabled\": true},
+ \"security\": {\"folderTrust\": {\"enabled\": false}}}")
+    (gemini-companion-test-file "work/.gemini/settings.json" "{\"ide\": {\"enabled\": false}}")
+    (let* ((noninteractive nil)
+           (report (gemini-companion-doctor-test--report)))
+      (gemini-companion-doctor-test--says
+       report (format "ide.enabled is false in %s"
+                      (gemini-companion-test-file "work/.gemini/settings.json"))
+       "-> Make it true there, for that file comes first" "[open]")
+      (should-not (string-search "put it there" report)))))
 
 (ert-deftest gemini-companion-doctor/settings-of-a-trusted-project-come-first ()
   (gemini-companion-doctor-test--with

@@ -196,6 +196,10 @@ names of all buffers but Emacs's own hidden ones."
       vc-follow-symlinks t)
 (menu-bar-mode -1)
 
+;; Most tests are about something else than the settings of CLIs.
+(defvar gemini-companion-setup-policy)
+(setq gemini-companion-setup-policy '((gemini . never) (qwen . never)))
+
 (setq server-socket-dir (getenv "GEMINI_COMPANION_TEST_DIRECTORY")
       server-name "s")
 (server-start)

@@ -1,0 +1,421 @@
+;;; gemini-companion-setup-test.el --- Tests of letting a CLI connect by itself  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Settings are compared byte for byte, as they are in the file.  The user answers as a test says,
+;; and a question that no test expects is a failure.
+
+;;; Code:
+
+(require 'ert)
+(require 'json)
+(require 'gemini-companion-run)
+(require 'gemini-companion-setup)
+(require 'gemini-companion-test-companion)
+
+(defvar gemini-companion-setup-test--asked nil
+  "What was asked, the last question first.")
+
+(defvar gemini-companion-setup-test--said nil
+  "What was said, the last message first.")
+
+(defun gemini-companion-setup-test--settings ()
+  "Return the name of Gemini CLI's settings."
+  (gemini-companion-test-file "home/.gemini/settings.json"))
+
+(defmacro gemini-companion-setup-test--with (answer &rest body)
+  "Evaluate BODY with a home below the project, where a question has ANSWER.
+That is `yes', `no' or, if nothing may be asked, nil."
+  (declare (indent 1) (debug t))
+  `(let ((gemini-companion-setup-policy nil)
+         (gemini-companion-setup-test--asked nil)
+         (gemini-companion-setup-test--said nil)
+         ;; Emacs keeps it, though the home is another one now.
+         (abbreviated-home-dir nil)
+         (before (default-toplevel-value 'process-environment)))
+     (gemini-companion-test-with-project
+       (set-default-toplevel-value
+        'process-environment
+        (append (list (concat "HOME=" (gemini-companion-test-file "home"))
+                      "GEMINI_CLI_HOME" "QWEN_HOME"
+                      (concat "GEMINI_CLI_SYSTEM_SETTINGS_PATH="
+                              (gemini-companion-test-file "system/settings.json")))
+                before))
+       (unwind-protect
+           (cl-letf (((symbol-function 'y-or-n-p)
+                      (lambda (question)
+                        (push question gemini-companion-setup-test--asked)
+                        (eq 'yes (or ,answer (ert-fail (list "Asked" question))))))
+                     ((symbol-function 'message)
+                      (lambda (format &rest arguments)
+                        (when format
+                          (push (apply #'format-message format arguments)
+                                gemini-companion-setup-test--said)))))
+             ,@body)
+         (set-default-toplevel-value 'process-environment before)))))
+
+(defun gemini-companion-setup-test--said-p (text)
+  "Return non-nil if the last message has TEXT."
+  (string-search text (or (car gemini-companion-setup-test--said) "")))
+
+(defun gemini-companion-setup-test--write (bytes)
+  "Make Gemini CLI's settings hold BYTES; return the file."
+  (let ((file (gemini-companion-setup-test--settings))
+        (coding-system-for-write 'no-conversion))
+    (make-directory (file-name-directory file) t)
+    (write-region bytes nil file nil 'silent)
+    file))
+
+(defun gemini-companion-setup-test--names ()
+  "Return the names of the files beside the settings."
+  (directory-files (file-name-directory (gemini-companion-setup-test--settings)) nil
+                   directory-files-no-dot-files-regexp))
+
+;;;; What is changed
+
+(defconst gemini-companion-setup-test--texts
+  '(;; Nothing, or as good as.
+    ("" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+    (" \n" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n \n")
+    ("{}" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
+    ("{\n}\n" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+    ("{ // none\n}" . "{ // none\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
+    ("{ /* none */ }" . "{ /* none */ \n  \"ide\": {\n    \"enabled\": true\n  }\n}")
+    ;; Others, indented in several ways, or on one line.
+    ("{\n  \"a\": 1\n}" . "{\n  \"ide\": {\n    \"enabled\": true\n  },\n  \"a\": 1\n}")
+    ("{\n    \"a\": 1\n}" . "{\n    \"ide\": {\n        \"enabled\": true\n    },\n    \"a\": 1\n}")
+    ("{\n\t\"a\": 1\n}" . "{\n\t\"ide\": {\n\t\t\"enabled\": true\n\t},\n\t\"a\": 1\n}")
+    ("{\r\n  \"a\": 1\r\n}\r\n"
+     . "{\r\n  \"ide\": {\r\n    \"enabled\": true\r\n  },\r\n  \"a\": 1\r\n}\r\n")
+    ("{\"a\":1}" . "{\"ide\": {\"enabled\": true}, \"a\":1}")
+    ("{ \"a\": 1 }" . "{ \"ide\": {\"enabled\": true}, \"a\": 1 }")
+    ;; Comments, and what looks like some.
+    ("// mine\n{ // top\n  // of a, \"ide\": {\n  \"a\": 1 /* one */ // two\n} // end"
+     . "// mine\n{ // top\n  \"ide\": {\n    \"enabled\": true\n  },\n  // of a, \"ide\": {\n  \
+\"a\": 1 /* one */ // two\n} // end")
+    ("{ /* from\n here */ \"a\": 1}" . "{\n \"ide\": {\n  \"enabled\": true\n }, /* from\n here */ \
+\"a\": 1}")
+    ("{\"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \"c\": [{\"ide\": {}}, \"]\"]} /* open"
+     . "{\"ide\": {\"enabled\": true}, \"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \
+\"c\": [{\"ide\": {}}, \"]\"]} /* open")
+    ;; Elsewhere it is another setting.
+    ("{\"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}"
+     . "{\"ide\": {\"enabled\": true}, \"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}")
+    ;; An object for it is there.
+    ("{\n  \"ide\": {}\n}" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
+    ("{\"ide\":{}}" . "{\"ide\":{\"enabled\": true}}")
+    ("{\n \"a\": 0,\n \"ide\": {\n  // asked\n  \"hasSeenNudge\": true\n }\n}"
+     . "{\n \"a\": 0,\n \"ide\": {\n  \"enabled\": true,\n  // asked\n  \"hasSeenNudge\": true\n }\n}")
+    ;; It is there, but not true.
+    ("{\"ide\": {\"enabled\": false}}" . "{\"ide\": {\"enabled\": true}}")
+    ("{\"ide\": {\"x\": {\"enabled\": 1}, \"enabled\" /* no */ :\n null // why\n}}"
+     . "{\"ide\": {\"x\": {\"enabled\": 1}, \"enabled\" /* no */ :\n true // why\n}}")
+    ;; Of several the last counts.
+    ("{\"ide\": {\"enabled\": true}, \"\\u0069de\": {\"enabled\": true, \"enabled\": false}}"
+     . "{\"ide\": {\"enabled\": true}, \"\\u0069de\": {\"enabled\": true, \"enabled\": true}}")
+    ;; Bytes that are no text.
+    ("{\"a\": \"\303\244\360\235\225\217 \377\", \"ide\": {\"enabled\": false}}"
+     . "{\"a\": \"\303\244\360\235\225\217 \377\", \"ide\": {\"enabled\": true}}"))
+  "What is in a file, and what after the setup.")
+
+(ert-deftest gemini-companion-setup/all-but-one-literal-stays ()
+  (pcase-dolist (`(,text . ,after) gemini-companion-setup-test--texts)
+    (ert-info ((prin1-to-string text))
+      (gemini-companion-setup-test--with 'yes
+        (let ((file (gemini-companion-setup-test--write text)))
+          (gemini-companion-setup)
+          (should (equal (gemini-companion-test-bytes file) after))
+          (should (equal (gemini-companion-setup-test--names) '("settings.json")))
+          ;; The other reader, that of the doctor, agrees.
+          (should (eq t (car (gemini-companion-client-setting
+                              `((user ,file . ,(gemini-companion-client--read-settings file)))
+                              '(ide enabled))))))))))
+
+(ert-deftest gemini-companion-setup/the-question-names-the-file-and-comes-once ()
+  (gemini-companion-setup-test--with 'yes
+    (gemini-companion-setup)
+    (should (equal (gemini-companion-test-read (gemini-companion-setup-test--settings))
+                   "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n"))
+    (should (equal gemini-companion-setup-test--asked
+                   '("Let Gemini CLI connect by itself? \
+(adds ide.enabled to ~/.gemini/settings.json) ")))
+    (should (gemini-companion-setup-test--said-p
+             "Gemini CLI connects by itself when it next starts"))
+    (gemini-companion-setup)
+    (should (= (length gemini-companion-setup-test--asked) 1))
+    (should (gemini-companion-setup-test--said-p
+             "Gemini CLI connects by itself: ide.enabled is true in ~/.gemini/settings.json"))))
+
+(ert-deftest gemini-companion-setup/what-is-true-already-is-not-written ()
+  (gemini-companion-setup-test--with nil
+    (let* ((file (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": true}}"))
+           (stamp (gemini-companion-follow-stamp file)))
+      (set-file-modes file #o400)
+      (gemini-companion-setup)
+      (should (equal (gemini-companion-follow-stamp file) stamp)))))
+
+(ert-deftest gemini-companion-setup/after-a-no-nothing-is-written ()
+  (gemini-companion-setup-test--with 'no
+    (gemini-companion-setup)
+    (should-not (file-exists-p (gemini-companion-test-file "home/.gemini")))
+    (should (equal gemini-companion-setup-policy '((gemini . never))))
+    (should (gemini-companion-setup-test--said-p "M-x gemini-companion-setup asks again"))))
+
+;;;; What is left alone
+
+(ert-deftest gemini-companion-setup/what-cannot-be-read-is-left-alone-and-named ()
+  "Nothing is asked."
+  (pcase-dolist (`(,text ,reason)
+                 `(("{" "read as JSON, line 1") ("{\n  \"a\": 1,\n}" "line 3")
+                   ("{\"a\": [1,]}" "as JSON") ("{\"a\" 1}" "as JSON") ("{a: 1}" "as JSON")
+                   ("{} {}" "as JSON") ("{\"a\": 01}" "as JSON") ("{\"a\": truely}" "as JSON")
+                   ("{\"a\": 'x'}" "as JSON") ("{\"a\": \"\\x\"}" "as JSON")
+                   ("{\"a\": \"\n\"}" "as JSON") ("{\"a\": \"" "as JSON") ("{/* \"a\": 1}" "as JSON")
+                   ("{\"a\": 1 # x\n}" "as JSON") ("// only\n" "as JSON")
+                   ("\357\273\277{}" "as JSON")
+                   ("[]" "no JSON object") ("true" "no JSON object")
+                   ("{\"ide\": true}" "\"ide\" is no object")
+                   ("{\"ide\": null}" "\"ide\" is no object")
+                   ("{\"ide\": {}, \"ide\": []}" "\"ide\" is no object")
+                   ("{\"ide\": {\"enabled\": \"yes\"}}" "neither true nor false")
+                   ("{\"ide\": {\"enabled\": {}}}" "neither true nor false")
+                   (,(concat "{\"a\": " (make-string 5000 ?\[)) "too much is within each other")
+                   (,(concat "{" (make-string (* 1024 1024) ?\s) "}") "far too large")))
+    (ert-info ((truncate-string-to-width text 50))
+      (gemini-companion-setup-test--with nil
+        (let ((file (gemini-companion-setup-test--write text)))
+          (let ((words (cadr (should-error (gemini-companion-setup) :type 'user-error))))
+            (should (string-search "~/.gemini/settings.json is left alone" words))
+            (should (string-search reason words)))
+          (should (equal (gemini-companion-test-bytes file) text))
+          (should-not gemini-companion-setup-policy))))))
+
+(ert-deftest gemini-companion-setup/a-long-string-or-file-is-no-hindrance ()
+  (gemini-companion-setup-test--with 'yes
+    (let* ((long (concat "\"a\": \"" (make-string 400000 ?x) "\\n" (make-string 400000 ?y) "\", "
+                         "\"b\": [" (string-join (make-list 20000 "1.5e3") ", ") "]}"))
+           (file (gemini-companion-setup-test--write (concat "{" long))))
+      (gemini-companion-setup)
+      (should (equal (gemini-companion-test-bytes file)
+                     (concat "{\"ide\": {\"enabled\": true}, " long))))))
+
+(ert-deftest gemini-companion-setup/what-is-no-file-is-left-alone ()
+  (gemini-companion-setup-test--with nil
+    (make-directory (gemini-companion-setup-test--settings) t)
+    (should (string-search "it is no file"
+                           (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
+  (gemini-companion-setup-test--with nil
+    (make-directory (file-name-directory (gemini-companion-setup-test--settings)) t)
+    (call-process "mkfifo" nil nil nil (gemini-companion-setup-test--settings))
+    (should (string-search "it is no file"
+                           (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
+  (gemini-companion-setup-test--with nil
+    (make-directory (file-name-directory (gemini-companion-setup-test--settings)) t)
+    (make-symbolic-link "settings.json" (gemini-companion-setup-test--settings))
+    (should (string-search "is left alone"
+                           (cadr (should-error (gemini-companion-setup) :type 'user-error))))))
+
+;;;; The file
+
+(ert-deftest gemini-companion-setup/a-file-keeps-its-mode-and-a-new-one-is-private ()
+  (dolist (mode '(#o600 #o644 #o660))
+    (gemini-companion-setup-test--with 'yes
+      (let ((file (gemini-companion-setup-test--write "{}")))
+        (set-file-modes file mode)
+        (gemini-companion-setup)
+        (should (= (file-modes file) mode)))))
+  (gemini-companion-setup-test--with 'yes
+    (with-file-modes #o755 (gemini-companion-setup))
+    (should (= (file-modes (gemini-companion-setup-test--settings)) #o600))
+    (should (= (file-modes (gemini-companion-test-file "home/.gemini")) #o700))))
+
+(ert-deftest gemini-companion-setup/links-stay ()
+  "Also two in a row, and one that leads to no file yet."
+  (dolist (text '("{}" nil))
+    (gemini-companion-setup-test--with 'yes
+      (let ((link (gemini-companion-setup-test--settings))
+            (second (gemini-companion-test-file "dotfiles/link"))
+            (file (gemini-companion-test-file "elsewhere/gemini.json")))
+        (dolist (name (list link second file))
+          (make-directory (file-name-directory name) t))
+        (when text (gemini-companion-test-write file text))
+        (make-symbolic-link "../../dotfiles/link" link)
+        (make-symbolic-link file second)
+        (gemini-companion-setup)
+        (should (equal (file-symlink-p link) "../../dotfiles/link"))
+        (should (equal (file-symlink-p second) file))
+        (should-not (file-symlink-p file))
+        (should (string-search "\"enabled\": true" (gemini-companion-test-read file)))
+        (should (equal (directory-files (file-name-directory file) nil
+                                        directory-files-no-dot-files-regexp)
+                       '("gemini.json")))))))
+
+(ert-deftest gemini-companion-setup/what-the-cli-saves-meanwhile-is-not-lost ()
+  "It saves some setting while ours is being written."
+  (gemini-companion-setup-test--with 'yes
+    (let* ((file (gemini-companion-setup-test--write "{}"))
+           (copy (symbol-function 'copy-file)))
+      (cl-letf (((symbol-function 'copy-file)
+                 (lambda (&rest arguments)
+                   (apply copy arguments)
+                   (gemini-companion-test-write file "{\"theme\": 1}"))))
+        (should (string-search "try again" (cadr (should-error (gemini-companion-setup)
+                                                               :type 'user-error)))))
+      (should (equal (gemini-companion-test-read file) "{\"theme\": 1}"))
+      (should (equal (gemini-companion-setup-test--names) '("settings.json")))
+      (gemini-companion-setup)
+      (should (equal (gemini-companion-test-read file)
+                     "{\"ide\": {\"enabled\": true}, \"theme\": 1}")))))
+
+(ert-deftest gemini-companion-setup/what-is-saved-during-the-question-counts ()
+  (gemini-companion-setup-test--with 'yes
+    (let ((file (gemini-companion-setup-test--write "{}")))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (gemini-companion-test-write file "{\"ide\": {\"x\": 1}}") t)))
+        (gemini-companion-setup))
+      (should (equal (gemini-companion-test-read file)
+                     "{\"ide\": {\"enabled\": true, \"x\": 1}}")))))
+
+(ert-deftest gemini-companion-setup/no-hook-of-files-runs ()
+  (gemini-companion-setup-test--with 'yes
+    (gemini-companion-setup-test--write "{}")
+    (let* ((called nil)
+           (note (lambda (&rest arguments) (push arguments called) nil))
+           (write-region-annotate-functions (list note))
+           (write-region-post-annotation-function note)
+           (after-insert-file-functions (list note))
+           (find-file-hook (list note))
+           (before-save-hook (list note))
+           (file (gemini-companion-setup-test--settings))
+           (file-name-handler-alist
+            (list (cons "settings\\.json" (lambda (&rest _) (ert-fail "A handler was called")))))
+           (make-backup-files t))
+      (gemini-companion-settings-enable-ide file)
+      (should-not called))
+    (should (equal (gemini-companion-setup-test--names) '("settings.json")))))
+
+(ert-deftest gemini-companion-setup/a-buffer-follows-but-not-if-it-has-edits ()
+  (gemini-companion-setup-test--with 'yes
+    (let* ((file (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": false}}"))
+           (buffer (find-file-noselect file)))
+      (with-current-buffer buffer (goto-char (point-max)) (insert "\n"))
+      (should (string-search "its buffer has edits"
+                             (cadr (should-error (gemini-companion-setup) :type 'user-error))))
+      (should-not gemini-companion-setup-test--asked)
+      (should (equal (gemini-companion-test-read file) "{\"ide\": {\"enabled\": false}}"))
+      (with-current-buffer buffer
+        (let ((inhibit-message t)) (save-buffer))
+        (gemini-companion-setup)
+        (should (equal (buffer-string) "{\"ide\": {\"enabled\": true}}\n"))
+        (should-not (buffer-modified-p))
+        (should (verify-visited-file-modtime))))))
+
+;;;; Which file
+
+(ert-deftest gemini-companion-setup/each-program-has-its-own-file-and-question ()
+  (gemini-companion-setup-test--with 'yes
+    (make-directory (gemini-companion-test-file "home/.qwen") t)
+    (gemini-companion-setup)
+    (should (equal gemini-companion-setup-test--asked
+                   '("Let Qwen Code connect by itself? (adds ide.enabled to ~/.qwen/settings.json) "
+                     "Let Gemini CLI connect by itself? \
+(adds ide.enabled to ~/.gemini/settings.json) ")))
+    (dolist (name '("home/.qwen/settings.json" "home/.gemini/settings.json"))
+      (should (string-search "\"enabled\": true"
+                             (gemini-companion-test-read (gemini-companion-test-file name)))))
+    (should (equal (sort (mapcar #'car gemini-companion-setup-policy) #'string<)
+                   '(gemini qwen)))))
+
+(ert-deftest gemini-companion-setup/one-that-cannot-be-read-does-not-keep-the-other ()
+  (gemini-companion-setup-test--with 'yes
+    (make-directory (gemini-companion-test-file "home/.qwen") t)
+    (gemini-companion-setup-test--write "{")
+    (should (string-search "~/.gemini/settings.json"
+                           (cadr (should-error (gemini-companion-setup) :type 'user-error))))
+    (should (file-exists-p (gemini-companion-test-file "home/.qwen/settings.json")))))
+
+(ert-deftest gemini-companion-setup/variables-say-where-the-homes-are ()
+  (gemini-companion-setup-test--with 'yes
+    (make-directory (gemini-companion-test-file "own"))
+    (set-default-toplevel-value
+     'process-environment
+     (append (list (concat "GEMINI_CLI_HOME=" (gemini-companion-test-file "other"))
+                   (concat "QWEN_HOME=" (gemini-companion-test-file "own")))
+             (default-toplevel-value 'process-environment)))
+    (gemini-companion-setup)
+    (dolist (name '("other/.gemini/settings.json" "own/settings.json"))
+      (should (file-exists-p (gemini-companion-test-file name))))
+    (should-not (file-exists-p (gemini-companion-test-file "home")))))
+
+(ert-deftest gemini-companion-setup/where-nothing-can-be-done-it-says-what-to-do ()
+  (gemini-companion-setup-test--with nil
+    (let ((gemini-companion-agents '(llxprt)))
+      (should (string-search "Type /ide enable"
+                             (cadr (should-error (gemini-companion-setup) :type 'user-error)))))))
+
+(ert-deftest gemini-companion-setup/settings-that-come-first-are-named ()
+  (gemini-companion-setup-test--with 'yes
+    (gemini-companion-test-file "system/settings.json" "{\"ide\": {\"enabled\": false}}")
+    (gemini-companion-setup)
+    (should (gemini-companion-setup-test--said-p
+             (format "but not in %s" (gemini-companion-test-file "system/settings.json"))))))
+
+;;;; Before each run
+
+(defun gemini-companion-setup-test--before-run ()
+  "Do what is done before Gemini CLI is run by a user."
+  (let ((noninteractive nil))
+    (gemini-companion-setup-before-run 'gemini)))
+
+(ert-deftest gemini-companion-setup/a-run-asks-once-and-then-looks-again ()
+  (let (file)
+    (gemini-companion-setup-test--with 'yes
+      (setq file (gemini-companion-setup-test--write "{\"a\": 1}"))
+      (gemini-companion-setup-test--before-run)
+      (should (equal gemini-companion-setup-policy '((gemini . always))))
+      (gemini-companion-setup-test--before-run)
+      ;; A CLI that ran already has saved what it knows.
+      (gemini-companion-setup-test--write "{\"b\": 1}")
+      (gemini-companion-setup-test--before-run)
+      (should (equal (gemini-companion-test-read file) "{\"ide\": {\"enabled\": true}, \"b\": 1}"))
+      (should (= (length gemini-companion-setup-test--asked) 1))
+      ;; The user has switched it off.
+      (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": false}}")
+      (gemini-companion-setup-test--before-run)
+      (should (equal (car gemini-companion-setup-test--asked)
+                     "Let Gemini CLI connect by itself? \
+(switches on ide.enabled in ~/.gemini/settings.json) ")))))
+
+(ert-deftest gemini-companion-setup/a-run-does-not-ask-after-a-no-but-the-command-does ()
+  (gemini-companion-setup-test--with 'no
+    (gemini-companion-setup-test--before-run)
+    (gemini-companion-setup-test--before-run)
+    (should (= (length gemini-companion-setup-test--asked) 1))
+    (gemini-companion-setup)
+    (should (= (length gemini-companion-setup-test--asked) 2))
+    (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
+
+(ert-deftest gemini-companion-setup/a-run-asks-nothing-where-it-is-on-or-not-known ()
+  (gemini-companion-setup-test--with nil
+    (gemini-companion-test-file "system/settings.json" "{\"ide\": {\"enabled\": true}}")
+    (gemini-companion-setup-test--before-run)
+    (let ((noninteractive nil))
+      (gemini-companion-setup-before-run 'llxprt))
+    (should-not gemini-companion-setup-test--said)
+    (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
+
+(ert-deftest gemini-companion-setup/a-run-goes-on-with-settings-that-cannot-be-read ()
+  (gemini-companion-setup-test--with nil
+    (let ((file (gemini-companion-setup-test--write "{\"ide\": }")))
+      (gemini-companion-setup-test--before-run)
+      (should (gemini-companion-setup-test--said-p "~/.gemini/settings.json is left alone"))
+      (should (equal (gemini-companion-test-read file) "{\"ide\": }")))))
+
+(ert-deftest gemini-companion-setup/nothing-is-asked-in-batch-mode ()
+  (gemini-companion-setup-test--with nil
+    (gemini-companion-setup-before-run 'gemini)
+    (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
+
+;;; gemini-companion-setup-test.el ends here
