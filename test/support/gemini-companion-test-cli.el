@@ -25,7 +25,8 @@
   (directory nil :documentation "Holds all that belongs to this CLI.")
   (model nil :documentation "The stand-in, a `gemini-companion-test-program'.")
   (pid nil :documentation "Its process id, once it was started.")
-  (emacs nil :documentation "The Emacs whose terminal it runs in, or nil."))
+  (emacs nil :documentation "The Emacs whose terminal it runs in, or nil.")
+  (home nil :documentation "Its home if that is not one of its own."))
 
 (defun gemini-companion-test-cli-file (cli name)
   "Return the file NAME in the directory of CLI."
@@ -130,7 +131,8 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
 (defun gemini-companion-test-cli--environment (cli emacs)
   "Return the environment of CLI, which shall find EMACS."
   (append
-   (list (concat "HOME=" (gemini-companion-test-cli-file cli "home"))
+   (list (concat "HOME=" (or (gemini-companion-test-cli-home cli)
+                             (gemini-companion-test-cli-file cli "home")))
          "GEMINI_API_KEY=none"
          (format "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:%d"
                  (gemini-companion-test-model-port
@@ -176,20 +178,21 @@ PROGRAM is a file for Node."
     (set-file-modes file #o755)
     file))
 
-(defun gemini-companion-test-cli-make (emacs directory &optional inside)
+(defun gemini-companion-test-cli-make (emacs directory &optional inside home)
   "Make ready a CLI that runs in DIRECTORY and finds EMACS; return it.
 Its model listens; its script \"launch\" would start it, with INSIDE in a
-terminal of EMACS."
+terminal of EMACS.  In HOME, if given, there are no settings but yours."
   (let* ((cli (gemini-companion-test-cli--make
-               :directory (gemini-companion-test-temp-directory)))
+               :directory (gemini-companion-test-temp-directory) :home home))
          (record (gemini-companion-test-cli-file cli "requests.jsonl")))
     (gemini-companion-test-on-exit cli #'gemini-companion-test-cli-stop)
     (gemini-companion-test-wait-announced emacs directory)
-    (gemini-companion-test-write
-     (gemini-companion-test-cli-file cli "home/.gemini/settings.json")
-     (decode-coding-string
-      (gemini-companion-test-json-encode (gemini-companion-test-cli--settings))
-      'utf-8))
+    (unless home
+      (gemini-companion-test-write
+       (gemini-companion-test-cli-file cli "home/.gemini/settings.json")
+       (decode-coding-string
+        (gemini-companion-test-json-encode (gemini-companion-test-cli--settings))
+        'utf-8)))
     (setf (gemini-companion-test-cli-model cli)
           (gemini-companion-test-model-start record))
     (gemini-companion-test-cli--write-launcher cli emacs directory inside)

@@ -1,0 +1,99 @@
+;;; setup-test.el --- The first minute with the real CLI  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The CLI has the home of Emacs, in which there are no settings but those that Emacs puts there.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+
+(defmacro gemini-companion-setup-test--with (spec &rest body)
+  "Run BODY with an Emacs and a CLI that it would run, which shares its home.
+SPEC is (EMACS CLI), two variables.  Nothing was asked before."
+  (declare (indent 1) (debug ((symbolp symbolp) body)))
+  (pcase-let ((`(,emacs ,cli) spec))
+    `(progn
+       (gemini-companion-test-require-real-client)
+       (gemini-companion-test-with-emacs (,emacs :files '(("a.txt" . "one\n")))
+         (gemini-companion-test-visit ,emacs "a.txt")
+         (gemini-companion-test-with-cli
+             (,cli (gemini-companion-test-cli-make
+                    ,emacs (gemini-companion-test-project ,emacs) 'inside
+                    (gemini-companion-test-home ,emacs)))
+           (setf (gemini-companion-test-cli-emacs ,cli) ,emacs)
+           (gemini-companion-test-eval
+            ,emacs `(setq gemini-companion-setup-policy nil
+                          gemini-companion-terminal 'term
+                          gemini-companion-program
+                          ,(gemini-companion-test-cli-file ,cli "launch")))
+           ,@body)))))
+
+(defun gemini-companion-setup-test--settings (emacs)
+  "Return the name of the settings in the home of EMACS."
+  (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs)))
+
+(defun gemini-companion-setup-test--wait-connected (emacs cli)
+  "Wait until CLI, which was just started by EMACS, is connected to that."
+  (setf (gemini-companion-test-cli-pid cli)
+        (gemini-companion-test-wait-eval
+         emacs '(let ((process (get-buffer-process (window-buffer))))
+                  (and process (process-id process)))))
+  (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
+  (gemini-companion-test-wait-eval emacs '(= (gemini-companion-bridge-clients) 1)))
+
+(ert-deftest gemini-companion-setup/in-an-empty-home-the-cli-connects-at-its-first-start ()
+  "Nobody types /ide enable."
+  :tags '(e2e real)
+  (gemini-companion-setup-test--with (emacs cli)
+    (let ((settings (gemini-companion-setup-test--settings emacs)))
+      (should-not (file-exists-p settings))
+      (gemini-companion-test-m-x emacs "gemini-companion-setup")
+      (gemini-companion-test-wait-screen
+       emacs "Let Gemini CLI connect by itself\\? (adds ide.enabled to ~/.gemini/settings.json) (y or n)")
+      (gemini-companion-test-keys emacs "y")
+      (gemini-companion-test-wait "the settings" (lambda () (file-exists-p settings)))
+      (gemini-companion-test-m-x emacs "gemini-companion-run")
+      (gemini-companion-setup-test--wait-connected emacs cli))))
+
+(ert-deftest gemini-companion-setup/a-run-asks-and-the-cli-reads-what-was-put-there ()
+  "Settings with comments, as the CLI itself reads them."
+  :tags '(e2e real)
+  (gemini-companion-setup-test--with (emacs cli)
+    (let ((settings (gemini-companion-setup-test--settings emacs)))
+      (gemini-companion-test-write
+       settings "{ // mine, \"ide\": {\n  /* no { */ \"ui\": { \"theme\": \"ANSI\" } // }\n}\n")
+      (gemini-companion-test-m-x emacs "gemini-companion-run")
+      (gemini-companion-test-wait-screen emacs "Let Gemini CLI connect by itself\\?")
+      (gemini-companion-test-keys emacs "y")
+      (gemini-companion-setup-test--wait-connected emacs cli)
+      (should (string-prefix-p "{ // mine, \"ide\": {\n  \"ide\": {\n    \"enabled\": true\n  },\n"
+                               (gemini-companion-test-read settings))))))
+
+(ert-deftest gemini-companion-setup/a-run-goes-on-after-a-no ()
+  "It is not asked again."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-eval emacs '(setq gemini-companion-setup-policy nil
+                                             gemini-companion-terminal 'term
+                                             gemini-companion-program "cat"))
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "Let Gemini CLI connect by itself\\?")
+    (gemini-companion-test-keys emacs "n")
+    (gemini-companion-test-wait-eval emacs '(gemini-companion-run-terminals))
+    (gemini-companion-test-run emacs '(progn (gemini-companion-run t) nil))
+    (gemini-companion-test-wait-eval emacs '(= 2 (length (gemini-companion-run-terminals))))
+    (should-not (file-exists-p (gemini-companion-setup-test--settings emacs)))
+    (gemini-companion-test-run emacs '(dolist (terminal (gemini-companion-run-terminals))
+                                        (delete-process (get-buffer-process (car terminal)))))))
+
+;;; setup-test.el ends here
