@@ -22,6 +22,8 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-settings)
 
+(declare-function custom-file "cus-edit")
+
 (defcustom gemini-companion-setup-policy nil
   "What you answered when asked whether a program shall connect by itself.
 An alist of names in `gemini-companion-agent-profiles' and `always' or
@@ -82,15 +84,18 @@ have their settings is not known")))
 (defun gemini-companion-setup--ask (agent file value)
   "Ask whether AGENT shall connect by itself, and have it; return what to say.
 FILE has its settings, in which ide.enabled is VALUE."
-  (cond ((y-or-n-p (format "Let %s connect by itself? (%s ide.enabled %s %s) "
-                           (gemini-companion-agent-get agent :title)
-                           (if value "switches on" "adds")
-                           (if value "in" "to")
-                           (abbreviate-file-name file)))
+  (cond ((y-or-n-p (gemini-companion-setup--question agent file value))
          (gemini-companion-setup-do agent process-environment))
         (t (gemini-companion-setup--remember agent 'never)
            (format "%s is left as it is; M-x gemini-companion-setup asks again"
                    (abbreviate-file-name file)))))
+
+(defun gemini-companion-setup--question (agent file value)
+  "Return what `gemini-companion-setup--ask' asks about AGENT, FILE and VALUE."
+  (format "Let %s connect by itself? (%s %s) "
+          (gemini-companion-agent-get agent :title)
+          (if value "switches on ide.enabled in" "adds ide.enabled to")
+          (abbreviate-file-name file)))
 
 (defun gemini-companion-setup-do (agent environment)
   "Let AGENT, started with ENVIRONMENT, connect by itself; return what to say.
@@ -125,13 +130,19 @@ user's."
      (gemini-companion-client-settings default-directory process-environment))))
 
 (defun gemini-companion-setup--remember (agent answer)
-  "Save ANSWER, `always' or `never', as that for AGENT."
+  "Save ANSWER, `always' or `never', as that for AGENT.
+Where nothing can be saved it holds until Emacs exits."
   (unless (eq answer (alist-get agent gemini-companion-setup-policy))
-    (gemini-companion-log-errors "customize"
-      (customize-save-variable
-       'gemini-companion-setup-policy
-       (cons (cons agent answer)
-             (assq-delete-all agent (copy-alist gemini-companion-setup-policy)))))))
+    (require 'cus-edit)
+    (let ((policy (cons (cons agent answer)
+                        (assq-delete-all agent (copy-alist gemini-companion-setup-policy))))
+          (file (custom-file t)))
+      (gemini-companion-log-errors "gemini-companion-setup-policy"
+        ;; To save into a file that is read-only would ask one more question.
+        (funcall (if (and file (file-writable-p file))
+                     #'customize-save-variable
+                   #'customize-set-variable)
+                 'gemini-companion-setup-policy policy)))))
 
 ;;;; Before each run
 

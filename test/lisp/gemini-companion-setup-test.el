@@ -192,6 +192,15 @@ That is `yes', `no' or, if nothing may be asked, nil."
           (should (equal (gemini-companion-test-bytes file) text))
           (should-not gemini-companion-setup-policy))))))
 
+(ert-deftest gemini-companion-setup/what-is-read-only-is-left-alone ()
+  (gemini-companion-setup-test--with nil
+    (let ((file (gemini-companion-setup-test--write "{}")))
+      ;; To root all files are writable.
+      (cl-letf (((symbol-function 'file-writable-p) #'ignore))
+        (should (string-search "it is read-only"
+                               (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
+      (should (equal (gemini-companion-test-read file) "{}")))))
+
 (ert-deftest gemini-companion-setup/a-long-string-or-file-is-no-hindrance ()
   (gemini-companion-setup-test--with 'yes
     (let* ((long (concat "\"a\": \"" (make-string 400000 ?x) "\\n" (make-string 400000 ?y) "\", "
@@ -396,6 +405,26 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (gemini-companion-setup)
     (should (= (length gemini-companion-setup-test--asked) 2))
     (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
+
+(ert-deftest gemini-companion-setup/the-answer-is-saved-where-options-are ()
+  "If that file can be written; nothing more is asked."
+  (dolist (mode '(#o600 #o400))
+    (gemini-companion-setup-test--with 'yes
+      (let* ((custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
+             (user-init-file custom-file)
+             (saved (get 'gemini-companion-setup-policy 'saved-value)))
+        (set-file-modes custom-file mode)
+        (cl-letf (((symbol-function 'file-writable-p)
+                   ;; To root all files are writable.
+                   (lambda (file) (/= (logand #o200 (or (file-modes file) #o200)) 0))))
+          (unwind-protect (gemini-companion-setup)
+            (put 'gemini-companion-setup-policy 'saved-value saved)))
+        (should (equal gemini-companion-setup-policy '((gemini . always))))
+        (should (= (length gemini-companion-setup-test--asked) 1))
+        (should (eq (= mode #o600)
+                    (and (string-search "'(gemini-companion-setup-policy '((gemini . always)))"
+                                        (gemini-companion-test-read custom-file))
+                         t)))))))
 
 (ert-deftest gemini-companion-setup/a-run-asks-nothing-where-it-is-on-or-not-known ()
   (gemini-companion-setup-test--with nil
