@@ -34,6 +34,8 @@ const IDLE_LIMIT: Duration = Duration::from_secs(120);
 const STREAM_GRACE: Duration = Duration::from_secs(5);
 /// Clients may go to another directory. To ask where they are costs some microseconds for each.
 const BETWEEN_PLACES: Duration = Duration::from_secs(1);
+/// Of how many clients that is asked at once, for Emacs waits meanwhile.
+const MAX_LOOKS: usize = 16;
 /// With many clients something changes all the time; one look is for all that changed meanwhile.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// How often to look whether the process of a client without stream still lives.
@@ -291,16 +293,15 @@ impl Sessions {
         state.places()
     }
 
-    /// Notes where clients are by now.
+    /// Notes where clients are by now, those first of which that was found out longest ago.
     fn look_for_moves(&self, state: &mut State) {
-        let due = |session: &Session| session.placed.elapsed() >= BETWEEN_PLACES;
-        let moved: Vec<_> = state
-            .sessions
-            .iter_mut()
-            .filter(|(_, session)| due(session))
-            .filter_map(|(id, session)| Some((id.clone(), session.place_now()?)))
-            .collect();
-        for (id, place) in moved {
+        let mut due: Vec<_> =
+            state.sessions.iter().filter(|(_, session)| session.may_have_moved()).collect();
+        due.sort_unstable_by_key(|(_, session)| session.placed);
+        due.truncate(MAX_LOOKS);
+        let found: Vec<_> =
+            due.into_iter().map(|(id, session)| (id.clone(), session.place_now())).collect();
+        for (id, place) in found {
             self.settle_in(state, &id, place);
         }
     }
@@ -1075,16 +1076,21 @@ impl Session {
         !self.is_unnamed && self.place.as_ref() == Some(place)
     }
 
-    /// Where the client is now, if that is known to be a directory at all. Who looks for it may have
-    /// ended with a server that was replaced.
-    fn place_now(&self) -> Option<Place> {
+    /// Whether it is time to look where the client is. Who looked for the process may have ended with
+    /// a server that was replaced.
+    fn may_have_moved(&self) -> bool {
         match &self.place {
-            None => (self.placed.elapsed() >= STREAM_GRACE).then_some(Place::Unknown),
-            Some(Place::Unknown) => None,
-            Some(Place::Directory(_)) => {
-                let directory = self.peer.process()?.directory()?;
-                Some(Some(directory.as_str()).into())
-            }
+            None => self.placed.elapsed() >= STREAM_GRACE,
+            Some(Place::Unknown) => false,
+            Some(Place::Directory(_)) => self.placed.elapsed() >= BETWEEN_PLACES,
+        }
+    }
+
+    /// Where the client is now, as far as is known.
+    fn place_now(&self) -> Place {
+        match Place::of(self.peer.process()) {
+            Place::Unknown => self.place.clone().unwrap_or(Place::Unknown),
+            place => place,
         }
     }
 
