@@ -31,6 +31,7 @@
 (require 'gemini-companion-follow)
 (require 'gemini-companion-history)
 (require 'gemini-companion-thrift)
+(require 'gemini-companion-workspace)
 
 (defvar gemini-companion-diff-function)
 
@@ -230,6 +231,15 @@ A text terminal shows one frame at a time."
   "Return the name of the file of REVIEW without its directory, in one line."
   (gemini-companion-log-one-line
    (file-name-nondirectory (gemini-companion-review-path review))))
+
+(defun gemini-companion-review--place (review)
+  "Return the name of the file of REVIEW as it is in its project, in one line."
+  (let ((path (gemini-companion-review-path review))
+        (file-name-handler-alist nil))
+    (gemini-companion-log-one-line
+     (if-let* ((root (gemini-companion-workspace-innermost path)))
+         (string-remove-prefix (cdr root) path)
+       (abbreviate-file-name path)))))
 
 (defun gemini-companion-review--client-title (review)
   "Return what users call the program of REVIEW."
@@ -656,9 +666,10 @@ cannot be shown it still waits, and has a note that says why."
   "Tell the user of REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
     (gemini-companion-review--say
-     review "%s proposes a change of %s%s"
+     review "%s proposes %s %s%s"
      (gemini-companion-review-client review)
-     (gemini-companion-review-file review)
+     (if (gemini-companion-review-base review) "a change of" "a new file")
+     (gemini-companion-review--place review)
      (if (gemini-companion-review-hide review) ""
        (substitute-command-keys "; \\[gemini-companion-review-next] shows it")))))
 
