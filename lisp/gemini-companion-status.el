@@ -133,6 +133,9 @@
   "Insert who is connected."
   (let ((sessions (gemini-companion-bridge-sessions)))
     (gemini-companion-status--heading (format "Sessions: %d" (length sessions)))
+    (unless sessions
+      (gemini-companion-report-line
+       "A CLI that runs already connects when you type /ide enable in it"))
     (dolist (session sessions)
       (pcase-let ((`[,key ,client ,process ,seconds ,stream ,reviews ,unheard ,directory]
                    session))
