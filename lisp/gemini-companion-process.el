@@ -11,8 +11,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-
 (defconst gemini-companion-process--shells
   '("zsh" "bash" "sh" "tcsh" "csh" "ksh" "fish" "dash")
   "Programs that a client takes for the shell it was started in.")
