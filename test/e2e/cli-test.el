@@ -104,13 +104,6 @@ a new conversation and ask again until it does."
           (gemini-companion-cli-test--wait-context
            two `((activeFile (path . ,(expand-file-name "two.txt" other))
                              (cursor (line . 1) (character . 1)))))
-          ;; The other project is looked at: nothing new for the first one.
-          (gemini-companion-test-run emacs `(find-file ,(expand-file-name "two.txt" other)))
-          (gemini-companion-test-keys emacs "C-n")
-          (gemini-companion-test-cli-submit two "/clear")
-          (gemini-companion-cli-test--wait-context
-           two `((activeFile (path . ,(expand-file-name "two.txt" other))
-                             (cursor (line . 2) (character . 1)))))
           (pcase-dolist (`(,cli . ,foreign) `((,one "two\\.txt") (,two "one\\.txt" "again\\.txt")))
             (let ((sent (gemini-companion-test-bytes
                          (gemini-companion-test-cli-file cli "requests.jsonl"))))
