@@ -80,7 +80,8 @@ It is shown whether or not a client is connected."
   (concat
    (substitute-command-keys
     (if gemini-companion-context-paused
-        "Clients are told that no file is open: paused  (\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] goes on)\n"
+        "Clients are told that no file is open: paused  \
+(\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] goes on)\n"
       "What clients are told  \
 (\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] pauses it)\n"))
    "\nWorkspace roots\n"

@@ -7,9 +7,9 @@
 ;;; Commentary:
 
 ;; Clients are told which files are open where they work, which one is active there, where point is
-;; in it and what is selected.  A hook only notes that something may have changed; a timer gathers, 50 ms after the
-;; last change.  While nobody wants to know, nothing at all is done: in which order files were
-;; looked at before is then found out from Emacs's own list of buffers.
+;; in it and what is selected.  A hook only notes that something may have changed; a timer gathers,
+;; 50 ms after the last change.  While nobody wants to know, nothing at all is done: in which order
+;; files were looked at before is then found out from Emacs's own list of buffers.
 ;;
 ;; A file becomes the active one when its buffer is shown in the selected window.  For a client that
 ;; is told of some files only, it is the one of those that was active last.
@@ -238,16 +238,13 @@ While it is stopped they are told that no file is open."
 (defun gemini-companion-context--note-kill ()
   "Note that the current buffer is being killed."
   (when buffer-file-name
-    (let* ((focused (> gemini-companion-context--focused 0))
-           (killed 0)
-           (remembered-p (lambda (entry)
-                           (or (bufferp entry)
-                               (<= (cl-incf killed)
-                                   gemini-companion-context--max-killed)))))
+    (let ((name (and (> gemini-companion-context--focused 0) buffer-file-name))
+          (left gemini-companion-context--max-killed))
       (setq gemini-companion-context--recent
             (cl-loop for entry in gemini-companion-context--recent
-                     if (eq entry (current-buffer)) do (setq entry (and focused buffer-file-name))
-                     if (and entry (funcall remembered-p entry)) collect entry)))))
+                     for kept = (if (eq entry (current-buffer)) name entry)
+                     if (or (bufferp kept) (and kept (>= (cl-decf left) 0)))
+                     collect kept)))))
 
 (defun gemini-companion-context--active-buffer ()
   "Return the buffer that visits the active file, or nil."
@@ -324,6 +321,7 @@ Tell whoever else wants to know that it may be."
   "Return what clients that work in DIRECTORY are told of what the user looks at.
 Without DIRECTORY, clients of which it is not known.  The shape is that of
 FILES in `gemini-companion-bridge-publish-contexts'."
+  (gemini-companion-context--note-focus)
   (cdar (gemini-companion-context--contexts (list directory))))
 
 (defun gemini-companion-context--contexts (directories &optional known)
@@ -332,7 +330,6 @@ The shape is that of `gemini-companion-bridge-publish-contexts'.  What is
 in KNOWN, which is like that, is not gathered."
   (if gemini-companion-context-paused
       (mapcar #'list directories)
-    (gemini-companion-context--note-focus)
     (let* ((wanted (cl-loop for directory in directories
                             unless (assoc directory known) collect directory))
            (tallies (gemini-companion-context--gather
@@ -355,12 +352,13 @@ That is where the user is not, if only point has moved, for a moment."
                       gemini-companion-context--stirred nil))
       (pcase-let ((`(,file . ,truename) (gemini-companion-context--names
                                          (gemini-companion-context--active-buffer))))
-        (cl-loop for (directory . files) in gemini-companion-context--published
+        (cl-loop for context in gemini-companion-context--published
+                 for directory = (car context)
                  if (and (member directory directories)
                          (not (and file
                                    (gemini-companion-scope-holds-p
                                     (gemini-companion-scope-of directory) file truename))))
-                 collect (cons directory files))))))
+                 collect context)))))
 
 (defun gemini-companion-context--gather (scopes)
   "Return a tally for each of SCOPES, in one pass over the files."

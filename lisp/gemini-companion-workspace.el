@@ -85,9 +85,6 @@ A terminal is one from when its mode is set.")
   (project nil :documentation "Non-nil if it is a project, or the user says that it is a root.")
   (names nil :documentation "Its names as directories, with and without symbolic links."))
 
-(defvar gemini-companion-workspace--found nil
-  "What was found last: for each root (DIRECTORY . PROJECT).")
-
 (defvar gemini-companion-workspace--known nil
   "The roots that clients were told last.")
 
@@ -102,12 +99,17 @@ Both are directories or nil; without a project the root is the directory.")
 With the directory BESIDES count that, too, this once.  Remember them as
 announced."
   (let ((found (gemini-companion-workspace--find besides)))
-    (unless (equal found gemini-companion-workspace--found)
-      (setq gemini-companion-workspace--found found
-            gemini-companion-workspace--known
+    (unless (equal found (gemini-companion-workspace--known-pairs))
+      (setq gemini-companion-workspace--known
             (cl-loop for (directory . project) in found
                      collect (gemini-companion-workspace--make-root directory project))))
     (mapcar #'car found)))
+
+(defun gemini-companion-workspace--known-pairs ()
+  "Return the roots that clients were told last, each as (DIRECTORY . PROJECT)."
+  (cl-loop for root in gemini-companion-workspace--known
+           collect (cons (gemini-companion-workspace-root-directory root)
+                         (gemini-companion-workspace-root-project root))))
 
 (defun gemini-companion-workspace-known ()
   "Return the roots that clients were told last.

@@ -15,7 +15,7 @@ fn close_slowly(
     changes: &[(&str, &str)],
 ) -> (Stream, CallId) {
     session.open_diff(PATH, "text");
-    assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+    server.opened();
     let params = json!({ "name": "closeDiff", "arguments": { "filePath": PATH } });
     let answer = session.post_slowly(changes, &request(7, "tools/call", params));
     match server.next_event() {
@@ -76,7 +76,7 @@ fn a_batch_that_takes_long_is_answered_on_a_stream_too() {
     let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
     let session = server.session(id);
     session.open_diff(PATH, "text");
-    assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+    server.opened();
     let close = json!({ "name": "closeDiff", "arguments": { "filePath": PATH } });
     let [ping, close] = [request(1, "ping", json!({})), request(2, "tools/call", close)];
     let mut answer = session.post_slowly(&[], &format!("[{ping},{close}]"));

@@ -63,7 +63,7 @@ fn stopping_does_not_wait_for_a_client_or_for_lisp() {
 /// Asks to close a review, for which Lisp would have to answer; begins to read the answer.
 fn close_slowly(server: &TestCompanion, session: &Session) -> Stream {
     session.open_diff("/no/such/a", "new");
-    assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+    server.opened();
     let arguments = json!({ "filePath": "/no/such/a" });
     let params = json!({ "name": "closeDiff", "arguments": arguments });
     let answer = session.post_slowly(&[], &request(7, "tools/call", params));
@@ -214,7 +214,7 @@ fn a_restart_keeps_port_token_sessions_and_reviews() {
     let session = server.open_session();
     let mut stream = session.open_stream();
     session.open_diff("/no/such/a", "new");
-    let Event::OpenReview { review, .. } = server.next_event() else { panic!() };
+    let review = server.opened();
     let before = (server.companion.port(), server.companion.token("gemini").unwrap().to_owned());
     server.companion.restart().unwrap();
     assert_eq!(stream.next(), None);

@@ -215,7 +215,7 @@ fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
         if result["isError"] == true {
             break result;
         }
-        let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+        let review = server.opened();
         assert!(server.companion.sessions().decide(review, Outcome::Rejected));
         decided.push(path);
         assert!(decided.len() < 1000, "no limit");
@@ -233,7 +233,7 @@ fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
     let server = server(|limits| limits.review_bytes = 1000);
     let session = server.open_session();
     assert_eq!(try_open_diff(&session, "/no/such/1"), json!({ "content": [] }));
-    let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+    let review = server.opened();
     let content = "x".repeat(1000);
     assert!(server.companion.sessions().decide(review, Outcome::accepted(content)));
     assert_eq!(try_open_diff(&session, "/no/such/2")["isError"], true);
@@ -262,14 +262,14 @@ fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
     let mut streams = sessions.each_ref().map(Session::open_stream);
     for (session, stream) in sessions.iter().zip(&mut streams) {
         session.open_diff("/no/such/file", "text");
-        let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+        let review = server.opened();
         let content = "x".repeat(1000);
         server.companion.sessions().decide(review, Outcome::accepted(content));
         assert_eq!(stream.notification().0, "ide/diffAccepted");
     }
     // One more, which is short, is an occasion to look.
     sessions[2].open_diff("/no/such/other", "text");
-    let Event::OpenReview { review, .. } = server.next_event() else { panic!("no review") };
+    let review = server.opened();
     server.companion.sessions().decide(review, Outcome::Rejected);
     drop(streams);
     let [first, second, third] = sessions.each_ref().map(|session| {

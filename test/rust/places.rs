@@ -196,13 +196,13 @@ fn emacs_hears_where_the_client_works_that_accepts() {
     let anywhere = server.open_session();
     for (session, directory) in [(&session, one.to_str()), (&anywhere, None)] {
         session.open_diff(path, "new");
-        assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+        server.opened();
         let _answer = session.post_slowly(&[], &accept);
         assert_eq!(asked().as_deref(), directory);
     }
     // One that names no session is asked for with each call.
     server.unnamed_session().open_diff(path, "new");
-    assert!(matches!(server.next_event(), Event::OpenReview { .. }));
+    server.opened();
     let head = server.head("POST", "/mcp", &[]);
     let text = format!("{head}Content-Length: {}\r\n\r\n{accept}", accept.len());
     let _client = Client::start(&server, &other, text);

@@ -8,13 +8,6 @@ use crate::ide::{Outcome, ReviewId};
 
 const PATH: &str = "/no/such/directory/файл 😀.txt";
 
-fn opened(server: &TestCompanion) -> ReviewId {
-    match server.next_event() {
-        Event::OpenReview { review, .. } => review,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
     match server.next_event() {
         Event::CloseReview { review, call } => (review, call),
@@ -54,7 +47,7 @@ fn the_session_that_asked_hears_the_outcome_and_no_other() {
     let (mut stream, mut other_stream) = (one.open_stream(), other.open_stream());
     one.open_diff(PATH, "new");
     other.open_diff(PATH, "other");
-    let (first, second) = (opened(&server), opened(&server));
+    let (first, second) = (server.opened(), server.opened());
     assert!(server.companion.sessions().decide(first, accepted("edited\r\n")));
     assert!(server.companion.sessions().decide(second, Outcome::Rejected));
     assert_eq!(
@@ -73,14 +66,14 @@ fn the_text_is_left_out_for_the_session_that_proposed_it_and_for_no_other() {
     let session = server.open_session();
     let (mut stream, mut reader) = (session.open_stream(), server.listen());
     session.open_diff(PATH, "new");
-    assert!(server.companion.sessions().decide(opened(&server), untouched("new")));
+    assert!(server.companion.sessions().decide(server.opened(), untouched("new")));
     let told = |content| json!({ "filePath": PATH, "content": content });
     assert_eq!(stream.notification(), ("ide/diffAccepted".to_owned(), told("")));
     let event = "notifications/ide/diffAccepted".to_owned();
     assert_eq!(reader.event(), (event.clone(), told("new")));
     let unnamed = server.unnamed_session();
     unnamed.open_diff(PATH, "newer");
-    assert!(server.companion.sessions().decide(opened(&server), untouched("newer")));
+    assert!(server.companion.sessions().decide(server.opened(), untouched("newer")));
     assert_eq!(reader.event(), (event, told("newer")));
     let answer = unnamed.call("closeDiff", json!({ "filePath": PATH }));
     assert_eq!(answer["result"]["content"][0]["text"], "newer");
@@ -95,7 +88,7 @@ fn a_text_that_is_left_out_of_an_answer_is_null() {
     assert_eq!(result["content"][0]["text"], r#"{"content":null}"#);
     let unnamed = server.unnamed_session();
     unnamed.open_diff(PATH, "proposed");
-    opened(&server);
+    server.opened();
     std::thread::scope(|scope| {
         let call = scope.spawn(|| unnamed.call("closeDiff", arguments));
         let (_, waiting) = closed(&server);
@@ -109,7 +102,7 @@ fn a_review_is_decided_once() {
     let server = TestCompanion::start();
     let session = server.open_session();
     session.open_diff(PATH, "new");
-    let review = opened(&server);
+    let review = server.opened();
     assert!(server.companion.sessions().decide(review, accepted("new")));
     assert!(!server.companion.sessions().decide(review, Outcome::Rejected));
     let mut stream = session.open_stream();
@@ -123,7 +116,7 @@ fn an_outcome_waits_for_a_stream() {
     let server = TestCompanion::start();
     let session = server.open_session();
     session.open_diff(PATH, "new");
-    server.companion.sessions().decide(opened(&server), accepted("late"));
+    server.companion.sessions().decide(server.opened(), accepted("late"));
     assert_eq!(session.open_stream().notification().1["content"], "late");
 }
 
@@ -131,7 +124,7 @@ fn an_outcome_waits_for_a_stream() {
 fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<Answered, String>) -> Value {
     let session = server.open_session();
     session.open_diff(PATH, "proposed");
-    let review = opened(server);
+    let review = server.opened();
     std::thread::scope(|scope| {
         let answering = scope.spawn(|| {
             let (closed, call) = closed(server);
@@ -194,7 +187,7 @@ fn no_session_decides_what_another_has_proposed() {
     let server = TestCompanion::start();
     let (owner, other) = (server.open_session(), server.open_session());
     owner.open_diff(PATH, "new");
-    let review = opened(&server);
+    let review = server.opened();
     for tool in ["acceptDiff", "rejectDiff", "closeDiff"] {
         let result = &other.call(tool, json!({ "filePath": PATH }))["result"];
         assert_eq!(result["isError"], true, "{tool}");
@@ -209,9 +202,9 @@ fn a_second_proposal_for_a_file_replaces_the_first() {
     let session = server.open_session();
     session.open_diff(PATH, "first");
     session.open_diff(PATH, "second");
-    let first = opened(&server);
+    let first = server.opened();
     assert_eq!(closed(&server), (first, None));
-    let second = opened(&server);
+    let second = server.opened();
     assert!(!server.companion.sessions().decide(first, Outcome::Rejected));
     assert!(server.companion.sessions().decide(second, Outcome::Rejected));
 }
@@ -222,7 +215,7 @@ fn a_session_that_ends_closes_its_reviews_and_no_others() {
     let (one, other) = (server.open_session(), server.open_session());
     one.open_diff(PATH, "new");
     other.open_diff(PATH, "other");
-    let (first, second) = (opened(&server), opened(&server));
+    let (first, second) = (server.opened(), server.opened());
     let named = [("Mcp-Session-Id", one.id.as_str())];
     assert_eq!(server.request("DELETE", "/mcp", &named, "").status, 200);
     assert_eq!(closed(&server), (first, None));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bridge::Event;
 use crate::companion::Companion;
+use crate::ide::ReviewId;
 use crate::limits::Limits;
 
 /// Nothing here takes long; a test that waits longer has failed.
@@ -151,6 +152,14 @@ impl TestCompanion {
             std::iter::from_fn(|| self.companion.bridge().next_event())
                 .find(|event| *event != Event::Clients)
         })
+    }
+
+    /// The review that Lisp is asked for next.
+    pub fn opened(&self) -> ReviewId {
+        match self.next_event() {
+            Event::OpenReview { review, .. } => review,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The events for Lisp that are there now, other than changes of the number of clients.

@@ -4,16 +4,9 @@ use serde_json::{Value, json};
 
 use super::support::{TestCompanion, request};
 use crate::bridge::{CallId, Event};
-use crate::ide::{Outcome, ReviewId};
+use crate::ide::Outcome;
 
 const PATH: &str = "/no/such/file.txt";
-
-fn opened(server: &TestCompanion) -> ReviewId {
-    match server.next_event() {
-        Event::OpenReview { review, .. } => review,
-        other => panic!("{other:?}"),
-    }
-}
 
 /// The text of a tool's answer, and whether it is an error.
 fn told(answer: &Value) -> (&str, bool) {
@@ -31,13 +24,13 @@ fn what_is_decided_while_nobody_listens_is_told_to_the_first_who_does() {
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
     let content = "edited\r\n".to_owned();
-    server.companion.sessions().decide(opened(&server), Outcome::accepted(content));
+    server.companion.sessions().decide(server.opened(), Outcome::accepted(content));
     let event = "notifications/ide/diffAccepted".to_owned();
     let accepted = (event, json!({ "filePath": PATH, "content": "edited\r\n" }));
     assert_eq!(server.listen().event(), accepted);
     let mut late = server.listen();
     client.open_diff(PATH, "newer");
-    server.companion.sessions().decide(opened(&server), Outcome::Rejected);
+    server.companion.sessions().decide(server.opened(), Outcome::Rejected);
     assert_eq!(late.event().0, "notifications/ide/diffRejected"); // and nothing before it
 }
 
@@ -48,11 +41,11 @@ fn the_final_text_can_be_had_after_the_user_has_decided() {
     for listener in [None, Some(server.listen())] {
         client.open_diff(PATH, "new");
         let content = "edited \u{1f600}".to_owned();
-        server.companion.sessions().decide(opened(&server), Outcome::accepted(content));
+        server.companion.sessions().decide(server.opened(), Outcome::accepted(content));
         let answer = client.call("closeDiff", this_file());
         assert_eq!(told(&answer), ("edited \u{1f600}", false), "{}", listener.is_some());
         client.open_diff(PATH, "newer");
-        server.companion.sessions().decide(opened(&server), Outcome::Rejected);
+        server.companion.sessions().decide(server.opened(), Outcome::Rejected);
         let answer = client.call("closeDiff", this_file());
         assert_eq!(told(&answer), ("the diff of /no/such/file.txt was rejected", true));
     }
@@ -66,7 +59,7 @@ fn they_and_sessions_decide_nothing_of_one_another() {
     let (unnamed, session) = (server.unnamed_session(), server.open_session());
     for (proposer, other) in [(&unnamed, &session), (&session, &unnamed)] {
         proposer.open_diff(PATH, "new");
-        opened(&server);
+        server.opened();
         for tool in ["acceptDiff", "rejectDiff", "closeDiff"] {
             let answer = other.call(tool, this_file());
             assert_eq!(told(&answer), ("no diff of /no/such/file.txt is open", true), "{tool}");
@@ -83,7 +76,7 @@ fn none_cancels_a_call_of_another() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
-    opened(&server);
+    server.opened();
     let close = json!({ "name": "closeDiff", "arguments": this_file() });
     let mut answer = client.post_slowly(&[], &request(1, "tools/call", close));
     let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
@@ -98,7 +91,7 @@ fn the_user_sees_them_as_one_client_and_can_end_it() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
-    let review = opened(&server);
+    let review = server.opened();
     let sessions = server.companion.sessions();
     let [only] = sessions.describe().try_into().unwrap();
     assert_eq!((only.client.as_str(), only.listens), ("Gemini CLI", None));
