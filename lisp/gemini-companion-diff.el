@@ -16,10 +16,11 @@
 
 ;;; Code:
 
-(require 'diff)
 (require 'diff-mode)
 (require 'subr-x)
+(require 'gemini-companion-compare)
 (require 'gemini-companion-evil)
+(require 'gemini-companion-header)
 (require 'gemini-companion-texts)
 (require 'gemini-companion-view)
 
@@ -39,6 +40,7 @@
   "A review shown as one diff."
   (buffer nil :documentation "The buffer with the diff.")
   (current nil :documentation "A hidden buffer with the file as it is now.")
+  (apart nil :documentation "Non-nil if each change has a hunk of its own.")
   (hunks 0 :documentation "How many hunks there are.")
   (tick nil :documentation "Which state of the proposal the diff shows.")
   (place nil :documentation "Where the proposal was changed since then, or nil.")
@@ -60,6 +62,7 @@
     (define-key map (kbd "<backtab>") #'diff-hunk-prev)
     (define-key map (kbd "C-c C-b") #'diff-refine-hunk)
     (define-key map (kbd "k") #'gemini-companion-diff-drop)
+    (define-key map (kbd "s") #'gemini-companion-diff-split)
     (define-key map (kbd "u") #'gemini-companion-diff-undo)
     (define-key map [remap undo] #'gemini-companion-diff-undo)
     (define-key map [remap undo-only] #'gemini-companion-diff-undo)
@@ -107,9 +110,10 @@ Each hunk is accepted or rejected with the whole, unless you drop it.
 
 (defun gemini-companion-diff-show (review focus)
   "Show REVIEW as one diff.  Return a function that takes it off the screen.
-FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  To show
-three texts is left to Ediff."
-  (if (gemini-companion-review-with-base review)
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Three
+texts, or a new file, are shown as where Ediff is preferred."
+  (if (or (gemini-companion-review-with-base review)
+          (not (gemini-companion-texts-file-p review)))
       (gemini-companion-ediff-show review focus)
     (let ((view (gemini-companion-diff--make :review review)))
       (gemini-companion-view-begin view focus)
@@ -186,17 +190,19 @@ three texts is left to Ediff."
 (defun gemini-companion-diff--header (review)
   "Return the header line for the diff of REVIEW in the current buffer."
   (let ((hunks (gemini-companion-diff--hunks gemini-companion-diff--of-buffer)))
-    (gemini-companion-texts-header
-     review
-     (concat (pcase hunks
-               (0 "\\[gemini-companion-accept] accepts the file as it is")
-               (1 "\\[gemini-companion-accept] accepts this hunk")
-               (_ (format "\\[gemini-companion-accept] accepts these %d hunks" hunks)))
-             "  \\[gemini-companion-reject] rejects"
-             "\\<gemini-companion-diff-mode-map>"
-             (if (zerop hunks) "" "  \\[gemini-companion-diff-drop] drops one")
-             "  \\[gemini-companion-diff-undo] undoes"
-             "  \\[gemini-companion-diff-edit] edits"))))
+    (gemini-companion-header
+     review (pcase hunks
+              (0 nil)
+              (1 "1 hunk")
+              (_ (format "%d hunks" hunks)))
+     `((gemini-companion-accept "accepts")
+       (gemini-companion-reject "rejects")
+       ,@(and (> hunks 0) '((gemini-companion-diff-drop "drops one")))
+       (gemini-companion-diff-undo "undoes")
+       (gemini-companion-diff-edit "edits")
+       (gemini-companion-diff-split
+        ,(if (gemini-companion-diff--apart gemini-companion-diff--of-buffer)
+             "joins hunks" "splits hunks"))))))
 
 ;;;; The diff
 
@@ -204,8 +210,11 @@ three texts is left to Ediff."
   "Show how the texts of VIEW differ now, and go to LINE of the proposal."
   (let* ((review (gemini-companion-diff--review view))
          (proposal (gemini-companion-review-proposal review))
-         (diff (gemini-companion-diff--run (gemini-companion-diff--current view) proposal))
-         (name (gemini-companion-review-file review)))
+         (diff (gemini-companion-compare-diff
+                (gemini-companion-diff--text (gemini-companion-diff--current view))
+                (gemini-companion-diff--text proposal)
+                (gemini-companion-diff--apart view)))
+         (name (gemini-companion-review-place review)))
     (gemini-companion-diff--stop-waiting view)
     (with-current-buffer (gemini-companion-diff--buffer view)
       (widen)
@@ -227,16 +236,6 @@ three texts is left to Ediff."
         (goto-char (gemini-companion-diff--position line))
         (gemini-companion-diff--scroll rows)))
     (force-mode-line-update t)))
-
-(defun gemini-companion-diff--run (current proposal)
-  "Return the hunks of a unified diff from the buffer CURRENT to PROPOSAL."
-  (let ((diff (apply #'gemini-companion-texts-diff
-                     (append (mapcar #'gemini-companion-diff--text (list current proposal))
-                             '("-u")))))
-    ;; The first two lines name the files, which are not what the user knows.
-    (if (string-match "\\`.*\n.*\n" diff)
-        (substring diff (match-end 0))
-      "")))
 
 (defun gemini-companion-diff--text (buffer)
   "Return all text of BUFFER."
@@ -399,16 +398,16 @@ Return the position of what follows."
     view))
 
 (defun gemini-companion-diff-drop ()
-  "Drop the hunk at point: the proposal then says there what the file says.
+  "Drop the hunk at point, or of hunks the lines in the region.
+The proposal then says there what the file says.
 \\<gemini-companion-diff-mode-map>\\[gemini-companion-diff-undo] brings it back."
   (interactive)
-  (let ((view (gemini-companion-diff--here)))
+  (let* ((view (gemini-companion-diff--here))
+         (proposal (gemini-companion-review-proposal (gemini-companion-diff--review view)))
+         (region (and (use-region-p) (cons (region-beginning) (region-end)))))
     (gemini-companion-diff--check view)
-    (pcase-let ((`(,old . ,new) (save-excursion (gemini-companion-diff--hunk))))
-      (gemini-companion-diff--replace
-       (gemini-companion-review-proposal (gemini-companion-diff--review view)) new
-       (with-current-buffer (gemini-companion-diff--current view)
-         (apply #'buffer-substring-no-properties (gemini-companion-diff--bounds old)))))
+    (gemini-companion-diff--replace proposal (gemini-companion-diff--reversals region))
+    (deactivate-mark)
     (gemini-companion-diff--update view)
     (message "%s"
              (substitute-command-keys
@@ -418,6 +417,53 @@ Return the position of what follows."
                         (0 "none is")
                         (1 "one is")
                         (hunks (format "%d are" hunks))))))))
+
+(defun gemini-companion-diff--reversals (region)
+  "Return what drops the hunk at point, or if it is non-nil the lines in REGION.
+This is a list of (LINES . TEXT): lines of the proposal, the last ones
+first, and what they are to say."
+  (save-excursion
+    (when region
+      (goto-char (max (car region) (1- (cdr region)))))
+    (let ((reversals nil)
+          (lines (cdr (gemini-companion-diff--hunk))))
+      (while lines
+        (push (cons lines (gemini-companion-diff--reversed region)) reversals)
+        (setq lines (and region
+                         (< (car region) (point))
+                         (re-search-backward diff-hunk-header-re-unified nil t)
+                         (gemini-companion-diff--lines 3))))
+      (nreverse reversals))))
+
+(defun gemini-companion-diff--reversed (region)
+  "Return what the proposal says in the hunk whose header is at point if dropped.
+If REGION is non-nil, only the lines in it are."
+  (save-excursion
+    (let ((texts nil) (kept nil))
+      (while (progn (forward-line) (memq (char-after) '(?\s ?+ ?- ?\\)))
+        (if (eq (char-after) ?\\)
+            ;; The line before ends without a newline.
+            (when kept
+              (push (substring (pop texts) 0 -1) texts))
+          (setq kept (eq (char-after) (if (gemini-companion-diff--in-p region) ?- ?+)))
+          (when (or kept (setq kept (eq (char-after) ?\s)))
+            (push (buffer-substring-no-properties (1+ (point)) (line-beginning-position 2))
+                  texts))))
+      (string-join (nreverse texts)))))
+
+(defun gemini-companion-diff--in-p (region)
+  "Return non-nil if the line at point is in REGION, or that is nil."
+  (or (null region)
+      (and (< (point) (cdr region))
+           (<= (car region) (line-end-position)))))
+
+(defun gemini-companion-diff-split ()
+  "Give each change a hunk of its own, or let near ones share a hunk again."
+  (interactive)
+  (let ((view (gemini-companion-diff--here)))
+    (gemini-companion-diff--check view)
+    (setf (gemini-companion-diff--apart view) (not (gemini-companion-diff--apart view)))
+    (gemini-companion-diff--update view)))
 
 (defun gemini-companion-diff--check (view)
   "Signal a `user-error' if the diff is not that of the texts of VIEW.
@@ -432,20 +478,22 @@ The headers of its hunks would then mean other lines."
       (gemini-companion-diff--update view)
       (user-error "The texts have changed meanwhile: look again"))))
 
-(defun gemini-companion-diff--replace (buffer lines text)
-  "Make LINES of BUFFER say TEXT, in one step for undo.
-LINES is the first line and their number."
+(defun gemini-companion-diff--replace (buffer replacements)
+  "Make REPLACEMENTS in BUFFER, in one step for undo.
+They are a list of (LINES . TEXT): first line and number of lines, and
+what stands there then; the last ones first."
   (with-current-buffer buffer
     (save-restriction
       (widen)
-      (let ((inhibit-read-only t))
-        (undo-boundary)
-        (save-excursion
-          (pcase-let ((`(,start ,end) (gemini-companion-diff--bounds lines)))
+      (undo-boundary)
+      (save-excursion
+        (pcase-dolist (`(,lines . ,text) replacements)
+          (pcase-let ((`(,start ,end) (gemini-companion-diff--bounds lines))
+                      (inhibit-read-only t))
             (delete-region start end)
             (goto-char start)
-            (insert text)))
-        (undo-boundary)))))
+            (insert text))))
+      (undo-boundary))))
 
 (defun gemini-companion-diff-undo ()
   "Undo the last change of the proposal, for instance that a hunk was dropped."

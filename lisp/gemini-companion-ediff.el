@@ -13,14 +13,36 @@
 
 ;;; Code:
 
+(require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion-texts)
 (require 'gemini-companion-view)
+(require 'gemini-companion-whole)
 
 (defconst gemini-companion-ediff--diff-options "--text"
   "Options for diff and diff3.
 All that differs is shown, whatever the user's own comparisons leave out,
 and a text with NUL is still a text.")
+
+(defconst gemini-companion-ediff--faces
+  '((A . ((ediff-even-diff-A . gemini-companion-removed)
+          (ediff-odd-diff-A . gemini-companion-removed)))
+    (B . ((ediff-even-diff-B . gemini-companion-added)
+          (ediff-odd-diff-B . gemini-companion-added))))
+  "Ediff's faces for differences that are not selected, and what stands for them.
+Ediff's own are grey in grey.")
+
+(defface gemini-companion-removed
+  '((t :inherit diff-removed))
+  "Face for text that an accept removes."
+  :group 'gemini-companion
+  :package-version '(gemini-companion . "0.2.0"))
+
+(defface gemini-companion-added
+  '((t :inherit diff-added))
+  "Face for text that an accept adds."
+  :group 'gemini-companion
+  :package-version '(gemini-companion . "0.2.0"))
 
 (cl-defstruct (gemini-companion-ediff
                (:include gemini-companion-view)
@@ -29,11 +51,21 @@ and a text with NUL is still a text.")
   "A review shown in Ediff."
   (texts nil :documentation "The read-only buffers, of which A is the first.")
   (control nil :documentation "Ediff's control buffer.")
+  (offered nil :documentation "Non-nil while the first difference is selected, not by the user.")
   (helpers nil :documentation "Buffers that Ediff made for the session, and names of some."))
 
 (defun gemini-companion-ediff-show (review focus)
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.
-FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  A new
+file is shown alone, for there is nothing to compare."
+  (if (or (gemini-companion-texts-file-p review)
+          (gemini-companion-review-with-base review))
+      (gemini-companion-ediff--show review focus)
+    (gemini-companion-whole-show review focus)))
+
+(defun gemini-companion-ediff--show (review focus)
+  "Show REVIEW in Ediff.  Return a function that takes it off the screen.
+FOCUS is as in `gemini-companion-ediff-show'."
   (let ((view (gemini-companion-ediff--make
                :review review
                :texts (cons (gemini-companion-texts-current review)
@@ -67,22 +99,40 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
       (pcase (gemini-companion-ediff-texts view)
         (`(,current) (ediff-buffers current proposal startup))
         (`(,current ,base) (ediff-buffers3 current proposal base startup)))))
-  (gemini-companion-ediff--show-first-difference view)
+  (gemini-companion-ediff--color view)
+  (gemini-companion-ediff--offer-first-difference view)
   (gemini-companion-view-shown view)
   (gemini-companion-ediff--watch view))
 
-(defun gemini-companion-ediff--show-first-difference (view)
-  "Scroll the texts of VIEW to where they differ first.
-It does not become Ediff's current difference, for then the keys a and b,
-if the user was just typing them, would change the proposal."
+(defun gemini-companion-ediff--color (view)
+  "Show in color how the texts of VIEW differ, not only where."
+  (with-current-buffer (gemini-companion-ediff-control view)
+    (pcase-dolist (`(,type . ,faces) gemini-companion-ediff--faces)
+      (with-current-buffer (ediff-get-buffer type)
+        (setq-local face-remapping-alist
+                    (append (mapcar (pcase-lambda (`(,face . ,other)) (list face other)) faces)
+                            (seq-remove (lambda (it) (assq (car it) faces))
+                                        face-remapping-alist)))))))
+
+(defun gemini-companion-ediff--offer-first-difference (view)
+  "Select the first difference of the texts of VIEW, and scroll them there."
   (with-current-buffer (gemini-companion-ediff-control view)
     (when (> ediff-number-of-differences 0)
+      (ediff-unselect-and-select-difference 0 nil 'no-recenter)
+      ;; The panel's shows what the one before has found out.
+      (ediff-refresh-mode-lines)
       (pcase-dolist (`(,type . ,window) `((A . ,ediff-window-A) (B . ,ediff-window-B)
                                           (C . ,ediff-window-C)))
         (when (window-live-p window)
           (let ((start (ediff-get-diff-posn type 'beg 0)))
+            ;; Comparing the words has moved it.
+            (with-current-buffer (window-buffer window) (goto-char start))
             (set-window-point window start)
-            (set-window-start window (gemini-companion-ediff--start-of-view window start))))))))
+            (set-window-start window (gemini-companion-ediff--start-of-view window start)))))
+      (setf (gemini-companion-ediff-offered view) t)
+      (add-hook 'ediff-select-hook
+                (lambda () (setf (gemini-companion-ediff-offered view) nil))
+                nil t))))
 
 (defun gemini-companion-ediff--start-of-view (window position)
   "Return where WINDOW should start to show POSITION well.
@@ -119,7 +169,9 @@ The current buffer is its control buffer."
                             (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
          (windows (gemini-companion-view-split view area (length texts))))
     (cl-mapc #'set-window-buffer windows texts)
-    (setq ediff-multiframe nil
+    (gemini-companion-view-save-lines view windows)
+    (setq ediff-brief-help-message-function #'gemini-companion-ediff--help
+          ediff-multiframe nil
           ediff-window-A (nth 0 windows)
           ediff-window-B (nth 1 windows)
           ediff-window-C (nth 2 windows))
@@ -141,7 +193,30 @@ The current buffer is its control buffer."
     (set-keymap-parent map (make-composed-keymap gemini-companion-review-mode-map
                                                  (current-local-map)))
     (define-key map (kbd "q") #'gemini-companion-review-quit)
+    (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
+      (define-key map (vector 'remap command)
+                  (gemini-companion-ediff--copier view command)))
     (use-local-map map)))
+
+(defun gemini-companion-ediff--help ()
+  "Return what the control panel says while Ediff's own help is hidden."
+  (substitute-command-keys
+   (concat "n p move"
+           (if ediff-3way-job "  ab takes back" "  a takes back")
+           "  \\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts"
+           "  \\[gemini-companion-reject] rejects  q asks  ? help")))
+
+(defun gemini-companion-ediff--copier (view command)
+  "Return a command for VIEW that does what COMMAND, one of Ediff's, does.
+It changes the proposal, and a letter is soon typed by mistake: as long as
+the user has not selected a difference, ask."
+  (lambda (argument)
+    (interactive "P")
+    (when (or (not (gemini-companion-ediff-offered view))
+              argument
+              (y-or-n-p "Change the proposal at the selected difference? "))
+      (setf (gemini-companion-ediff-offered view) nil)
+      (funcall command argument))))
 
 (defun gemini-companion-ediff--watch (view)
   "Notice when a part of VIEW is taken down by something else than a decision."
@@ -166,7 +241,9 @@ The current buffer is its control buffer."
     (gemini-companion-view-end view (lambda () (gemini-companion-ediff--end-session view)))
     (mapc #'gemini-companion-view-kill (gemini-companion-ediff-texts view))
     (when (buffer-live-p proposal)
-      (with-current-buffer proposal (remove-overlays)))))
+      (with-current-buffer proposal
+        (kill-local-variable 'face-remapping-alist)
+        (remove-overlays)))))
 
 (defun gemini-companion-ediff--end-session (view)
   "End the Ediff session of VIEW, in whatever state it is."

@@ -32,9 +32,11 @@
   "The files that are looked at, a list of (FILE TIMER . STAMP).
 STAMP is what FILE was when its buffer last agreed with it.")
 
-(defun gemini-companion-follow (path)
+(defun gemini-companion-follow (path &optional merged)
   "Let the buffer that visits PATH follow the client's next write to it.
-That may be one which visits PATH by then."
+That may be one which visits PATH by then.  MERGED is a buffer and its
+`buffer-chars-modified-tick': as long as it has that, what is written
+contains its unsaved edits."
   (when (or (gemini-companion-follow--buffer path)
             (< (length gemini-companion-follow--timers)
                gemini-companion-follow--max-unvisited))
@@ -45,7 +47,7 @@ That may be one which visits PATH by then."
       (push (cons path
                   (cons (run-at-time gemini-companion-follow--interval
                                      gemini-companion-follow--interval
-                                     (gemini-companion-follow--watcher path before))
+                                     (gemini-companion-follow--watcher path before merged))
                         before))
             gemini-companion-follow--timers))))
 
@@ -54,9 +56,10 @@ That may be one which visits PATH by then."
   (let ((file-name-handler-alist nil))
     (find-buffer-visiting path)))
 
-(defun gemini-companion-follow--watcher (path before)
+(defun gemini-companion-follow--watcher (path before merged)
   "Return a function that updates the buffer of PATH once that was written.
-BEFORE is the stamp of the file until then."
+BEFORE is the stamp of the file until then.  For MERGED see
+`gemini-companion-follow'."
   (let ((last nil)
         (looks gemini-companion-follow--looks))
     (lambda ()
@@ -69,7 +72,7 @@ BEFORE is the stamp of the file until then."
                (gemini-companion-follow--stop path)
                (when-let* ((buffer (gemini-companion-follow--buffer path)))
                  (gemini-companion-log-errors "follow"
-                   (gemini-companion-follow--update buffer))))
+                   (gemini-companion-follow--update buffer merged))))
               (t (setq last now)))))))
 
 (defun gemini-companion-follow-now (path)
@@ -104,19 +107,22 @@ shows something else than the file's text, or there is no file any more."
                (file-attribute-size attributes)
                (file-attribute-inode-number attributes)))))
 
-(defun gemini-companion-follow--update (buffer)
-  "Make BUFFER show its file, or say why it does not."
+(defun gemini-companion-follow--update (buffer merged)
+  "Make BUFFER show its file, or say why it does not.
+For MERGED see `gemini-companion-follow'."
   (with-current-buffer buffer
     (cond ((verify-visited-file-modtime))
-          ((gemini-companion-follow--show))
+          ((gemini-companion-follow--show
+            (equal merged (cons buffer (buffer-chars-modified-tick)))))
           ((buffer-modified-p)
            (message "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
           (t (message "%s changed on disk; M-x revert-buffer shows it" (buffer-name))))))
 
-(defun gemini-companion-follow--show ()
+(defun gemini-companion-follow--show (&optional merged)
   "Make the text of the current buffer that of its file.
 Return nil, and leave all as it is, if that would lose edits, or if the
-buffer shows something else than the file's text.  Ask nothing."
+buffer shows something else than the file's text.  Ask nothing.  If MERGED
+is non-nil the file contains the edits."
   (unless (gemini-companion-follow--other-than-text-p)
     (let ((source (generate-new-buffer " *gemini-companion-file*" t)))
       (unwind-protect
@@ -124,7 +130,8 @@ buffer shows something else than the file's text.  Ask nothing."
             ;; Before the text is read: Emacs must notice what is written meanwhile.
             (let ((modtime (gemini-companion-follow--modtime))
                   (coding (gemini-companion-follow--read buffer-file-name source)))
-              (when (and (or (not (buffer-modified-p))
+              (when (and (or merged
+                             (not (buffer-modified-p))
                              (gemini-companion-follow--same-text-p source))
                          (gemini-companion-follow--take source modtime))
                 (setq buffer-file-coding-system coding)

@@ -15,12 +15,12 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'diff)
 (require 'diff-mode)
 (require 'project)
 (require 'seq)
 (require 'subr-x)
 (require 'tabulated-list)
+(require 'gemini-companion-compare)
 (require 'gemini-companion-evil)
 (require 'gemini-companion-follow)
 (require 'gemini-companion-history)
@@ -241,19 +241,20 @@ files, and nothing that looks at files for the sake of colors."
                gemini-companion-review-history-mode)
   (let* ((path (gemini-companion-history-path entry))
          (before (gemini-companion-history-before entry))
-         (label (encode-coding-string (gemini-companion-log-one-line path) 'utf-8-unix))
-         (text (gemini-companion-texts-diff
+         (name (gemini-companion-log-one-line path))
+         (text (gemini-companion-compare-diff
                 (gemini-companion-review-list--decode path before
                                                       (gemini-companion-history-after entry))
-                (gemini-companion-history-after entry)
-                "-u"
-                "--label" (concat label (if before "\tbefore" "\tno file before"))
-                "--label" (concat label "\tafter"))))
+                (gemini-companion-history-after entry))))
     (pop-to-buffer (get-buffer-create "*gemini change*"))
     (gemini-companion-review-diff-mode)
     (let ((inhibit-read-only t))
       (erase-buffer)
-      (insert (if (string-empty-p text) "No line differs.\n" text))
+      (if (string-empty-p text)
+          (insert "No line differs.\n")
+        (insert (format "--- %s\t%s\n+++ %s\tafter\n" name
+                        (if before "before" "no file before") name)
+                text))
       (set-buffer-modified-p nil)
       (goto-char (point-min)))
     (font-lock-mode (if (gemini-companion-texts-modest-p) 1 -1))
@@ -356,7 +357,7 @@ CURRENT are the bytes it has now."
            (wanted (gemini-companion-history-plain after)))
       (seq-some (lambda (text) (equal (gemini-companion-history-plain text) wanted))
                 (list (decode-coding-string bytes 'utf-8-unix)
-                      (gemini-companion-texts-decode path bytes after))))))
+                      (gemini-companion-compare-text path bytes after))))))
 
 ;;;; Accepted, and not written
 
@@ -518,11 +519,11 @@ not known."
            (concat new "large"))
           (t
            (pcase (gemini-companion-log-errors "diff"
-                    (gemini-companion-review-list--count
+                    (gemini-companion-compare-count
                      (gemini-companion-review-list--decode path before after) after))
              ('nil (concat new "?"))
-             (`(0 . 0) (if before "none" "new, empty"))
-             (`(,added . ,removed)
+             (`(0 0 ,_) (if before "none" "new, empty"))
+             (`(,added ,removed ,_)
               (if before (format "+%d -%d" added removed)
                 (format "new, +%d" added))))))))
 
@@ -530,14 +531,8 @@ not known."
   "Return the bytes BEFORE of the file PATH as text to be compared with AFTER.
 If they are not bytes, return an empty text."
   (if (stringp before)
-      (gemini-companion-texts-decode path before after)
+      (gemini-companion-compare-text path before after)
     ""))
-
-(defun gemini-companion-review-list--count (before after)
-  "Return how many lines of the text AFTER, and of BEFORE, the other has not."
-  (let ((lines (split-string (gemini-companion-texts-diff before after) "\n")))
-    (cons (cl-count-if (lambda (line) (string-prefix-p ">" line)) lines)
-          (cl-count-if (lambda (line) (string-prefix-p "<" line)) lines))))
 
 (provide 'gemini-companion-review-list)
 ;;; gemini-companion-review-list.el ends here

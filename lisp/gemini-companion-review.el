@@ -33,6 +33,14 @@
 (require 'gemini-companion-thrift)
 (require 'gemini-companion-workspace)
 
+(autoload 'gemini-companion-change-deletion-p "gemini-companion-compare")
+(autoload 'gemini-companion-change-of "gemini-companion-compare")
+(autoload 'gemini-companion-change-size "gemini-companion-compare")
+(autoload 'gemini-companion-compare-merge "gemini-companion-compare")
+(autoload 'gemini-companion-compare-text "gemini-companion-compare")
+(declare-function gemini-companion-change-new "gemini-companion-compare" t t)
+(declare-function gemini-companion-change-remarks "gemini-companion-compare" t t)
+
 (defvar gemini-companion-diff-function)
 
 ;;;; Options
@@ -81,6 +89,10 @@ keeps waiting, too.  If `reject', the change is rejected."
   (base nil :documentation "The bytes of the file then, nil if there was none.")
   (stamp nil :documentation "What tells whether the file has been written since, see
 `gemini-companion-follow-stamp'.")
+  (known-change nil :documentation "For which text, and what, `gemini-companion-review-change'
+found out.")
+  (merged nil :documentation "If the proposal contains the unsaved edits of the user, for which
+states of the user's buffer and of the proposal that is known.")
   (conflict nil :documentation "Why an accept would miss something: `unsaved', `changed' or nil.")
   (text nil :documentation "The text as it was when `proposal' was last killed.")
   (proposal nil :documentation "The buffer with the proposal, or nil.  The user may edit it.")
@@ -103,8 +115,19 @@ the text, it returns nil if the review was decided meanwhile.")
 (defconst gemini-companion-review--calm 0.5
   "Seconds for which the user must have pressed no key.")
 
+(defconst gemini-companion-review--edit-pause 0.3
+  "Seconds after an edit of a proposal until it is found out what that changes.")
+
+(defconst gemini-companion-review--replace-time 1.0
+  "Seconds beyond which the text of a proposal is replaced as a whole.")
+
 (defconst gemini-companion-review--look 1.0
   "Seconds between looks at the file of the review on screen.")
+
+(defconst gemini-companion-review--reaction 0.7
+  "Seconds after which a user may have seen that a review has taken the focus.
+Keys that come before were meant for another window, and so were those
+that follow each other as fast.")
 
 (defconst gemini-companion-review--hands-off 2.0
   "Seconds for which the user must have pressed no key in a review that ended.")
@@ -139,6 +162,13 @@ A key that was meant for that one must not decide the next.")
 (defvar gemini-companion-review--news nil
   "What to tell the user at the next calm moment, the newest first.
 An alist of reviews and texts: of each review the last.")
+
+(defvar gemini-companion-review--unexpected nil
+  "The review that has taken the focus by itself, and when.
+Or instead the time of the last key that was ignored.")
+
+(defvar gemini-companion-review--edited nil
+  "Reviews of which a timer will find out what they change now.")
 
 (defvar gemini-companion-review--not-before 0
   "The time, as a number of seconds, before which no review is shown by itself.")
@@ -221,10 +251,7 @@ A text terminal shows one frame at a time."
   "Return what the proposal of REVIEW says now."
   (let ((proposal (gemini-companion-review-proposal review)))
     (if (buffer-live-p proposal)
-        (with-current-buffer proposal
-          (save-restriction
-            (widen)
-            (buffer-substring-no-properties (point-min) (point-max))))
+        (gemini-companion-review--text proposal)
       (gemini-companion-review-text review))))
 
 (defun gemini-companion-review-file (review)
@@ -232,7 +259,7 @@ A text terminal shows one frame at a time."
   (gemini-companion-log-one-line
    (file-name-nondirectory (gemini-companion-review-path review))))
 
-(defun gemini-companion-review--place (review)
+(defun gemini-companion-review-place (review)
   "Return the name of the file of REVIEW as it is in its project, in one line."
   (let ((path (gemini-companion-review-path review))
         (file-name-handler-alist nil))
@@ -241,10 +268,61 @@ A text terminal shows one frame at a time."
          (string-remove-prefix (cdr root) path)
        (abbreviate-file-name path)))))
 
-(defun gemini-companion-review--client-title (review)
+(defun gemini-companion-review-client-title (review)
   "Return what users call the program of REVIEW."
   (or (gemini-companion-agent-get (gemini-companion-review-agent review) :title)
       (gemini-companion-log-one-line (gemini-companion-review-client review))))
+
+;;;; What a review changes
+
+(defun gemini-companion-review-change (review)
+  "Return what an accept of REVIEW does to its file, a `gemini-companion-change'.
+While its proposal is being edited that is what it did a moment ago."
+  (let ((known (gemini-companion-review-known-change review)))
+    (cond ((null known) (gemini-companion-review--find-change review))
+          ((not (eql (car known) (gemini-companion-review--version review)))
+           (gemini-companion-review--find-change-soon review)))
+    (cdr (gemini-companion-review-known-change review))))
+
+(defun gemini-companion-review--version (review)
+  "Return something that is another when the text of REVIEW has changed."
+  (let ((proposal (gemini-companion-review-proposal review)))
+    (if (buffer-live-p proposal)
+        (buffer-chars-modified-tick proposal)
+      (gemini-companion-review-text review))))
+
+(defun gemini-companion-review--find-change (review)
+  "Find out what an accept of REVIEW does to its file as the text now reads."
+  (let ((path (gemini-companion-review-path review)))
+    (setf (gemini-companion-review-known-change review)
+          (cons (gemini-companion-review--version review)
+                (or (gemini-companion-log-errors "comparing"
+                      (gemini-companion-change-of
+                       path
+                       (or (gemini-companion-review-base review)
+                           (and (gemini-companion-review-stamp review) 'unreadable))
+                       (gemini-companion-review-current-text review)))
+                    (gemini-companion-change-of path 'unreadable ""))))))
+
+(defun gemini-companion-review--find-change-soon (review)
+  "Find out what REVIEW changes, whose text was edited, when that goes on no more."
+  (unless (memq review gemini-companion-review--edited)
+    (push review gemini-companion-review--edited)
+    (run-at-time gemini-companion-review--edit-pause nil
+                 #'gemini-companion-review--find-changes)))
+
+(defun gemini-companion-review--find-changes ()
+  "Find out what the reviews change whose texts were edited, and show it."
+  (mapc #'gemini-companion-review--find-change gemini-companion-review--edited)
+  (setq gemini-companion-review--edited nil)
+  (force-mode-line-update t))
+
+(defun gemini-companion-review-remarks (review)
+  "Return what the user should know before accepting REVIEW, a list of short texts."
+  (append (pcase (gemini-companion-review-conflict review)
+            ('unsaved '("Unsaved edits"))
+            ('changed '("Changed on disk")))
+          (gemini-companion-change-remarks (gemini-companion-review-change review))))
 
 (defun gemini-companion-review-visiting (review)
   "Return the buffer that visits the file of REVIEW, or nil."
@@ -297,7 +375,7 @@ NAME and VERSION are what the client says itself."
   "End REVIEW, whose client is gone."
   (gemini-companion-review--end
    review 'withdrawn (gemini-companion-review--bytes review)
-   (format "withdrawn, %s is gone" (gemini-companion-review--client-title review)))
+   (format "withdrawn, %s is gone" (gemini-companion-review-client-title review)))
   (gemini-companion-review--say-ending review))
 
 (defun gemini-companion-review--close (review call)
@@ -308,11 +386,11 @@ NAME and VERSION are what the client says itself."
          ;; Once it is answered the client may write the file.
          (before (gemini-companion-review--bytes review))
          (stamp (gemini-companion-follow-stamp path)))
-    (gemini-companion-follow path)
+    (gemini-companion-follow path (gemini-companion-review--merged-state review))
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review--end
      review 'closed before
-     (concat "decided in " (gemini-companion-review--client-title review)))
+     (concat "decided in " (gemini-companion-review-client-title review)))
     (gemini-companion-review--say-ending review)
     (unless (gemini-companion-review--warn-of-lost-edits review)
       (gemini-companion-review--await-write review stamp (and may-omit text)))))
@@ -323,7 +401,7 @@ The client does not say: it writes the file, whose stamp then is another
 than STAMP, or it does not.  If TEXT is non-nil, the client was not told it
 and must write it all the same."
   (let ((path (gemini-companion-review-path review))
-        (there (gemini-companion-review--client-title review)))
+        (there (gemini-companion-review-client-title review)))
     (gemini-companion-review--await
      gemini-companion-review--write-time
      (lambda () (not (equal (gemini-companion-follow-stamp path) stamp)))
@@ -390,7 +468,7 @@ It may have other changes decided first."
   (gemini-companion-review--say
    review
    "%s has not made %s what you accepted: M-x gemini-companion-review-history, there w, writes it"
-   (gemini-companion-review--client-title review) (gemini-companion-review-file review)))
+   (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review--warn-of-lost-edits (review)
   "Say where the user's edits are if the client of REVIEW leaves them behind.
@@ -619,13 +697,35 @@ First take off the screen what has ended, then show the next review."
       (let ((throw-on-input nil))
         (with-local-quit
           (gemini-companion-review-show review gemini-companion-diff-focus)
+          (gemini-companion-review--expect-stray-keys review)
           (gemini-companion-review--announce review)))
     (error
      (message "The change of %s cannot be shown: %s.  Decide it in %s, or in \
 M-x gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-log-reason error)
-              (gemini-companion-review--client-title review))))
+              (gemini-companion-review-client-title review))))
   (gemini-companion-review--changed))
+
+(defun gemini-companion-review--expect-stray-keys (review)
+  "Ignore keys that were meant for the window from which REVIEW took the focus."
+  (when (eq gemini-companion-diff-focus 'select)
+    (setq gemini-companion-review--unexpected (cons review (float-time)))
+    (add-hook 'pre-command-hook #'gemini-companion-review--ignore-stray-key)))
+
+(defun gemini-companion-review--ignore-stray-key ()
+  "If the key just pressed was not meant for the review that has it, ignore it."
+  (pcase-let ((`(,review . ,time) gemini-companion-review--unexpected))
+    (if (or (not (eq gemini-companion-review--of-buffer review))
+            (> (- (float-time) time) gemini-companion-review--reaction))
+        (remove-hook 'pre-command-hook #'gemini-companion-review--ignore-stray-key)
+      (unless (mouse-event-p last-command-event)
+        (setcdr gemini-companion-review--unexpected (float-time))
+        (setq this-command #'gemini-companion-review--say-ignored)))))
+
+(defun gemini-companion-review--say-ignored ()
+  "Say that a key was ignored."
+  (interactive)
+  (message "This change has just come: keys count when you have paused"))
 
 (defun gemini-companion-review-show (review focus)
   "Show REVIEW now, in place of the one that is shown.
@@ -666,12 +766,28 @@ cannot be shown it still waits, and has a note that says why."
   "Tell the user of REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
     (gemini-companion-review--say
-     review "%s proposes %s %s%s"
-     (gemini-companion-review-client review)
-     (if (gemini-companion-review-base review) "a change of" "a new file")
-     (gemini-companion-review--place review)
-     (if (gemini-companion-review-hide review) ""
-       (substitute-command-keys "; \\[gemini-companion-review-next] shows it")))))
+     review "%s proposes %s; %s"
+     (gemini-companion-review-client-title review)
+     (gemini-companion-review-describe review)
+     (gemini-companion-review--keys review))))
+
+(defun gemini-companion-review-describe (review)
+  "Return in words what REVIEW proposes: \"a change to src/app.py, +6 -4\"."
+  (let ((change (gemini-companion-review-change review)))
+    (format "%s %s, %s"
+            (if (gemini-companion-change-new change) "a new file" "a change to")
+            (gemini-companion-review-place review)
+            (gemini-companion-change-size change))))
+
+(defun gemini-companion-review--keys (review)
+  "Return in words which keys decide REVIEW, or lead to it, from where the user is."
+  (substitute-command-keys
+   (cond ((not (gemini-companion-review-hide review))
+          "\\[gemini-companion-review-next] shows it")
+         ((and (where-is-internal #'gemini-companion-accept nil t)
+               (where-is-internal #'gemini-companion-reject nil t))
+          "\\[gemini-companion-accept] accepts, \\[gemini-companion-reject] rejects")
+         (t "\\[gemini-companion-review-next] goes there"))))
 
 (defun gemini-companion-review-postpone (review)
   "Take REVIEW off the screen, undecided.  It is not shown again by itself."
@@ -764,8 +880,51 @@ The mode line says so, and the echo area if nothing else is there."
 `unsaved': a buffer that visits the file has edits that are not in it.
 `changed': the file was written since the proposal was made."
   (let ((buffer (gemini-companion-review-visiting review)))
-    (cond ((and buffer (buffer-modified-p buffer)) 'unsaved)
+    (cond ((and buffer (buffer-modified-p buffer)
+                (not (gemini-companion-review--merged-p review buffer)))
+           'unsaved)
           ((gemini-companion-review--written-p review) 'changed))))
+
+(defun gemini-companion-review--merged-p (review buffer)
+  "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."
+  (let ((states (gemini-companion-review--states review buffer))
+        (merged (gemini-companion-review-merged review)))
+    (or (equal states merged)
+        (and (equal (car states) (car merged))
+             ;; What was merged may have been undone.
+             (equal (gemini-companion-review--merge-with
+                     review (gemini-companion-review--text buffer))
+                    (gemini-companion-review-current-text review))
+             (setf (gemini-companion-review-merged review) states)))))
+
+(defun gemini-companion-review--states (review buffer)
+  "Return a pair that is another when the text of BUFFER or of REVIEW has changed.
+Its car is for BUFFER alone: see `gemini-companion-follow'."
+  (cons (cons buffer (buffer-chars-modified-tick buffer))
+        (gemini-companion-review--version review)))
+
+(defun gemini-companion-review--merged-state (review)
+  "Return for `gemini-companion-follow' which edits the text of REVIEW contains."
+  (when-let* ((buffer (gemini-companion-review-visiting review)))
+    (and (gemini-companion-review--merged-p review buffer)
+         (car (gemini-companion-review-merged review)))))
+
+(defun gemini-companion-review--merge-with (review text)
+  "Return the text of REVIEW with what TEXT has changed of its file.
+For the value if that cannot be see `gemini-companion-compare-merge'."
+  (gemini-companion-compare-merge
+   (gemini-companion-compare-text (gemini-companion-review-path review)
+                                  (or (gemini-companion-review-base review) "")
+                                  (gemini-companion-review-proposed review))
+   text
+   (gemini-companion-review-current-text review)))
+
+(defun gemini-companion-review--text (buffer)
+  "Return the whole text of BUFFER."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-review--written-p (review)
   "Return non-nil if the file of REVIEW is not what it was when it came."
@@ -853,7 +1012,8 @@ shown."
 (defun gemini-companion-review--accept-seen (review)
   "Accept REVIEW, of which the user knows what it says."
   (gemini-companion-review--check review)
-  (gemini-companion-follow (gemini-companion-review-path review))
+  (gemini-companion-follow (gemini-companion-review-path review)
+                           (gemini-companion-review--merged-state review))
   (let ((text (gemini-companion-review-current-text review))
         (tell (or (gemini-companion-review-writer review)
                   #'gemini-companion-review--tell-accepted)))
@@ -882,7 +1042,7 @@ already, WAITER takes the place of that."
   (gemini-companion-review--changed)
   (gemini-companion-review--say
    review "%s asks you to accept the change of %s"
-   (gemini-companion-review--client-title review) (gemini-companion-review-file review)))
+   (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is."
@@ -950,6 +1110,76 @@ are not saved."
   (gemini-companion-review--hide review)
   (gemini-companion-review-show review 'select))
 
+(defun gemini-companion-review-merge ()
+  "Merge what the proposed text lacks into it, if that is about other lines.
+These are the edits that you have not saved, or what was written to the
+file since the change was proposed.  Nothing is saved or accepted."
+  (interactive)
+  (let ((review (gemini-companion-review-current)))
+    (gemini-companion-review-check-open review)
+    (unless (setf (gemini-companion-review-conflict review)
+                  (gemini-companion-review-find-conflict review))
+      (user-error "Nothing to merge: the proposed text lacks nothing of %s"
+                  (gemini-companion-review-file review)))
+    (gemini-companion-review--merge review)
+    (message "%s" (substitute-command-keys
+                   "Merged into the proposed text; \\[gemini-companion-accept] accepts it"))))
+
+(defun gemini-companion-review--merge (review)
+  "Merge into the text of REVIEW what it lacks, and show it anew."
+  (when (gemini-companion-review--written-p review)
+    (gemini-companion-review--merge-file review))
+  (when-let* ((buffer (gemini-companion-review-visiting review)))
+    (when (buffer-modified-p buffer)
+      (gemini-companion-review--merge-buffer review buffer)))
+  (let ((focus (if (eq gemini-companion-review--of-buffer review) 'select 'keep)))
+    (gemini-companion-review--hide review)
+    (gemini-companion-review-show review focus)))
+
+(defun gemini-companion-review--merge-file (review)
+  "Merge into the text of REVIEW what was written to its file since it came."
+  (let* ((path (gemini-companion-review-path review))
+         (stamp (gemini-companion-follow-stamp path))
+         (bytes (gemini-companion-history-read path)))
+    (unless bytes
+      (user-error "There is nothing to merge: %s is gone, or cannot be read" path))
+    (gemini-companion-review--merge-text
+     review (gemini-companion-compare-text path bytes (gemini-companion-review-proposed review)))
+    (setf (gemini-companion-review-base review) bytes
+          (gemini-companion-review-stamp review) stamp)))
+
+(defun gemini-companion-review--merge-buffer (review buffer)
+  "Merge into the text of REVIEW the edits in BUFFER, which visits its file."
+  (unless (verify-visited-file-modtime buffer)
+    (user-error "%s was written since its buffer was: save that or revert it, then merge"
+                (gemini-companion-review-file review)))
+  (gemini-companion-review--merge-text review (gemini-companion-review--text buffer))
+  (setf (gemini-companion-review-merged review)
+        (gemini-companion-review--states review buffer)))
+
+(defun gemini-companion-review--merge-text (review text)
+  "Merge into the text of REVIEW what TEXT has changed of the file."
+  (let ((merged (gemini-companion-review--merge-with review text)))
+    (unless (stringp merged)
+      (user-error "Both change the same lines, first at line %d of the proposed text: %s" merged
+                  (substitute-command-keys
+                   "\\[gemini-companion-review-three-way] shows all texts")))
+    (gemini-companion-review--set-text review merged)))
+
+(defun gemini-companion-review--set-text (review text)
+  "Make the proposal of REVIEW say TEXT, in one step for undo."
+  (let ((proposal (gemini-companion-review-proposal review)))
+    (if (not (buffer-live-p proposal))
+        (setf (gemini-companion-review-text review) text)
+      (with-current-buffer proposal
+        (save-restriction
+          (widen)
+          (let ((inhibit-read-only t))
+            (undo-boundary)
+            (replace-region-contents (point-min) (point-max) (lambda () text)
+                                     gemini-companion-review--replace-time)
+            (undo-boundary)))))))
+
 (defun gemini-companion-review-decide (review outcome report &optional by-client)
   "End REVIEW with OUTCOME, a symbol.
 REPORT is called with its id to tell the client; it returns nil if that
@@ -967,7 +1197,7 @@ but the client itself decides."
            (gemini-companion-review--end
             review outcome before
             (if by-client
-                (format "%s in %s" outcome (gemini-companion-review--client-title review))
+                (format "%s in %s" outcome (gemini-companion-review-client-title review))
               (symbol-name outcome))
             (not by-client))
            (if by-client
@@ -1001,9 +1231,12 @@ Signal a `user-error' if the user does not want it."
               (car (read-multiple-choice
                     (concat (gemini-companion-review-warning review) ".")
                     '((?a "accept" "The client writes this text; unsaved edits stay in their buffer")
+                      (?m "merge" "Add what is missing to this text, and decide then")
                       (?t "three-way" "Show all texts side by side, and decide then")
                       (?c "cancel" "Decide later"))))))
       (?a)
+      (?m (gemini-companion-review--merge review)
+          (user-error "Merged, and not accepted yet: look at the text, then accept it"))
       (?t (gemini-companion-review--show-with-base review t)
           (user-error "Not accepted: copy what is missing, then accept again"))
       (_ (user-error "Not accepted")))))
@@ -1044,8 +1277,7 @@ its own proposal.  Accept? ")
   (let* ((base (or (gemini-companion-review-base review) ""))
          (before (gemini-companion-review--count-lines base))
          (after (gemini-companion-review--count-lines text)))
-    (and (> before 9)
-         (< (* 4 after) before)
+    (and (gemini-companion-change-deletion-p before after)
          (format "The client would write a text of %d lines in place of %d lines.  Accept? "
                  after before))))
 

@@ -12,9 +12,9 @@
 
 ;;; Code:
 
-(require 'diff)
 (require 'subr-x)
-(require 'gemini-companion-history)
+(require 'gemini-companion-compare)
+(require 'gemini-companion-header)
 (require 'gemini-companion-review)
 
 (defcustom gemini-companion-modal-modes
@@ -63,6 +63,7 @@ Org's fontification calls any function that a text names.")
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
     (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
+    (define-key map (kbd "C-c C-e") #'gemini-companion-review-merge)
     (define-key map (kbd "C-c C-t") #'gemini-companion-review-three-way)
     (define-key map [remap save-buffer] #'gemini-companion-texts-save)
     map)
@@ -78,7 +79,7 @@ Org's fontification calls any function that a text names.")
   "Say that the client, not you, writes the file."
   (interactive)
   (message "%s" (substitute-command-keys
-                 "\\<gemini-companion-review-mode-map>The client writes the file when you \
+                 "\\<gemini-companion-review-mode-map>Gemini CLI writes the file when you \
 accept: \\[gemini-companion-accept]")))
 
 ;;;; The buffers
@@ -112,12 +113,12 @@ shown three-way, else what is on disk."
     (if (and visiting (buffer-modified-p visiting)
              (gemini-companion-review-with-base review))
         (gemini-companion-texts--read-only
-         review "current" "Your buffer, with unsaved edits"
+         review "current" "Your unsaved buffer"
          (lambda () (insert-buffer-substring-no-properties visiting)))
       (let ((file-name-handler-alist nil)
             (there (gemini-companion-texts-file-p review)))
         (gemini-companion-texts--read-only
-         review "current" (if there "File on disk" "New file")
+         review "current" (if there "On disk" "No file yet")
          (lambda ()
            (when there
              (gemini-companion-texts--insert-file
@@ -131,30 +132,19 @@ shown three-way, else what is on disk."
 (defun gemini-companion-texts-base (review)
   "Return a new buffer with the text from which REVIEW was made."
   (gemini-companion-texts--read-only
-   review "base" "File when the change was proposed"
+   review "base" "When proposed"
    (lambda ()
      (let ((bytes (gemini-companion-review-base review)))
        (when bytes
-         (insert (gemini-companion-texts-decode
+         (insert (gemini-companion-compare-text
                   (gemini-companion-review-path review) bytes
                   (gemini-companion-review-proposed review))))))))
-
-(defun gemini-companion-texts-decode (path bytes proposed)
-  "Return BYTES of the file PATH as text to be compared with the text PROPOSED."
-  (let ((inhibit-eol-conversion (gemini-companion-texts--has-cr-p proposed)))
-    (with-temp-buffer
-      (set-buffer-multibyte nil)
-      (insert bytes)
-      (goto-char (point-min))
-      (let ((coding (find-operation-coding-system
-                     'insert-file-contents
-                     (cons path (current-buffer)))))
-        (decode-coding-string bytes (or (car-safe coding) 'undecided))))))
 
 (defun gemini-companion-texts--insert-file (review file)
   "Insert FILE, that of REVIEW, into the current buffer."
   (let ((inhibit-eol-conversion
-         (gemini-companion-texts--has-cr-p (gemini-companion-review-proposed review)))
+         ;; Clients propose LF for a file with CRLF, and write CRLF again.
+         (string-search "\r" (gemini-companion-review-proposed review)))
         (format-alist nil)
         (after-insert-file-functions nil)
         (enable-local-variables nil))
@@ -162,11 +152,6 @@ shown three-way, else what is on disk."
     (unless (file-regular-p file)
       (error "It is no regular file any more"))
     (insert-file-contents file)))
-
-(defun gemini-companion-texts--has-cr-p (proposed)
-  "Return non-nil if the text PROPOSED has carriage returns.
-Clients propose LF for a file with CRLF, and write CRLF again."
-  (string-search "\r" proposed))
 
 (defun gemini-companion-texts--read-only (review part header insert)
   "Return a new read-only buffer with a text of REVIEW.
@@ -176,11 +161,7 @@ PART is for its name, HEADER says what it is, INSERT inserts the text."
       (condition-case error
           (gemini-companion-texts--prepare
            review
-           (lambda (_review)
-             (concat header "  "
-                     (gemini-companion-texts--keys
-                      "\\[gemini-companion-accept] accepts the proposal  \
-\\[gemini-companion-reject] rejects it")))
+           (lambda (review) (gemini-companion-header-title review header))
            insert)
         ((error quit)
          (kill-buffer buffer)
@@ -191,7 +172,7 @@ PART is for its name, HEADER says what it is, INSERT inserts the text."
 (defun gemini-companion-texts-make-buffer (review part)
   "Return a new buffer named after the file of REVIEW and PART."
   (generate-new-buffer
-   (format "*gemini %s: %s*" part (gemini-companion-review-file review))))
+   (format "*gemini %s: %s*" part (gemini-companion-review-place review))))
 
 (defun gemini-companion-texts--prepare (review header insert)
   "Set up the current buffer for REVIEW: looks, keys, HEADER and text.
@@ -215,6 +196,11 @@ HEADER is a function that returns the header line for REVIEW."
   ;; The user may choose another major mode.
   (add-hook 'after-change-major-mode-hook #'gemini-companion-texts--dress nil t))
 
+(defun gemini-companion-texts-set-header (header)
+  "Give the proposal in the current buffer HEADER, nil for the usual one.
+HEADER is as in `gemini-companion-texts-adopt'."
+  (setq gemini-companion-texts--header (or header #'gemini-companion-texts--proposal-header)))
+
 (defun gemini-companion-texts--dress ()
   "Give the current buffer the header line and the keys of a review."
   (setq header-line-format '(:eval (gemini-companion-texts--header-line)))
@@ -231,26 +217,13 @@ HEADER is a function that returns the header line for REVIEW."
                    (propertize (gemini-companion-review-ending review) 'face 'warning))))))
 
 (defun gemini-companion-texts--proposal-header (review)
-  "Return what accept would send for REVIEW, and what it would miss."
-  (gemini-companion-texts-header
-   review "Proposal, edit at will  \\[gemini-companion-accept] accepts this text  \
-\\[gemini-companion-reject] rejects it"))
-
-(defun gemini-companion-texts-header (review text)
-  "Return what an accept of REVIEW would miss, if nothing TEXT.
-In place of commands there are their keys."
-  (let ((warning (gemini-companion-review-warning review)))
-    (cond ((not warning) (gemini-companion-texts--keys text))
-          ((gemini-companion-review-with-base review)
-           (concat (propertize warning 'face 'warning) ": copy what is missing"))
-          (t
-           (concat (propertize warning 'face 'warning)
-                   (gemini-companion-texts--keys
-                    ": \\[gemini-companion-review-three-way] shows all texts"))))))
-
-(defun gemini-companion-texts--keys (text)
-  "Return TEXT with the keys of a review in place of its commands."
-  (substitute-command-keys (concat "\\<gemini-companion-review-mode-map>" text)))
+  "Return the header line for the proposal of REVIEW."
+  (gemini-companion-header
+   review "Proposal"
+   `((gemini-companion-accept "accepts")
+     (gemini-companion-reject "rejects")
+     (gemini-companion-review-three-way
+      ,(if (gemini-companion-review-with-base review) "shows two texts" "shows all texts")))))
 
 ;;;; Looks
 
@@ -347,30 +320,6 @@ No variable says which one that is, so the mode is tried."
   "Return non-nil if PATTERN, a key of `auto-mode-alist', fits the file name NAME."
   (let ((case-fold-search nil))
     (string-match-p pattern name)))
-
-;;;; Differences
-
-(defun gemini-companion-texts-diff (before after &rest options)
-  "Return what the program diff with OPTIONS says of the texts BEFORE and AFTER.
-Whatever is in them, they count as text."
-  (let* ((file-name-handler-alist nil)
-         (default-directory temporary-file-directory)
-         (process-environment (cons "LC_ALL=C" process-environment))
-         ;; It can hold every character that Emacs can.
-         (coding-system-for-read 'utf-8-emacs-unix)
-         (files nil))
-    (unwind-protect
-        (with-temp-buffer
-          (dolist (text (list after before))
-            (push (make-temp-file "gemini-companion-") files)
-            (gemini-companion-history-write (car files)
-                                            (encode-coding-string text 'utf-8-emacs-unix)))
-          (unless (memq (apply #'call-process diff-command nil t nil
-                               "-a" (append options files))
-                        '(0 1))
-            (error "%s: %s" diff-command (string-trim (buffer-string))))
-          (buffer-string))
-      (mapc #'delete-file files))))
 
 (provide 'gemini-companion-texts)
 ;;; gemini-companion-texts.el ends here

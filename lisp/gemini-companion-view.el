@@ -158,6 +158,15 @@ They stand side by side if that leaves each wide enough."
         (push last windows)))
     (nreverse windows)))
 
+(defun gemini-companion-view-save-lines (view windows)
+  "Leave the mode lines of WINDOWS out, if those are above each other.
+Header lines say what they show.  Only windows that VIEW has made are
+concerned."
+  (unless (apply #'= (mapcar #'window-top-line windows))
+    (dolist (window windows)
+      (when (memq window (gemini-companion-view-windows view))
+        (set-window-parameter window 'mode-line-format 'none)))))
+
 (defun gemini-companion-view-shown (view)
   "VIEW is on screen: select what its focus says, and note the other windows."
   (when (and (eq (gemini-companion-view-focus view) 'keep)

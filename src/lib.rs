@@ -8,6 +8,7 @@ mod companion;
 mod agent;
 mod announcement;
 mod bridge;
+mod diff;
 mod discovery;
 mod file;
 mod ide;
@@ -34,6 +35,7 @@ use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 use agent::Agent;
 use bridge::{Answered, Bell, CallId, Event};
 use companion::Companion;
+use diff::{Comparison, Overlap};
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use limits::Limits;
 use token::Token;
@@ -258,6 +260,37 @@ fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Va
     match ignore::names(&file_name(ignore_file), &file_name(path)) {
         Ok(named) => named.into_lisp(env),
         Err(reason) => format!("{reason:#}").into_lisp(env),
+    }
+}
+
+/// Return how the text AFTER differs from BEFORE, both bytes, as [ADDED REMOVED TOTAL HUNKS].
+///
+/// ADDED and REMOVED are how many lines only the one or the other has, TOTAL is how many BEFORE has.
+/// HUNKS are those of a unified diff, as bytes, with CONTEXT lines around each, nil without CONTEXT.
+/// With APART non-nil changes that are near to each other do not share a hunk.
+#[defun]
+fn diff<'e>(
+    env: &'e Env,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    context: Option<usize>,
+    apart: Value,
+) -> Result<Value<'e>> {
+    let comparison = Comparison::new(&before, &after);
+    let hunks = context.map(|lines| comparison.unified(lines, apart.is_not_nil()));
+    let [added, removed, total] =
+        [comparison.added(), comparison.removed(), comparison.total()].map(|count| count as i64);
+    env.vector((added, removed, total, hunks))
+}
+
+/// Return the text BASE with what OURS and THEIRS changed of it; all are bytes.
+///
+/// If these overlap return the line of THEIRS, from 1, where they do first.
+#[defun]
+fn merge(env: &Env, base: Vec<u8>, ours: Vec<u8>, theirs: Vec<u8>) -> Result<Value<'_>> {
+    match diff::merge(&base, &ours, &theirs) {
+        Ok(text) => text.into_lisp(env),
+        Err(Overlap { line }) => (line as i64).into_lisp(env),
     }
 }
 

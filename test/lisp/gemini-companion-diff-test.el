@@ -91,14 +91,14 @@ FOCUS is `select' by default."
         (should (eq (key-binding (kbd "n")) #'diff-hunk-next))
         (should (eq (key-binding (kbd "k")) #'gemini-companion-diff-drop))
         (should (eq (key-binding (kbd "q")) #'gemini-companion-review-quit)))
-      (should (string-match-p "C-c C-c accepts this hunk.*C-c C-k rejects.*k drops.*e edits"
+      (should (string-match-p "1 hunk.*a.txt.*\\+1 -1.*C-c C-c accepts.*C-c C-k rejects.*k drops"
                               (gemini-companion-diff-test--header review))))))
 
 (ert-deftest gemini-companion-diff/the-header-warns-of-what-an-accept-would-miss ()
   (gemini-companion-diff-test--with-client client
     (insert "mine ")
     (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n")))
-      (should (string-match-p "unsaved edits.*C-c C-t"
+      (should (string-match-p "\\` Unsaved edits  C-c C-e merges.*C-c C-c accepts  C-c C-k rejects"
                               (gemini-companion-diff-test--header review))))))
 
 (defun gemini-companion-diff-test--keys (map &optional prefix)
@@ -143,24 +143,21 @@ FOCUS is `select' by default."
            (gemini-companion-diff-mode-hook hook)
            (enable-local-variables :all)
            (enable-dir-local-variables t)
-           (review (gemini-companion-diff-test--show
-                    client "x.txt" "-*- mode: python; fill-column: 7 -*-\n")))
+           (review (progn
+                     (gemini-companion-test-file "x.txt" "text\n")
+                     (gemini-companion-diff-test--show
+                      client "x.txt" "-*- mode: python; fill-column: 7 -*-\n"))))
       (gemini-companion-diff-test--in review
         (should (eq major-mode 'gemini-companion-diff-mode))
         (should-not (= fill-column 7)))
       (should-not hooked))))
 
-(ert-deftest gemini-companion-diff/a-new-file-is-compared-with-nothing ()
+(ert-deftest gemini-companion-diff/a-new-file-is-shown-as-it-is ()
   (gemini-companion-diff-test--with-client client
     (let ((review (gemini-companion-diff-test--show client "new/dir/x.txt" "text\n")))
-      (gemini-companion-diff-test--in review
-        (should (equal (buffer-string) "--- x.txt (no file yet)
-+++ x.txt (proposal)
-@@ -0,0 +1 @@
-+text
-")))
-      (gemini-companion-diff-test--drop review 1)
-      (should (equal (gemini-companion-review-current-text review) ""))
+      (with-current-buffer (window-buffer)
+        (should (eq gemini-companion-review--of-buffer review))
+        (should (equal (buffer-string) "text\n")))
       (should-not (file-exists-p (gemini-companion-test-file "new"))))))
 
 (ert-deftest gemini-companion-diff/an-emptied-file-is-one-hunk ()
@@ -222,10 +219,10 @@ FOCUS is `select' by default."
     (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
                                                     gemini-companion-diff-test--new)))
-      (should (string-match-p "accepts these 3 hunks"
+      (should (string-match-p "3 hunks"
                               (gemini-companion-diff-test--header review)))
       (gemini-companion-diff-test--drop review 2)
-      (should (string-match-p "accepts these 2 hunks"
+      (should (string-match-p "2 hunks"
                               (gemini-companion-diff-test--header review)))
       ;; Point is at the one that followed.
       (gemini-companion-diff-test--in review
@@ -244,7 +241,7 @@ FOCUS is `select' by default."
       (gemini-companion-diff-test--in review
         (should (string-match-p "No hunk is left" (buffer-string)))
         (should-error (gemini-companion-diff-drop) :type 'user-error))
-      (should (string-match-p "accepts the file as it is"
+      (should (string-match-p "Changes nothing"
                               (gemini-companion-diff-test--header review)))
       (gemini-companion-accept)
       (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
@@ -365,12 +362,67 @@ FOCUS is `select' by default."
       (gemini-companion-diff-test--drop review 1)
       (should (string-prefix-p "one\ntwo\n\n" (gemini-companion-review-current-text review))))))
 
+(ert-deftest gemini-companion-diff/near-changes-can-be-split-and-joined ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" "1\n2\n3\n4\n")
+    (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n3\nfour\n")))
+      (gemini-companion-diff-test--in review
+        (call-interactively (key-binding "s")))
+      (should (equal (gemini-companion-diff-test--diff review)
+                     "@@ -1,2 +1,2 @@\n-1\n+one\n 2\n@@ -3,2 +3,2 @@\n 3\n-4\n+four\n"))
+      (gemini-companion-diff-test--drop review 1)
+      (should (equal (gemini-companion-review-current-text review) "1\n2\n3\nfour\n"))
+      (gemini-companion-diff-test--in review
+        (call-interactively (key-binding "u"))
+        (call-interactively (key-binding "s")))
+      (should (equal (gemini-companion-diff-test--diff review)
+                     "@@ -1,4 +1,4 @@\n-1\n+one\n 2\n 3\n-4\n+four\n")))))
+
+(defun gemini-companion-diff-test--drop-lines (review first last)
+  "Drop of REVIEW what is shown from where FIRST begins to the end of LAST."
+  (gemini-companion-diff-test--in review
+    (goto-char (point-min))
+    (search-forward first)
+    (set-mark (match-beginning 0))
+    (goto-char (mark))
+    (search-forward last)
+    (let ((transient-mark-mode t))
+      (activate-mark)
+      (call-interactively (key-binding "k")))))
+
+(ert-deftest gemini-companion-diff/lines-in-the-region-are-dropped ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" "1\n2\n3\n")
+    (let ((review (gemini-companion-diff-test--show client "a.txt" "one\ntwo\n3\nmore\n")))
+      (gemini-companion-diff-test--drop-lines review "+two" "+two")
+      (should (equal (gemini-companion-review-current-text review) "one\n3\nmore\n"))
+      (gemini-companion-diff-test--drop-lines review "-2" "-2")
+      (should (equal (gemini-companion-review-current-text review) "2\none\n3\nmore\n"))
+      (gemini-companion-diff-test--in review
+        (call-interactively (key-binding "u"))
+        (call-interactively (key-binding "u")))
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\n3\nmore\n")))))
+
+(ert-deftest gemini-companion-diff/a-region-may-be-in-several-hunks ()
+  (gemini-companion-diff-test--with-client client
+    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (let ((review (gemini-companion-diff-test--show client "a.txt"
+                                                    gemini-companion-diff-test--new)))
+      (gemini-companion-diff-test--drop-lines review "+2a" "-three")
+      (should (equal (gemini-companion-review-current-text review)
+                     (concat "one\n2\n" (make-string 9 ?\n) "three\n"
+                             (make-string 9 ?\n) "four\nfive\n")))
+      (gemini-companion-diff-test--in review
+        (call-interactively (key-binding "u")))
+      (should (equal (gemini-companion-review-current-text review)
+                     gemini-companion-diff-test--new)))))
+
 (ert-deftest gemini-companion-diff/g-compares-with-the-file-as-it-is-now ()
   (gemini-companion-diff-test--with-client client
     (let ((review (gemini-companion-diff-test--show client "a.txt" "2\n")))
       (gemini-companion-test-file "a.txt" "other\n")
       ;; Hunks of a diff that could not be made anew are not for this file.
-      (let ((diff-command "no-such-diff"))
+      (cl-letf (((symbol-function 'gemini-companion-compare-diff) #'error))
         (gemini-companion-diff-test--in review (should-error (revert-buffer))))
       (should-error (gemini-companion-diff-test--drop review 1) :type 'user-error)
       (should (equal (gemini-companion-review-current-text review) "2\n"))
@@ -463,15 +515,11 @@ FOCUS is `select' by default."
 (ert-deftest gemini-companion-diff/a-view-that-fails-leaves-nothing-and-the-review-waits ()
   (gemini-companion-diff-test--with-client client
     (let* ((before (gemini-companion-diff-test--traces))
-           (review (gemini-companion-test-propose client "a.txt" "2\n"))
-           (files (lambda ()
-                    (directory-files temporary-file-directory nil "\\`gemini-companion-")))
-           (temporary (funcall files)))
-      (let ((diff-command "false-diff"))
+           (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (cl-letf (((symbol-function 'gemini-companion-compare-diff) #'error))
         (should-error (gemini-companion-review-show review 'select)))
       (should-not (gemini-companion-review-shown))
       (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
-      (should (equal (funcall files) temporary))
       (gemini-companion-accept)
       (should (eq (gemini-companion-review-shown) review))
       (gemini-companion-accept)

@@ -178,7 +178,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
               (gemini-companion-reject))
           (set-frame-width nil before))))))
 
-(ert-deftest gemini-companion-ediff/the-first-difference-is-seen-and-not-selected ()
+(ert-deftest gemini-companion-ediff/the-first-difference-is-seen-and-selected ()
   (gemini-companion-test-with-client client
     (let* ((lines (mapcar #'number-to-string (number-sequence 1 500)))
            (text (lambda (lines) (concat (string-join lines "\n") "\n"))))
@@ -190,7 +190,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
           (should (< 390 (line-number-at-pos (window-start)) 400)))
         (with-current-buffer (car ediff-session-registry)
           (should (= ediff-number-of-differences 1))
-          (should (= ediff-current-difference -1)))))))
+          (should (= ediff-current-difference 0)))))))
 
 (ert-deftest gemini-companion-ediff/no-buffer-of-ediff-is-left ()
   (gemini-companion-test-with-client client
@@ -200,7 +200,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
                                          (buffer-list))))))
       (should-not (funcall buffers))
       (gemini-companion-ediff-test--show client "one\n2\n" 'select)
-      (with-current-buffer (window-buffer) (ediff-next-difference))
+      (with-current-buffer (window-buffer) (ediff-jump-to-difference 1))
       (get-buffer-create ediff-tmp-buffer)
       (should (funcall buffers))
       (gemini-companion-accept)
@@ -212,7 +212,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
            (review (gemini-companion-ediff-test--show client "one\n2\n"))
            (windows (window-list)))
       (select-window (get-buffer-window (car ediff-session-registry)))
-      (ediff-next-difference)
+      (ediff-jump-to-difference 1)
       (should-not (seq-difference windows (window-list)))
       (should (window-live-p window))
       ;; Copying back what the file says rejects this difference.
@@ -288,7 +288,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
     (insert "mine\n")
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should (string-match-p "a.txt has unsaved edits.*C-c C-t"
+        (should (string-match-p "\\` Unsaved edits  C-c C-e merges.*a.txt.*C-c C-k rejects"
                                 (gemini-companion-texts--header-line))))
       (should (gemini-companion-ediff-test--answering ?t
                 (should-error (gemini-companion-accept) :type 'user-error)))
@@ -307,6 +307,126 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should (buffer-modified-p))
       (should (equal (buffer-string) "one\ntwo\nmine\n")))))
 
+(defun gemini-companion-ediff-test--accepted (client)
+  "Return the text that CLIENT is told the user has accepted."
+  (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted")))
+
+(ert-deftest gemini-companion-ediff/unsaved-edits-elsewhere-are-merged-by-a-key ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+    (revert-buffer nil t)
+    (goto-char (point-max))
+    (insert "mine\n")
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\nthree\nfour\n" 'select)))
+      (set-buffer (window-buffer))
+      (call-interactively (key-binding (kbd "C-c C-e")))
+      (should (equal (gemini-companion-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\nmine\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should-not (string-match-p "Unsaved" (gemini-companion-texts--header-line)))
+        ;; In one step for undo.
+        (undo-boundary)
+        (let ((last-command nil)) (undo))
+        (should (equal (buffer-string) "1\ntwo\nthree\nfour\n")))
+      ;; Then they are missing again.
+      (should (gemini-companion-ediff-test--answering ?m
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (insert "0\n"))
+      (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept)))
+      (should (equal (gemini-companion-ediff-test--accepted client)
+                     "0\n1\ntwo\nthree\nfour\nmine\n"))
+      ;; The client writes it, and the buffer, whose edits are in it, follows.
+      (gemini-companion-test-file "a.txt" "0\n1\ntwo\nthree\nfour\nmine\n")
+      (with-current-buffer "a.txt"
+        (gemini-companion-test-wait
+         "the buffer to follow" (lambda () (not (buffer-modified-p))))
+        (should (equal (buffer-string) "0\n1\ntwo\nthree\nfour\nmine\n"))))))
+
+(ert-deftest gemini-companion-ediff/edits-after-a-merge-are-kept ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (revert-buffer nil t)
+    (goto-char (point-max))
+    (insert "mine\n")
+    (gemini-companion-ediff-test--show client "1\ntwo\nthree\n" 'select)
+    (gemini-companion-review-merge)
+    (with-current-buffer "a.txt"
+      (goto-char (point-max))
+      (insert "more\n"))
+    ;; Of these the proposal knows nothing again.
+    (should (gemini-companion-ediff-test--answering ?a (gemini-companion-accept)))
+    (should (equal (gemini-companion-ediff-test--accepted client) "1\ntwo\nthree\nmine\n"))
+    (gemini-companion-test-file "a.txt" "1\ntwo\nthree\nmine\n")
+    (gemini-companion-test-wait
+     "the file to be looked at"
+     (lambda () (null gemini-companion-follow--timers)))
+    (with-current-buffer "a.txt"
+      (should (buffer-modified-p))
+      (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))
+      (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-ediff/edits-of-the-same-lines-are-not-merged ()
+  (gemini-companion-test-with-client client
+    (goto-char (point-min))
+    (insert "mine ")
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n" 'select)))
+      (set-buffer (window-buffer))
+      (should (string-match-p
+               "same lines, first at line 1 .*C-c C-t shows all texts"
+               (cadr (should-error (gemini-companion-review-merge) :type 'user-error))))
+      (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
+      (should (eq (gemini-companion-review-find-conflict review) 'unsaved)))
+    (with-current-buffer "a.txt" (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-ediff/what-was-written-meanwhile-is-merged ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (revert-buffer nil t)
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\nthree\n" 'select)))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+      (should (gemini-companion-ediff-test--answering ?m
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (should (equal (gemini-companion-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\n")))
+      (should-not (gemini-companion-review-find-conflict review))
+      (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept)))
+      (should (equal (gemini-companion-ediff-test--accepted client)
+                     "1\ntwo\nthree\nfour\n")))))
+
+(ert-deftest gemini-companion-ediff/nothing-to-merge-is-said ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-ediff-test--show client "1\ntwo\n" 'select)
+    (should-error (gemini-companion-review-merge) :type 'user-error)))
+
+(ert-deftest gemini-companion-ediff/a-letter-changes-nothing-before-the-user-has-looked ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-ediff-test--show client "1\n2\n" 'select))
+          (asked 0))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (setq asked (1+ asked)) nil)))
+        (set-buffer (window-buffer))
+        (call-interactively (key-binding "a"))
+        (should (equal (gemini-companion-review-current-text review) "1\n2\n"))
+        (should (= asked 1))
+        ;; A difference that the user has selected is taken back without a question.
+        (ediff-jump-to-difference 1)
+        (call-interactively (key-binding "a"))
+        (should (= asked 1))
+        (should (equal (gemini-companion-review-current-text review) "one\ntwo\n"))))))
+
+(ert-deftest gemini-companion-ediff/differences-are-in-color ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (equal (alist-get 'ediff-even-diff-B face-remapping-alist)
+                       '(gemini-companion-added))))
+      (with-current-buffer (car ediff-session-registry)
+        (should (equal (alist-get 'ediff-odd-diff-A
+                                  (buffer-local-value 'face-remapping-alist ediff-buffer-A))
+                       '(gemini-companion-removed)))
+        (should (string-match-p "n p move  a takes back.*C-c C-c accepts" (buffer-string)))))))
+
 (ert-deftest gemini-companion-ediff/a-file-that-changes-meanwhile-is-told ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-review--look 0.01)
@@ -317,7 +437,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (gemini-companion-test-wait
        "the warning" (lambda () (gemini-companion-review-warning review)))
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should (string-match-p "a.txt has changed on disk"
+        (should (string-match-p "\\` Changed on disk  C-c C-e merges.*a.txt"
                                 (gemini-companion-texts--header-line)))
         (gemini-companion-review-three-way))
       (should (equal (gemini-companion-ediff-test--texts)

@@ -152,12 +152,12 @@ A message is returned in place of a question that was not asked."
       (kill-buffer (gemini-companion-review-proposal review))
       (should (equal (nth 4 (funcall changes)) "+2 -0"))
       ;; Nothing is counted twice.
-      (cl-letf (((symbol-function 'gemini-companion-texts-diff) #'ignore))
+      (cl-letf (((symbol-function 'gemini-companion-compare-count) #'ignore))
         (should (equal (funcall changes) '("+1 -1" "+1 -1" "+1 -1" "new, empty" "+2 -0"))))
       (let ((gemini-companion-review-list--max-compared 3))
         (clrhash gemini-companion-review-list--known)
         (should (equal (nth 4 (funcall changes)) "large")))
-      (let ((diff-command "/no/such/program"))
+      (cl-letf (((symbol-function 'gemini-companion-compare-count) #'error))
         (clrhash gemini-companion-review-list--known)
         (should (equal (nth 4 (funcall changes)) "?"))))))
 

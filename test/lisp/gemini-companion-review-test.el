@@ -43,8 +43,7 @@
           (should (get-buffer-window side))
           (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
           (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject))
-          (should (string-match-p "C-c C-c.*accept.*C-c C-k.*reject"
-                                  (gemini-companion-texts--header-line)))
+          (should (string-match-p "a\\.txt" (gemini-companion-texts--header-line)))
           (should-not buffer-file-name)
           (should-not buffer-auto-save-file-name)))
       (with-current-buffer ediff-buffer-A
@@ -52,6 +51,8 @@
         (should buffer-read-only))
       (with-current-buffer ediff-buffer-B
         (should (equal (buffer-string) "one\n2\n"))
+        (should (string-match-p "a.txt  \\+1 -1  C-c C-c accepts  C-c C-k rejects"
+                                (gemini-companion-texts--header-line)))
         (should-not buffer-read-only)))))
 
 (ert-deftest gemini-companion-review/accept-sends-what-the-proposal-then-says ()
@@ -344,13 +345,22 @@ The user then gives ANSWER."
         (should (= ediff-number-of-differences differences)))
       (gemini-companion-reject))))
 
-(ert-deftest gemini-companion-review/a-new-file-is-compared-with-nothing ()
+(ert-deftest gemini-companion-review/a-new-file-is-shown-alone ()
   (gemini-companion-test-with-client client
-    (gemini-companion-review-test--show client "new/dir/x.txt" "text\n")
-    (with-current-buffer (gemini-companion-review-test--control)
-      (with-current-buffer ediff-buffer-A
-        (should (= (buffer-size) 0))
-        (should (string-match-p "New file" (gemini-companion-texts--header-line)))))
+    (let ((review (gemini-companion-review-test--show client "new/dir/x.txt" "text\n")))
+      (should-not (bound-and-true-p ediff-session-registry))
+      (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+      (should (string-match-p "new/dir/x.txt  new file \\+1  C-c C-c accepts"
+                              (gemini-companion-texts--header-line)))
+      ;; It is there to be read, until the user wants to edit it.
+      (should (eq (key-binding "x") #'undefined))
+      (should-error (insert "x") :type 'buffer-read-only)
+      (call-interactively (key-binding "e"))
+      (insert "more ")
+      (gemini-companion-accept)
+      (should (equal (alist-get 'content
+                                (fake-cli-wait-notification client "ide/diffAccepted"))
+                     "more text\n")))
     (should-not (file-exists-p (gemini-companion-test-file "new")))))
 
 (ert-deftest gemini-companion-review/a-client-s-text-is-data ()
@@ -436,7 +446,7 @@ The user then gives ANSWER."
             (should-not (gemini-companion-review-shown))
             (should (eq announced
                         (and (seq-find (lambda (text)
-                                         (string-match-p "proposes a change of a.txt.*\
+                                         (string-match-p "proposes a change to a.txt, \\+1 -2.*\
 review-next" text))
                                        texts)
                              t)))
@@ -454,9 +464,9 @@ review-next" text))
           (cl-letf (((symbol-function 'message)
                      (lambda (format &rest arguments)
                        (push (apply #'format-message format arguments) texts))))
-            (pcase-dolist (`(,name . ,words) `(("lib/deep/mod.py" . "a change of lib/deep/mod.py;")
-                                               ("lib/new\n.py" . "a new file lib/new^J.py;")
-                                               (,outside . ,(format "a change of %s;" outside))))
+            (pcase-dolist (`(,name . ,words) `(("lib/deep/mod.py" . "a change to lib/deep/mod.py, +1 -1;")
+                                               ("lib/new\n.py" . "a new file lib/new^J.py, +1;")
+                                               (,outside . ,(format "a change to %s, +1 -0;" outside))))
               (setq texts nil)
               (let ((review (gemini-companion-test-propose client name "2\n")))
                 (gemini-companion-review--tell-news)
@@ -496,7 +506,7 @@ review-next" text))
       (with-current-buffer (gemini-companion-review-proposal review)
         (emacs-lisp-mode)
         (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
-        (should (string-match-p "accepts this text" (eval (cadr header-line-format) t)))
+        (should (string-match-p "Proposal .*C-c C-c accepts" (eval (cadr header-line-format) t)))
         (call-interactively (key-binding (kbd "C-c C-c")))))
     (should (gemini-companion-review-test--outcome client "ide/diffAccepted"))))
 
@@ -582,6 +592,7 @@ x
     (unwind-protect
         (progn
           (global-gemini-companion-review-test-mode 1)
+          (gemini-companion-test-file "x.el" "(b)\n")
           (gemini-companion-review-test--show client "x.el" "(a)\n")
           (run-hooks 'post-command-hook)
           (with-current-buffer (gemini-companion-review-test--control)

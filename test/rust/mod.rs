@@ -3,6 +3,7 @@
 mod calls;
 #[cfg(soak)]
 mod cost;
+mod diff;
 mod discovery;
 pub mod hostile;
 mod life;

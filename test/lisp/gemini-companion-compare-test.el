@@ -1,0 +1,57 @@
+;;; gemini-companion-compare-test.el --- Tests of comparing texts  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-compare)
+(require 'gemini-companion-native)
+(require 'gemini-companion-test-util)
+
+(defun gemini-companion-compare-test--of (bytes text)
+  "Return size and remarks of the change from BYTES to TEXT."
+  (gemini-companion-native-load)
+  (let ((change (gemini-companion-change-of "/a.txt" bytes text)))
+    (cons (gemini-companion-change-size change) (gemini-companion-change-remarks change))))
+
+(ert-deftest gemini-companion-compare/what-is-said-of-a-change ()
+  (pcase-dolist
+      (`(,bytes ,text . ,said)
+       `(("one\ntwo\n" "one\n2\n3\n" "+2 -1")
+         ("one\r\ntwo\r\n" "one\n2\n" "+1 -1")
+         (nil "one\ntwo\n" "+2")
+         (nil "" "+0")
+         ("" "one\n" "+1 -0")
+         ("one\n" "one\n" "+0 -0" "Changes nothing")
+         ("one\n" "" "+0 -1" "Empties the file")
+         ("one\n" "two" "+1 -1" "No newline at the end")
+         (nil "two" "+1" "No newline at the end")
+         ("one" "two" "+1 -1")
+         (,(apply #'concat (make-list 20 "line\n")) "line\nother\n" "+1 -19" "Removes 19 of 20 lines")
+         (unreadable "one\n" "large")))
+    (ert-info ((format "%S to %S" bytes text))
+      (should (equal (gemini-companion-compare-test--of bytes text) said)))))
+
+(ert-deftest gemini-companion-compare/a-large-text-is-not-counted ()
+  (let ((gemini-companion-compare--max-counted 10))
+    (should (equal (gemini-companion-compare-test--of "one\n" "one\ntwo\nthree\n") '("large")))))
+
+(ert-deftest gemini-companion-compare/every-text-survives ()
+  "Also with raw bytes, which are no characters."
+  (gemini-companion-native-load)
+  (let ((odd (list "ä" (string #x3fffff) "\0" "😀" "\r")))
+    (dolist (text odd)
+      (should (equal (gemini-companion-compare-diff "" (concat text "\n"))
+                     (format "@@ -0,0 +1 @@\n+%s\n" text))))
+    (let ((base (concat (string-join odd "\n") "\nend\n")))
+      (should (equal (gemini-companion-compare-merge
+                      base (concat "first\n" base) (concat base "last\n"))
+                     (concat "first\n" base "last\n"))))))
+
+(ert-deftest gemini-companion-compare/an-overlap-is-a-line ()
+  (gemini-companion-native-load)
+  (should (= (gemini-companion-compare-merge "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
+
+(provide 'gemini-companion-compare-test)
+;;; gemini-companion-compare-test.el ends here

@@ -1,0 +1,213 @@
+//! Comparing texts, and merging two changes of one. Each diff is applied, as the program patch does.
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::hostile::{chance, ensure, pick, run_cases};
+use crate::diff::{Comparison, Overlap, merge};
+
+fn unified(before: &str, after: &str) -> String {
+    String::from_utf8(compare(before, after).unified(3, false)).unwrap()
+}
+
+fn compare<'t>(before: &'t str, after: &'t str) -> Comparison<'t> {
+    Comparison::new(before.as_bytes(), after.as_bytes())
+}
+
+fn merged(base: &str, ours: &str, theirs: &str) -> Result<String, Overlap> {
+    merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())
+        .map(|text| String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn a_diff_is_written_as_the_program_diff_writes_it() {
+    let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    assert_eq!(
+        unified(before, "1\n2\n3\n4\nfive\n6\n7\n8\n9\n"),
+        "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n"
+    );
+    assert_eq!(unified("", "new\n"), "@@ -0,0 +1 @@\n+new\n");
+    assert_eq!(unified("old\n", ""), "@@ -1 +0,0 @@\n-old\n");
+    assert_eq!(
+        unified("a\nb", "a\nb\n"),
+        "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n"
+    );
+    assert_eq!(unified(before, before), "");
+}
+
+#[test]
+fn line_ends_and_bytes_that_are_no_text_differ_as_any_others() {
+    assert_eq!(unified("a\r\n", "a\n"), "@@ -1 +1 @@\n-a\r\n+a\n");
+    let hunks = Comparison::new(b"\xff\n", b"\xfe\n").unified(3, false);
+    assert_eq!(hunks, b"@@ -1 +1 @@\n-\xff\n+\xfe\n");
+}
+
+#[test]
+fn changes_that_are_near_share_a_hunk_unless_they_are_wanted_apart() {
+    let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    let after = "1\ntwo\n3\n4\n5\nsix\n7\n8\n9\n";
+    let both = compare(before, after);
+    assert_eq!((both.added(), both.removed()), (2, 2));
+    assert_eq!(unified(before, after).matches("@@ -").count(), 1);
+    assert_eq!(
+        String::from_utf8(both.unified(3, true)).unwrap(),
+        "@@ -1,4 +1,4 @@\n 1\n-2\n+two\n 3\n 4\n@@ -5,5 +5,5 @@\n 5\n-6\n+six\n 7\n 8\n 9\n"
+    );
+}
+
+#[test]
+fn changes_of_different_lines_are_merged() {
+    let base = "1\n2\n3\n4\n5\n";
+    assert_eq!(
+        merged(base, "one\n2\n3\n4\n5\n", "1\n2\n3\n4\n5\n6\n"),
+        Ok("one\n2\n3\n4\n5\n6\n".into())
+    );
+    assert_eq!(merged(base, "2\n3\n4\n5\n", "1\n2\n3\nfour\n5\n"), Ok("2\n3\nfour\n5\n".into()));
+    assert_eq!(merged("", "", "new\n"), Ok("new\n".into()));
+    assert_eq!(merged("a\nb\nc", "A\nb\nc", "a\nb\nc\n"), Ok("A\nb\nc\n".into()));
+}
+
+#[test]
+fn one_change_that_both_have_made_is_made_once() {
+    let (base, both) = ("1\n2\n3\n4\n", "1\ntwo\n3\n4\n");
+    assert_eq!(merged(base, both, both), Ok(both.into()));
+    assert_eq!(merged(base, both, "1\ntwo\n3\nfour\n"), Ok("1\ntwo\n3\nfour\n".into()));
+}
+
+#[test]
+fn changes_of_one_line_or_of_its_neighbour_overlap() {
+    let base = "1\n2\n3\n4\n";
+    assert_eq!(merged(base, "1\ntwo\n3\n4\n", "1\nzwei\n3\n4\n"), Err(Overlap { line: 2 }));
+    assert_eq!(merged(base, "1\n2\nthree\n4\n", "0\n1\ntwo\n3\n4\n"), Err(Overlap { line: 3 }));
+    assert_eq!(
+        merged(base, "1\n2\nours\n3\n4\n", "1\n2\ntheirs\n3\n4\n"),
+        Err(Overlap { line: 3 })
+    );
+}
+
+#[test]
+fn each_diff_leads_from_one_text_to_the_other() {
+    run_cases("diffs", 3_000, 1_000_000, |_, random, _| {
+        let (before, after) = (draw_text(random), draw_text(random));
+        let comparison = compare(&before, &after);
+        for apart in [false, true] {
+            let hunks = String::from_utf8(comparison.unified(3, apart)).unwrap();
+            let applied = apply(&before, &hunks);
+            ensure(applied == after, || {
+                format!("{before:?} to {after:?} is {applied:?} by {hunks}")
+            })?;
+            let signs = |sign| hunks.lines().filter(|line| line.starts_with(sign)).count();
+            ensure(signs('+') == comparison.added(), || {
+                format!("{} added in {hunks}", comparison.added())
+            })?;
+            ensure(signs('-') == comparison.removed(), || {
+                format!("{} removed in {hunks}", comparison.removed())
+            })?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn texts_that_cannot_be_told_apart_in_time_differ_by_more() {
+    let mut random = SmallRng::seed_from_u64(1);
+    let mut draw =
+        || -> String { (0..60_000).map(|_| pick(&mut random, &["a\n", "b\n"])).collect() };
+    let (before, after) = (draw(), draw());
+    let hunks = String::from_utf8(compare(&before, &after).unified(3, false)).unwrap();
+    assert!(apply(&before, &hunks) == after);
+}
+
+#[test]
+fn merging_makes_the_changes_of_both_unless_they_meet() {
+    run_cases("merges", 3_000, 2_000_000, |_, random, counts| {
+        let edits: Vec<Edit> = (0..random.random_range(1..20)).map(|_| draw_edit(random)).collect();
+        let text = |made: fn(Edit) -> bool| -> String {
+            let lines = edits.iter().enumerate();
+            lines
+                .map(|(line, &edit)| edited(line, if made(edit) { edit } else { Edit::None }))
+                .collect()
+        };
+        let base = text(|_| false);
+        let ours = text(|edit| matches!(edit, Edit::Ours(_)));
+        let theirs = text(|edit| matches!(edit, Edit::Theirs(_)));
+        let meet = edits.windows(2).any(|pair| {
+            matches!(pair, [Edit::Ours(_), Edit::Theirs(_)] | [Edit::Theirs(_), Edit::Ours(_)])
+        });
+        let both = merged(&base, &ours, &theirs);
+        counts.add("edits", if meet { "meet" } else { "are apart" });
+        ensure(both.is_err() == meet, || format!("{ours:?}, {theirs:?}: {both:?}"))?;
+        ensure(meet || both == Ok(text(|_| true)), || format!("{ours:?}, {theirs:?}: {both:?}"))
+    });
+}
+
+/// What happens to a line: nothing, or it is changed, or deleted if there is no new text.
+#[derive(Clone, Copy)]
+enum Edit {
+    None,
+    Ours(Option<&'static str>),
+    Theirs(Option<&'static str>),
+}
+
+fn draw_edit(random: &mut SmallRng) -> Edit {
+    match random.random_range(0..10) {
+        0 => Edit::Ours(pick(random, &[None, Some("ours\n"), Some("ours\nand more\n")])),
+        1 => Edit::Theirs(pick(random, &[None, Some("theirs\n"), Some("theirs\n\n")])),
+        _ => Edit::None,
+    }
+}
+
+fn edited(line: usize, edit: Edit) -> String {
+    match edit {
+        Edit::None => format!("{line}\n"),
+        Edit::Ours(text) | Edit::Theirs(text) => text.unwrap_or_default().to_owned(),
+    }
+}
+
+/// Lines of which many are the same; perhaps without a newline at the end.
+fn draw_text(random: &mut SmallRng) -> String {
+    let count = random.random_range(0..24);
+    let mut text: String = (0..count).map(|_| draw_line(random)).collect();
+    if chance(random, 20) {
+        text.pop();
+    }
+    text
+}
+
+fn draw_line(random: &mut SmallRng) -> &'static str {
+    pick(random, &["\n", "a\n", "b\n", "  c\n", "}\n", "-- \n", "++x\n", "@@ -1 +1 @@\n", "ä\r\n"])
+}
+
+/// The text that the hunks of a unified diff make of `before`.
+fn apply(before: &str, hunks: &str) -> String {
+    let lines: Vec<&str> = before.split_inclusive('\n').collect();
+    let (mut text, mut done, mut last) = (String::new(), 0, "");
+    for line in hunks.split_inclusive('\n') {
+        let (sign, rest) = line.split_at(1);
+        match sign {
+            "@" => {
+                let start = start_of(rest);
+                text.extend(lines[done..start].iter().copied());
+                done = start;
+            }
+            "-" => done += 1,
+            " " => {
+                text.push_str(lines[done]);
+                done += 1;
+            }
+            "+" => text.push_str(rest),
+            _ if last == "+" => text.truncate(text.len() - 1),
+            _ => {}
+        }
+        last = sign;
+    }
+    text.extend(lines[done..].iter().copied());
+    text
+}
+
+/// Before which line, from 0, the hunk with this header begins.
+fn start_of(header: &str) -> usize {
+    let place = header.split(['-', ' ']).nth(2).unwrap();
+    let (start, count) = place.split_once(',').unwrap_or((place, "1"));
+    start.parse::<usize>().unwrap() - usize::from(count != "0")
+}
