@@ -34,6 +34,7 @@
   (client nil :documentation "Name and version of the client.")
   (path nil :documentation "The absolute name of the file.")
   (time nil :documentation "When it was decided.")
+  (prompt nil :documentation "The prompt that it came after, as in `gemini-companion-review'.")
   (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client),
 `withdrawn' (its client went away) or `undone'.")
   (before nil :documentation "The bytes of the file before, nil if there was none,
@@ -42,11 +43,12 @@
   (undone nil :documentation "When undone, the outcome before that and, as its cdr, the bytes
 that the undo replaced, nil if there was no file."))
 
-(cl-defun gemini-companion-history-add (&key client path outcome before after)
+(cl-defun gemini-companion-history-add (&key client path outcome before after prompt)
   "Note that the change of the file PATH by CLIENT had OUTCOME.
-BEFORE are the bytes of the file before, AFTER is the text of the change."
+BEFORE are the bytes of the file before, AFTER is the text of the change,
+PROMPT the prompt that it came after, or nil."
   (push (gemini-companion-history--make :client client :path path :outcome outcome
-                                        :before before :after after
+                                        :before before :after after :prompt prompt
                                         :time (current-time))
         gemini-companion-history--entries)
   (gemini-companion-history--trim))

@@ -20,36 +20,59 @@
 (require 'gemini-companion-status)
 (require 'gemini-companion-talk)
 
+(declare-function gemini-companion-cli-p "gemini-companion")
 (declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-state "gemini-companion")
+(defvar gemini-companion-mode)
 
+(defun gemini-companion-menu--no-cli-p ()
+  "Return non-nil if there is no CLI to talk to."
+  (not (gemini-companion-cli-p)))
+
+(defun gemini-companion-menu--no-review-p ()
+  "Return non-nil if no change awaits a decision."
+  (zerop (gemini-companion-review-count)))
+
+(defun gemini-companion-menu--title ()
+  "Return the line above the commands, which says what the state is."
+  (concat (propertize "Gemini companion: " 'face 'transient-heading)
+          (propertize (gemini-companion-state) 'face 'transient-value)))
+
+;; The columns fit in a terminal of 80.
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (transient-define-prefix gemini-companion-menu ()
-  "Menu of all commands of gemini-companion."
-  [["The CLI"
-    ("r" "run, show or hide" gemini-companion-run)
-    ("R" "run another agent" gemini-companion-run-other)
-    ("S" "set up to connect" gemini-companion-setup)
-    ("y" "answer yes" gemini-companion-answer-yes)
-    ("n" "answer no" gemini-companion-answer-no)]
+  "Menu of all commands of gemini-companion.
+Above them it says what the mode line shows, in words; what makes no
+sense now is grey."
+  [:description gemini-companion-menu--title
+   ["The CLI"
+    ("r" "run, show, hide" gemini-companion-run)
+    ("R" "run another" gemini-companion-run-other)
+    ("S" "set up" gemini-companion-setup)
+    ("y" "answer yes" gemini-companion-answer-yes :inapt-if gemini-companion-menu--no-cli-p)
+    ("n" "answer no" gemini-companion-answer-no :inapt-if gemini-companion-menu--no-cli-p)]
    ["Say"
-    ("p" "prompt" gemini-companion-send-prompt)
-    ("e" "compose a prompt" gemini-companion-compose)
-    ("s" "region" gemini-companion-send-region)
-    ("f" "file" gemini-companion-send-file)
-    ("d" "diagnostic" gemini-companion-send-diagnostic)]
+    ("p" "prompt" gemini-companion-send-prompt :inapt-if gemini-companion-menu--no-cli-p)
+    ("e" "compose" gemini-companion-compose :inapt-if gemini-companion-menu--no-cli-p)
+    ("s" "region" gemini-companion-send-region :inapt-if gemini-companion-menu--no-cli-p)
+    ("f" "file" gemini-companion-send-file :inapt-if gemini-companion-menu--no-cli-p)
+    ("d" "diagnostic" gemini-companion-send-diagnostic
+     :inapt-if gemini-companion-menu--no-cli-p)]
    ["Changes"
-    ("v" "view the next" gemini-companion-review-next)
-    ("a" "accept" gemini-companion-accept)
-    ("k" "reject" gemini-companion-reject)
+    ("v" "view next" gemini-companion-review-next :inapt-if gemini-companion-menu--no-review-p)
+    ("a" "accept" gemini-companion-accept :inapt-if gemini-companion-menu--no-review-p)
+    ("k" "reject" gemini-companion-reject :inapt-if gemini-companion-menu--no-review-p)
     ("l" "list" gemini-companion-review-list)
     ("h" "history" gemini-companion-review-history)]
    ["Companion"
-    ("c" "what clients are told" gemini-companion-show-context)
-    ("t" "pause, go on" gemini-companion-toggle-context)
+    ("c" "what is told" gemini-companion-show-context)
+    ("t" (lambda () (if gemini-companion-context-paused "resume" "pause"))
+     gemini-companion-toggle-context)
     ("i" "status" gemini-companion-status)
     ("D" "doctor" gemini-companion-doctor)
     ("L" "log" gemini-companion-log)
-    ("m" "mode on, off" gemini-companion-mode)]])
+    ("m" (lambda () (if gemini-companion-mode "switch off" "switch on"))
+     gemini-companion-mode)]])
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

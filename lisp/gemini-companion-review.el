@@ -86,6 +86,8 @@ keeps waiting, too.  If `reject', the change is rejected."
   (path nil :documentation "The absolute name of the file, exactly as the client wrote it.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "When it came.")
+  (prompt nil :documentation "The prompt that it came after, a cons of its text and when it was
+sent, the same for all changes of one prompt; nil if that is not known.")
   (base nil :documentation "The bytes of the file then, nil if there was none.")
   (stamp nil :documentation "What tells whether the file has been written since, see
 `gemini-companion-follow-stamp'.")
@@ -180,6 +182,11 @@ It is `told' once the user was told; nil if none is.")
 (defvar-local gemini-companion-review--of-buffer nil
   "The review of which this buffer is a part.")
 (put 'gemini-companion-review--of-buffer 'permanent-local t)
+
+(defvar gemini-companion-review-prompt-functions nil
+  "Functions that may know after which prompt a review has come.
+Each is called with the review and returns that, as in
+`gemini-companion-review', or nil.")
 
 (defvar gemini-companion-review-functions nil
   "Functions called without arguments when the list of reviews has changed.
@@ -351,6 +358,9 @@ NAME and VERSION are what the client says itself."
 
 (defun gemini-companion-review--add (review)
   "Let REVIEW wait for a decision."
+  (setf (gemini-companion-review-prompt review)
+        (gemini-companion-log-errors "looking for a prompt"
+          (run-hook-with-args-until-success 'gemini-companion-review-prompt-functions review)))
   (setq gemini-companion-review--open
         (append gemini-companion-review--open (list review)))
   (gemini-companion-log-add "review %d opened: %s (%s)" (gemini-companion-review-id review)
@@ -519,6 +529,7 @@ user is in the middle of nothing."
       (gemini-companion-history-add
        :client (gemini-companion-review-client review)
        :path (gemini-companion-review-path review)
+       :prompt (gemini-companion-review-prompt review)
        :outcome outcome
        :before before
        :after (gemini-companion-review-current-text review)))

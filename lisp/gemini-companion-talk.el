@@ -17,6 +17,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-evil)
+(require 'gemini-companion-review)
 (require 'gemini-companion-run)
 
 (declare-function dired-get-marked-files "dired")
@@ -61,7 +62,14 @@ A key right behind a text is taken for a part of it.")
 (defvar-local gemini-companion-talk--queue nil
   "What is still to be sent to the terminal in this buffer.
 Strings are sent; of (paste . TEXT) what is no key; `shown' waits for the
-CLI to show them.")
+CLI to show them; (submit . TEXT) is the key that sends the prompt TEXT.")
+
+(defvar-local gemini-companion-talk--prompt nil
+  "The prompt that was sent last to the terminal in this buffer, or nil.
+As in `gemini-companion-review'.")
+
+(defconst gemini-companion-talk--remembered 2000
+  "Characters of a prompt that are remembered, to be shown with its changes.")
 
 (defvar-local gemini-companion-talk--answered nil
   "The `buffer-chars-modified-tick' at which a question was answered.")
@@ -88,7 +96,7 @@ returns."
      (append (list "\e[200~")
              (gemini-companion-talk--chunks text)
              (list "\e[201~")
-             (and submit (list 'shown "\r"))))
+             (and submit (list 'shown (cons 'submit text)))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-run-show buffer))))
@@ -134,6 +142,8 @@ For these see `gemini-companion-talk--queue'."
                (gemini-companion-talk--await buffer (buffer-chars-modified-tick)))
               (item
                (process-send-string process (gemini-companion-talk--text item))
+               (when (eq (car-safe item) 'submit)
+                 (gemini-companion-talk--note-prompt (cdr item)))
                (run-at-time 0 nil #'gemini-companion-talk--sent buffer)))))))
 
 (defun gemini-companion-talk--text (item)
@@ -141,6 +151,7 @@ For these see `gemini-companion-talk--queue'."
   (pcase item
     ;; Only now, since for a long text all at once it would take long.
     (`(paste . ,text) (gemini-companion-talk--clean text))
+    (`(submit . ,_) "\r")
     (_ item)))
 
 (defun gemini-companion-talk--await (buffer tick)
@@ -170,6 +181,54 @@ For these see `gemini-companion-talk--queue'."
     (with-current-buffer buffer
       (pop gemini-companion-talk--queue))
     (gemini-companion-talk--go-on buffer)))
+
+;;;; After which prompt a change has come
+
+(defun gemini-companion-talk--note-prompt (text)
+  "Note that the prompt TEXT was sent to the terminal in the current buffer."
+  (setq gemini-companion-talk--prompt
+        (cons (substring text 0 (min (length text) gemini-companion-talk--remembered))
+              (current-time)))
+  (add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-talk--prompt-of)
+  (add-hook 'pre-command-hook #'gemini-companion-talk--note-key nil t))
+
+(defun gemini-companion-talk--note-key ()
+  "Forget the prompt if the user sends another one in the terminal itself.
+What that says is not known.  An answer to a question is none."
+  (gemini-companion-log-errors "a prompt"
+    (let ((keys (this-command-keys-vector)))
+      (when (and (> (length keys) 0)
+                 (memq (aref keys (1- (length keys))) '(?\r return kp-enter))
+                 (not (gemini-companion-talk--question-p)))
+        (setq gemini-companion-talk--prompt nil)))))
+
+(defun gemini-companion-talk--prompt-of (review)
+  "Return the prompt that was sent last to the client of REVIEW, or nil.
+That must run in a terminal of Emacs, and no other client be possible."
+  (when-let* ((terminals (seq-filter (lambda (buffer)
+                                       (buffer-local-value 'gemini-companion-talk--prompt
+                                                           buffer))
+                                     (buffer-list)))
+              (client (gemini-companion-talk--process-of review))
+              (ids (gemini-companion-run-ancestry client))
+              (terminal (seq-find (lambda (buffer)
+                                    (when-let* ((process (get-buffer-process buffer)))
+                                      (memq (process-id process) ids)))
+                                  terminals)))
+    (buffer-local-value 'gemini-companion-talk--prompt terminal)))
+
+(defun gemini-companion-talk--process-of (review)
+  "Return the id of the process that has proposed REVIEW, or nil.
+It is one whose client has the name of that of REVIEW, and waits for a
+decision; nil if several do."
+  (let ((processes nil))
+    (pcase-dolist (`[,_ ,client ,process ,_ ,_ ,reviews ,_ ,_]
+                   (gemini-companion-bridge-sessions))
+      (when (and (equal client (gemini-companion-review-client review))
+                 (> reviews 0))
+        (cl-pushnew process processes)))
+    (and (null (cdr processes))
+         (car processes))))
 
 ;;;; What to send
 

@@ -46,6 +46,9 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-review)
 
+(declare-function gemini-companion-run-terminals "gemini-companion-run")
+(defvar gemini-companion-mode)
+
 (autoload 'gemini-companion-install-instead "gemini-companion-install")
 (autoload 'gemini-companion-install-module "gemini-companion-install"
   "Install the native module of gemini-companion: download it or build it." t)
@@ -90,28 +93,29 @@
 
 (defvar gemini-companion-command-map
   (let ((map (make-sparse-keymap)))
-    (define-key map "r" #'gemini-companion-run)
-    (define-key map "R" #'gemini-companion-run-other)
-    (define-key map "S" #'gemini-companion-setup)
-    (define-key map "y" #'gemini-companion-answer-yes)
-    (define-key map "n" #'gemini-companion-answer-no)
-    (define-key map "p" #'gemini-companion-send-prompt)
-    (define-key map "e" #'gemini-companion-compose)
-    (define-key map "s" #'gemini-companion-send-region)
-    (define-key map "f" #'gemini-companion-send-file)
-    (define-key map "d" #'gemini-companion-send-diagnostic)
-    (define-key map "v" #'gemini-companion-review-next)
-    (define-key map "a" #'gemini-companion-accept)
-    (define-key map "k" #'gemini-companion-reject)
-    (define-key map "l" #'gemini-companion-review-list)
-    (define-key map "h" #'gemini-companion-review-history)
-    (define-key map "c" #'gemini-companion-show-context)
-    (define-key map "t" #'gemini-companion-toggle-context)
-    (define-key map "i" #'gemini-companion-status)
-    (define-key map "D" #'gemini-companion-doctor)
-    (define-key map "L" #'gemini-companion-log)
-    (define-key map "m" #'gemini-companion-mode)
-    (define-key map "?" #'gemini-companion-menu)
+    ;; The names are for packages like which-key.
+    (define-key map "r" '("run, show, hide" . gemini-companion-run))
+    (define-key map "R" '("run another" . gemini-companion-run-other))
+    (define-key map "S" '("set up" . gemini-companion-setup))
+    (define-key map "y" '("answer yes" . gemini-companion-answer-yes))
+    (define-key map "n" '("answer no" . gemini-companion-answer-no))
+    (define-key map "p" '("prompt" . gemini-companion-send-prompt))
+    (define-key map "e" '("compose" . gemini-companion-compose))
+    (define-key map "s" '("send region" . gemini-companion-send-region))
+    (define-key map "f" '("send file" . gemini-companion-send-file))
+    (define-key map "d" '("send diagnostic" . gemini-companion-send-diagnostic))
+    (define-key map "v" '("next change" . gemini-companion-review-next))
+    (define-key map "a" '("accept" . gemini-companion-accept))
+    (define-key map "k" '("reject" . gemini-companion-reject))
+    (define-key map "l" '("list" . gemini-companion-review-list))
+    (define-key map "h" '("history" . gemini-companion-review-history))
+    (define-key map "c" '("what is told" . gemini-companion-show-context))
+    (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
+    (define-key map "i" '("status" . gemini-companion-status))
+    (define-key map "D" '("doctor" . gemini-companion-doctor))
+    (define-key map "L" '("log" . gemini-companion-log))
+    (define-key map "m" '("mode on, off" . gemini-companion-mode))
+    (define-key map "?" '("menu" . gemini-companion-menu))
     map)
   "Keymap of all commands, for you to bind to a key of yours.
 For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map).")
@@ -169,6 +173,108 @@ takes the review off the screen again."
 (defvar gemini-companion--died 0
   "When the server died last.")
 
+;;;; The mode line and the menu bar
+
+(defun gemini-companion--lighter ()
+  "Return what the mode line shows."
+  (let ((clients (gemini-companion-bridge-clients))
+        (reviews (gemini-companion-review-count)))
+    (concat " Gem"
+            (and (> clients 0) (format ":%d" clients))
+            (and (> reviews 0) (format "!%d" reviews))
+            (and (gemini-companion-review-held-p) " waits")
+            (and gemini-companion-context-paused " off"))))
+
+(defun gemini-companion-state ()
+  "Return in words what the mode line shows."
+  (if (not gemini-companion-mode) "off"
+    (let ((clients (gemini-companion-bridge-clients))
+          (reviews (gemini-companion-review-count)))
+      (concat (pcase clients
+                (0 "no client")
+                (1 "1 client")
+                (_ (format "%d clients" clients)))
+              (pcase reviews
+                (0 ", no change waits")
+                (1 ", 1 change waits for you")
+                (_ (format ", %d changes wait for you" reviews)))
+              (and (gemini-companion-review-held-p) " to pause")
+              (and gemini-companion-context-paused ", context paused")))))
+
+(defun gemini-companion--help-echo (&rest _)
+  "Return what the mode line says where the mouse is."
+  (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu, to switch it off, too"
+          (gemini-companion-state)
+          (if (gemini-companion--reviews-p) "show the next change" "commands")))
+
+(defun gemini-companion-mode-line-click (event)
+  "Show the next change that awaits your decision; if there is none, the menu.
+EVENT is the click."
+  (interactive "e")
+  (select-window (posn-window (event-start event)))
+  (if (gemini-companion--reviews-p)
+      (gemini-companion-review-next)
+    (gemini-companion-menu)))
+
+(defvar gemini-companion--mode-line
+  (let ((map (make-sparse-keymap)))
+    (define-key map [mode-line mouse-1] #'gemini-companion-mode-line-click)
+    (define-key map [mode-line mouse-2] #'mode-line-minor-mode-help)
+    (define-key map [mode-line down-mouse-3] #'mouse-minor-mode-menu)
+    `(:propertize (:eval (gemini-companion--lighter))
+                  help-echo gemini-companion--help-echo
+                  mouse-face mode-line-highlight
+                  local-map ,map))
+  "What the mode line has of us; made once, for it is looked at often.")
+(put 'gemini-companion--mode-line 'risky-local-variable t)
+
+(defun gemini-companion--reviews-p ()
+  "Return non-nil if a change awaits a decision."
+  (> (gemini-companion-review-count) 0))
+
+(defun gemini-companion-cli-p ()
+  "Return non-nil if there may be a CLI to talk to."
+  (or (> (gemini-companion-bridge-clients) 0)
+      (and (featurep 'gemini-companion-run)
+           (gemini-companion-run-terminals))))
+
+(defvar gemini-companion-mode-map (make-sparse-keymap)
+  "Keymap of `gemini-companion-mode': a menu in the menu bar.")
+
+(easy-menu-define gemini-companion-menu-bar gemini-companion-mode-map
+  "Menu in the menu bar while `gemini-companion-mode' is on."
+  '("Gemini"
+    ["State" gemini-companion-status
+     :label (concat "Status: " (gemini-companion-state))]
+    "--"
+    ["Run, Show or Hide the CLI" gemini-companion-run]
+    ["Run Another Agent" gemini-companion-run-other]
+    ["Set Up to Connect" gemini-companion-setup]
+    ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
+    ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)]
+    "--"
+    ["Send a Prompt..." gemini-companion-send-prompt :active (gemini-companion-cli-p)]
+    ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-cli-p)]
+    ["Send Region" gemini-companion-send-region
+     :active (and mark-active (gemini-companion-cli-p))]
+    ["Send File" gemini-companion-send-file :active (gemini-companion-cli-p)]
+    ["Send Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-cli-p)]
+    "--"
+    ["Show the Next Change" gemini-companion-review-next
+     :active (gemini-companion--reviews-p)]
+    ["Accept Change" gemini-companion-accept :active (gemini-companion--reviews-p)]
+    ["Reject Change" gemini-companion-reject :active (gemini-companion--reviews-p)]
+    ["Changes That Wait" gemini-companion-review-list]
+    ["History" gemini-companion-review-history]
+    "--"
+    ["What Clients Are Told" gemini-companion-show-context]
+    ["Pause" gemini-companion-toggle-context
+     :style toggle :selected gemini-companion-context-paused]
+    ["Doctor" gemini-companion-doctor]
+    ["Log" gemini-companion-log]
+    ["Help" (describe-function 'gemini-companion-mode)]
+    ["Switch Off" (gemini-companion-mode -1)]))
+
 ;;;; The mode
 
 ;;;###autoload
@@ -184,7 +290,7 @@ is done, which is when its hooks run with the mode on; see
 `gemini-companion-install-policy'."
   :global t
   :group 'gemini-companion
-  :lighter (:eval (gemini-companion--lighter))
+  :lighter gemini-companion--mode-line
   (setq gemini-companion--wanted gemini-companion-mode)
   (if gemini-companion-mode
       (gemini-companion--switch-on (called-interactively-p 'any))
@@ -370,16 +476,6 @@ goes wrong with one part is logged, and the others are stopped."
   "Switch the mode off before `unload-feature' takes its functions away."
   (gemini-companion-mode -1)
   nil)
-
-(defun gemini-companion--lighter ()
-  "Return what the mode line shows."
-  (let ((clients (gemini-companion-bridge-clients))
-        (reviews (gemini-companion-review-count)))
-    (concat " Gem"
-            (and (> clients 0) (format ":%d" clients))
-            (and (> reviews 0) (format "!%d" reviews))
-            (and (gemini-companion-review-held-p) " waits")
-            (and gemini-companion-context-paused " off"))))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

@@ -7,6 +7,7 @@
 (require 'ert)
 (require 'gemini-companion)
 (require 'gemini-companion-menu)
+(require 'gemini-companion-test-companion)
 
 (defun gemini-companion-menu-test--keys ()
   "Return the keys and commands of the menu, sorted."
@@ -26,11 +27,79 @@ How a suffix is kept there depends on the version of Transient."
 
 (ert-deftest gemini-companion-menu/the-keymap-has-the-keys-of-the-menu ()
   (let (bound)
-    (map-keymap (lambda (key command) (push (cons (key-description (vector key)) command) bound))
+    ;; A binding is a name with its command.
+    (map-keymap (pcase-lambda (key `(,_ . ,command))
+                  (push (cons (key-description (vector key)) command) bound))
                 gemini-companion-command-map)
     (should (equal (seq-remove (lambda (it) (eq (cdr it) 'gemini-companion-menu))
                                (sort bound (lambda (a b) (string< (car a) (car b)))))
                    (gemini-companion-menu-test--keys)))))
+
+(ert-deftest gemini-companion-menu/the-keymap-has-short-names-and-works-like-any ()
+  (map-keymap (lambda (_ binding)
+                (should (< 1 (length (car binding)) 17))
+                (should (eq (lookup-key gemini-companion-command-map
+                                        (car (where-is-internal
+                                              (cdr binding)
+                                              (list gemini-companion-command-map))))
+                            (cdr binding))))
+              gemini-companion-command-map)
+  (should (equal (substring-no-properties
+                  (substitute-command-keys
+                   "\\<gemini-companion-command-map>\\[gemini-companion-review-list]"))
+                 "l"))
+  (should (string-match-p "^l[ \t]+gemini-companion-review-list$"
+                          (substring-no-properties
+                           (substitute-command-keys "\\{gemini-companion-command-map}")))))
+
+(defun gemini-companion-menu-test--bar ()
+  "Return what the menu in the menu bar says, an alist of labels and whether they work."
+  (let (items)
+    (map-keymap (lambda (_ item)
+                  (pcase item
+                    (`(menu-item ,label ,command . ,properties)
+                     (when command
+                       (push (cons (eval label t)
+                                   (if (plist-member properties :enable)
+                                       (and (eval (plist-get properties :enable) t) t)
+                                     t))
+                             items)))))
+                gemini-companion-menu-bar)
+    (nreverse items)))
+
+(ert-deftest gemini-companion-menu/the-menu-bar-has-one-while-the-mode-is-on ()
+  (let ((shown (lambda () (lookup-key (make-composed-keymap (current-minor-mode-maps))
+                                      [menu-bar gemini]))))
+    (should-not (keymapp (funcall shown)))
+    (gemini-companion-test-with-project
+      (gemini-companion-mode 1)
+      (should (keymapp (funcall shown)))
+      (gemini-companion-mode -1)
+      (should-not (keymapp (funcall shown))))))
+
+(ert-deftest gemini-companion-menu/the-menu-bar-says-what-makes-sense-now ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-wait "the client"
+                                (lambda () (= (gemini-companion-bridge-clients) 1)))
+    (let ((bar (gemini-companion-menu-test--bar)))
+      (should (assoc "Status: 1 client, no change waits" bar))
+      (should (cdr (assoc "Compose a Prompt" bar)))
+      (should-not (cdr (assoc "Accept Change" bar))))
+    (gemini-companion-test-propose client "a.txt" "x")
+    (let ((bar (gemini-companion-menu-test--bar)))
+      (should (assoc "Status: 1 client, 1 change waits for you" bar))
+      (should (cdr (assoc "Accept Change" bar)))))
+  (should-not (cdr (assoc "Compose a Prompt" (gemini-companion-menu-test--bar)))))
+
+(ert-deftest gemini-companion-menu/the-menu-bar-has-the-commands-of-the-menu ()
+  (let ((commands (list 'gemini-companion-mode)))
+    (map-keymap (lambda (_ item)
+                  (when (eq (car-safe item) 'menu-item)
+                    (push (nth 2 item) commands)))
+                gemini-companion-menu-bar)
+    (pcase-dolist (`(,_ . ,command) (gemini-companion-menu-test--keys))
+      (ert-info ((format "%s" command))
+        (should (memq command commands))))))
 
 (ert-deftest gemini-companion-menu/all-are-commands-with-documentation ()
   (should (> (length (gemini-companion-menu-test--keys)) 10))
