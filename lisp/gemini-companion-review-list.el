@@ -664,7 +664,8 @@ CURRENT are the bytes that its file has now."
   (unless (derived-mode-p mode) (funcall mode))
   (gemini-companion-review-list--print)
   (unless (tabulated-list-get-id)
-    (gemini-companion-review-list--goto-first)))
+    (gemini-companion-review-list--goto-first)
+    (gemini-companion-review-list--show-keys)))
 
 (defun gemini-companion-review-list--goto-first ()
   "Go to the first change that is listed."
@@ -883,7 +884,7 @@ That is a list of texts and of commands with what they do, each (COMMAND
                   (interactive "e")
                   (select-window (posn-window (event-start event)))
                   (call-interactively command)))
-    (propertize (substitute-command-keys (format "\\[%s] %s" command label))
+    (propertize (concat (substitute-command-keys (format "\\[%s]" command)) " " label)
                 'mouse-face 'header-line-highlight
                 'help-echo (concat "mouse-1: " label)
                 'keymap map)))

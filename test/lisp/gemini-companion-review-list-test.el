@@ -10,13 +10,16 @@
 
 ;;;; Support
 
+(defvar gemini-companion-review-list-test--room 120
+  "Columns for which lists are laid out, for a window of a batch Emacs has ten.")
+
 (defmacro gemini-companion-review-list-test--with (client &rest body)
   "Evaluate BODY with CLIENT connected, as in `gemini-companion-test-with-client'.
 The history is empty at first."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((gemini-companion-history--entries nil))
-     ;; A window of a batch Emacs has ten columns.
-     (cl-letf (((symbol-function 'gemini-companion-review-list--room) (lambda () 120)))
+     (cl-letf (((symbol-function 'gemini-companion-review-list--room)
+                (lambda () gemini-companion-review-list-test--room)))
        (gemini-companion-test-with-client ,client ,@body))))
 
 (defun gemini-companion-review-list-test--rows (buffer)
@@ -90,6 +93,23 @@ A message is returned in place of a question that was not asked."
           (gemini-companion-review-list-test--press "u")
         (user-error (setq asked (or asked (cadr error))))))
     asked))
+
+(defun gemini-companion-review-list-test--lines (buffer)
+  "Return the lines that BUFFER shows, without what is behind the last word of each."
+  (with-current-buffer buffer
+    (let ((position (point-min)) (text ""))
+      (while (< position (point-max))
+        (let ((next (next-single-property-change position 'display nil (point-max)))
+              (shown (get-text-property position 'display)))
+          (setq text (concat text (if (stringp shown) shown
+                                    (buffer-substring-no-properties position next)))
+                position next)))
+      (mapcar #'string-trim-right (split-string text "\n" t)))))
+
+(defun gemini-companion-review-list-test--keys ()
+  "Return what the current buffer's header line says after each command."
+  (run-hooks 'post-command-hook)
+  (substring-no-properties header-line-format))
 
 ;;;; Open changes
 
@@ -275,6 +295,122 @@ A message is returned in place of a question that was not asked."
                    (equal (gemini-companion-review-list-test--column "*gemini reviews*" 2)
                           '("2 h")))))))
 
+;;;; What both lists look like
+
+(ert-deftest gemini-companion-review-list/columns-fit-the-window ()
+  (gemini-companion-review-list-test--with client
+    (let* ((short "a.txt")
+           (long "some/where/deep/in/the/project/with_a_long_name.txt")
+           (project (file-name-nondirectory (directory-file-name gemini-companion-test-project)))
+           (width (lambda () (apply #'max (mapcar #'string-width
+                                                  (gemini-companion-review-list-test--lines
+                                                   "*gemini reviews*")))))
+           (files (lambda () (gemini-companion-review-list-test--column "*gemini reviews*" 0))))
+      (gemini-companion-test-propose client short "1\n")
+      (setf (gemini-companion-review-client (gemini-companion-test-propose client long "1\n"))
+            "some-client-of-the-protocol 1.2.3")
+      (let ((gemini-companion-review-list-test--room 150))
+        (gemini-companion-review-list)
+        (should (equal (funcall files) (list (concat project "/" short)
+                                             (concat project "/" long)))))
+      ;; Of a path its end is left, and nothing else is cut but what must be.
+      (let ((gemini-companion-review-list-test--room 80))
+        (gemini-companion-review-list--resize (selected-window))
+        (should (<= (funcall width) 80))
+        (should (string-match-p "\\`….*/project/with_a_long_name\\.txt\\'" (cadr (funcall files))))
+        (should (equal (car (funcall files)) (concat project "/" short)))
+        (let ((lines (gemini-companion-review-list-test--lines "*gemini reviews*")))
+          (should (string-match-p "some-client-of-the-pro" (nth 2 lines)))
+          (should (string-suffix-p "new, +1 waiting" (nth 2 lines)))))
+      (let ((gemini-companion-review-list-test--room 50))
+        (gemini-companion-review-list--resize (selected-window))
+        (should (<= (funcall width) 55))
+        (should (string-suffix-p "_long_name.txt" (cadr (funcall files))))))))
+
+(ert-deftest gemini-companion-review-list/it-is-laid-out-anew-only-for-another-width ()
+  (gemini-companion-review-list-test--with client
+    (gemini-companion-test-propose client "a.txt" "1\n")
+    (gemini-companion-review-list)
+    (should (memq #'gemini-companion-review-list--resize window-size-change-functions))
+    (let ((printed 0))
+      (cl-letf (((symbol-function 'tabulated-list-print) (lambda (&rest _) (cl-incf printed))))
+        (gemini-companion-review-list--resize (selected-window))
+        (should (= printed 0))
+        (let ((gemini-companion-review-list-test--room 70))
+          (gemini-companion-review-list--resize (selected-window))
+          (gemini-companion-review-list--resize (selected-window)))
+        (should (= printed 1))))))
+
+(ert-deftest gemini-companion-review-list/a-click-on-a-file-does-what-ret-does ()
+  (gemini-companion-review-list-test--with client
+    (gemini-companion-test-propose client "a.txt" "1\n")
+    (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "1\n"))
+    (let ((elsewhere (selected-window)))
+      (pcase-dolist (`(,list ,name) '((gemini-companion-review-list "a.txt")
+                                      (gemini-companion-review-history "b.txt")))
+        (select-window elsewhere)
+        (funcall list)
+        (goto-char (point-min))
+        (search-forward name)
+        (let* ((position (1- (point)))
+               (window (selected-window)))
+          (should (get-text-property position 'mouse-face))
+          (should (string-prefix-p (gemini-companion-test-file name)
+                                   (get-text-property position 'help-echo)))
+          (should (eq (key-binding [mouse-2]) (key-binding (kbd "RET"))))
+          ;; So that `mouse-1' is taken for `mouse-2' there.
+          (should (eq (key-binding [follow-link]) 'mouse-face))
+          (goto-char (point-min))
+          (let ((clicked nil) (command (key-binding [mouse-2])))
+            (select-window (split-window))
+            (switch-to-buffer "*scratch*")
+            (cl-letf (((symbol-function 'gemini-companion-review-visit)
+                       (lambda (review) (setq clicked (gemini-companion-review-file review)))))
+              (let ((last-input-event `(mouse-2 (,window ,position (0 . 0) 0))))
+                (call-interactively command)))
+            (should (equal (or clicked (buffer-name))
+                           (if (eq list 'gemini-companion-review-list) name
+                             "*gemini change*")))
+            (delete-other-windows)
+            (setq elsewhere (selected-window))))))))
+
+(ert-deftest gemini-companion-review-list/the-keys-that-work-on-a-line-are-shown ()
+  (gemini-companion-review-list-test--with client
+    (gemini-companion-review-list)
+    (should (equal (gemini-companion-review-list-test--keys)
+                   " No change awaits your decision  h history  q quit"))
+    (gemini-companion-test-propose client "a.txt" "1\n")
+    (gemini-companion-review-list-test--goto "*gemini reviews*" 1)
+    (should (equal (gemini-companion-review-list-test--keys)
+                   " RET show  a accept  r reject  h history  q quit"))
+    (gemini-companion-review-list-test--goto "*gemini reviews*" 2)
+    (should (equal (gemini-companion-review-list-test--keys) " h history  q quit"))
+    (gemini-companion-review-history)
+    (should (equal (gemini-companion-review-list-test--keys)
+                   " No change was decided yet  q quit"))
+    (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
+    (gemini-companion-review-list-test--accept client "b.txt" "b\n")
+    (gemini-companion-review-list-test--goto "*gemini history*" 1)
+    (should (equal (gemini-companion-review-list-test--keys)
+                   " RET before and after  u undo  w write  q quit"))
+    (gemini-companion-review-list-test--undo t)
+    (should (equal (gemini-companion-review-list-test--keys)
+                   " RET before and after  u make again  q quit"))
+    (gemini-companion-review-list-test--goto "*gemini history*" 2)
+    (should (equal (gemini-companion-review-list-test--keys) " RET before and after  q quit"))))
+
+(ert-deftest gemini-companion-review-list/a-click-on-a-key-presses-it ()
+  (gemini-companion-review-list-test--with client
+    (gemini-companion-test-propose client "a.txt" "1\n")
+    (gemini-companion-review-list)
+    (gemini-companion-review-list-test--goto "*gemini reviews*" 1)
+    (let* ((at (string-search "RET show" header-line-format))
+           (click (lookup-key (get-text-property at 'keymap header-line-format)
+                              [header-line mouse-1]))
+           (last-input-event `(mouse-1 (,(selected-window) header-line (0 . 0) 0))))
+      (funcall click last-input-event))
+    (should (gemini-companion-review-shown))))
+
 ;;;; History
 
 (ert-deftest gemini-companion-review-list/history-has-the-newest-first-and-a-bound ()
@@ -348,6 +484,185 @@ A message is returned in place of a question that was not asked."
       (gemini-companion-review-list-test--goto "*gemini history*" 1)
       (gemini-companion-review-list-test--press "RET")
       (should (string-match-p shown (buffer-string))))))
+
+;;;; Where before and after are shown
+
+(ert-deftest gemini-companion-review-list/keys-work-where-a-change-is-shown ()
+  "Also when the list is gone."
+  (gemini-companion-review-list-test--with client
+    (gemini-companion-review-list-test--accept client "b.txt" "b\n")
+    (gemini-companion-review-list-test--accept client "a.txt" "2\n")
+    (gemini-companion-review-history)
+    (gemini-companion-review-list-test--goto "*gemini history*" 1)
+    (gemini-companion-review-list-test--press "RET")
+    (should (string-prefix-p " a.txt, accepted  u undo  w write  n next  p previous  q quit"
+                             header-line-format))
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked))))
+        (gemini-companion-review-list-test--press "u")
+        ;; The list has heard.
+        (should (equal (gemini-companion-review-list-test--column "*gemini history*" 1)
+                       '("undone" "accepted")))
+        (kill-buffer "*gemini history*")
+        (should (equal (gemini-companion-review-list-test--bytes "a.txt") "one\ntwo\n"))
+        (should (string-prefix-p " a.txt, undone  u make again  n next" header-line-format))
+        (gemini-companion-review-list-test--press "u")
+        (should (equal (gemini-companion-review-list-test--bytes "a.txt") "2\n"))
+        (gemini-companion-test-file "a.txt" "other\n")
+        (gemini-companion-review-list-test--press "w")
+        (should (equal (gemini-companion-review-list-test--bytes "a.txt") "2\n")))
+      (should (equal (reverse asked)
+                     '("Undo the change of a.txt? "
+                       "Make the change of a.txt again? "
+                       "Write the text of this change to a.txt, in place of what is there? "))))
+    (should (eq (key-binding "q") 'quit-window))))
+
+;;;; Prompts
+
+(defmacro gemini-companion-review-list-test--after (prompt &rest body)
+  "Evaluate BODY; the changes that come meanwhile come after PROMPT."
+  (declare (indent 1) (debug t))
+  `(let ((gemini-companion-review-prompt-functions (list (lambda (_) ,prompt))))
+     ,@body))
+
+(defun gemini-companion-review-list-test--undo-prompt (answer number)
+  "Undo the prompt of line NUMBER of the history by its key, answering ANSWER.
+Return what was shown with the question, and the message then or the error."
+  (gemini-companion-review-history)
+  (gemini-companion-review-list-test--goto "*gemini history*" number)
+  (let (shown said)
+    (cl-letf (((symbol-function 'y-or-n-p)
+               (lambda (question)
+                 (setq shown (append (gemini-companion-review-list-test--lines "*gemini undo*")
+                                     (list question)))
+                 answer))
+              ((symbol-function 'message)
+               (lambda (&rest arguments) (setq said (apply #'format-message arguments)))))
+      (condition-case error
+          (gemini-companion-review-list-test--press "U")
+        (user-error (setq said (cadr error)))))
+    (list shown said)))
+
+(ert-deftest gemini-companion-review-list/the-history-is-grouped-by-prompt ()
+  (gemini-companion-review-list-test--with client
+    (let ((first (cons "add types\n  and tests, please" (current-time)))
+          (second (cons (make-string 300 ?x) (current-time)))
+          (headings (lambda ()
+                      (seq-filter (lambda (line) (string-match-p "prompt" (downcase line)))
+                                  (gemini-companion-review-list-test--lines
+                                   "*gemini history*")))))
+      (gemini-companion-review-reject (gemini-companion-test-propose client "z.txt" "1"))
+      (gemini-companion-review-history)
+      (should-not (funcall headings))
+      (gemini-companion-review-list-test--after first
+        (gemini-companion-review-list-test--accept client "b.txt" "b\n")
+        (gemini-companion-review-list-test--accept client "c.txt" "c\n"))
+      (gemini-companion-review-list-test--after second
+        (gemini-companion-review-reject (gemini-companion-test-propose client "d.txt" "d")))
+      (should (string-match-p
+               (concat "\\`Prompt of [0-9:]+: xxx.*x\\(…\\|\\.\\.\\.\\)\n"
+                       "Prompt of [0-9:]+: add types and tests, please\n"
+                       "No prompt is known of these:\\'")
+               (string-join (funcall headings) "\n")))
+      (should (<= (apply #'max (mapcar #'string-width (funcall headings))) 120))
+      (should (equal (gemini-companion-review-list-test--files "*gemini history*" 2)
+                     '("d.txt" "c.txt" "b.txt" "z.txt")))
+      ;; Nothing of the second can be undone.
+      (gemini-companion-review-list-test--goto "*gemini history*" 1)
+      (should (equal (gemini-companion-review-list-test--keys) " q quit"))
+      (should-error (gemini-companion-review-list-test--press "RET") :type 'user-error)
+      (should-error (gemini-companion-review-list-test--press "U") :type 'user-error)
+      (gemini-companion-review-list-test--goto "*gemini history*" 3)
+      (should (equal (gemini-companion-review-list-test--keys)
+                     " U undo the prompt's changes  q quit"))
+      (gemini-companion-review-list-test--goto "*gemini history*" 4)
+      (let ((keys (gemini-companion-review-list-test--keys)))
+        (should (equal keys " RET before and after  u undo  w write  U undo the prompt's changes  q quit"))
+        (should (<= (length keys) 80)))
+      ;; Sorted otherwise they are not together.
+      (tabulated-list-sort 2)
+      (should-not (funcall headings)))))
+
+(ert-deftest gemini-companion-review-list/all-changes-of-a-prompt-are-undone ()
+  "Also several of one file, and nothing of others."
+  (gemini-companion-review-list-test--with client
+    (let ((prompt (cons "do it" (current-time)))
+          (project (file-name-nondirectory
+                    (directory-file-name gemini-companion-test-project))))
+      (gemini-companion-review-list-test--accept client "other.txt" "other\n")
+      (gemini-companion-review-list-test--after prompt
+        (gemini-companion-review-list-test--accept client "a.txt" "one\n2\n")
+        (gemini-companion-review-list-test--accept client "new/n.txt" "n\n")
+        (gemini-companion-review-list-test--accept client "a.txt" "1\n2\n")
+        (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "x")))
+      (gemini-companion-test-file "new/n.txt" "later\n")
+      (should (equal (gemini-companion-review-list-test--undo-prompt nil 1)
+                     (list (list "This will be undone:"
+                                 (format "  %s/a.txt  +1 -1" project)
+                                 (format "  %s/new/n.txt  new, +1, the file is deleted, has \
+changed since: later changes are lost, too" project)
+                                 (format "  %s/a.txt  +1 -1" project)
+                                 "Undo 3 changes? ")
+                           "Left as it is")))
+      (should (equal (gemini-companion-review-list-test--bytes "a.txt") "1\n2\n"))
+      ;; From the line of a change of it, too.
+      (should (equal (cadr (gemini-companion-review-list-test--undo-prompt t 3))
+                     "3 changes undone"))
+      (should (equal (gemini-companion-review-list-test--bytes "a.txt") "one\ntwo\n"))
+      (should-not (file-exists-p (gemini-companion-test-file "new/n.txt")))
+      (should (equal (gemini-companion-review-list-test--bytes "other.txt") "other\n"))
+      (should (equal (gemini-companion-review-list-test--column "*gemini history*" 1)
+                     '("rejected" "undone" "undone" "undone" "accepted")))
+      (should-not (get-buffer-window "*gemini undo*"))
+      ;; Each can be made again.
+      (gemini-companion-review-list-test--goto "*gemini history*" 5)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-review-list-test--press "u"))
+      (should (equal (gemini-companion-review-list-test--bytes "a.txt") "one\n2\n")))))
+
+(ert-deftest gemini-companion-review-list/what-cannot-be-undone-is-named-and-left ()
+  (gemini-companion-review-list-test--with client
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-review-list-test--after prompt
+        (gemini-companion-review-list-test--accept client "b.txt" "b\n")
+        (gemini-companion-review-list-test--accept client "b.txt" "b2\n")
+        (setf (gemini-companion-history-before (car gemini-companion-history--entries))
+              'unreadable)
+        (gemini-companion-review-list-test--accept client "c.txt" "c\n")
+        (gemini-companion-review-list-test--accept client "a.txt" "2\n"))
+      (gemini-companion-test-file "a.txt" "one\ntwo\n")
+      (pcase-let ((`(,shown ,said) (gemini-companion-review-list-test--undo-prompt t 1))
+                  (faults '("a.txt is as it was before the change already"
+                            "What b.txt was before is not known"
+                            "A later change of b.txt stays")))
+        (should (equal (seq-drop shown 2)
+                       `("This is left alone:"
+                         ,@(mapcar (lambda (fault) (concat "  " fault)) faults)
+                         "Undo 1 change? ")))
+        (should (equal said (concat "1 change undone; " (string-join faults "; ")))))
+      (should-not (file-exists-p (gemini-companion-test-file "c.txt")))
+      (should (equal (gemini-companion-review-list-test--bytes "b.txt") "b2\n"))
+      ;; Now there is nothing left that could be, so nothing is asked.
+      (should (equal (car (gemini-companion-review-list-test--undo-prompt t 1)) nil)))))
+
+(ert-deftest gemini-companion-review-list/a-file-that-is-written-meanwhile-is-left ()
+  (gemini-companion-review-list-test--with client
+    (gemini-companion-review-list-test--after (cons "do it" (current-time))
+      (gemini-companion-review-list-test--accept client "b.txt" "b\n"))
+    (let ((prompt (cons "both" (current-time))) said)
+      (gemini-companion-review-list-test--after prompt
+        (gemini-companion-review-list-test--accept client "b.txt" "b2\n")
+        (gemini-companion-review-list-test--accept client "c.txt" "c\n"))
+      (gemini-companion-review-history)
+      (gemini-companion-review-list-test--goto "*gemini history*" 1)
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (gemini-companion-test-file "c.txt" "meanwhile\n")))
+                ((symbol-function 'message)
+                 (lambda (&rest arguments) (setq said (apply #'format-message arguments)))))
+        (gemini-companion-review-list-test--press "U"))
+      (should (equal said "1 change undone; c.txt was written just now; left as it is"))
+      (should (equal (gemini-companion-review-list-test--bytes "c.txt") "meanwhile\n"))
+      (should (equal (gemini-companion-review-list-test--bytes "b.txt") "b\n")))))
 
 ;;;; Undo
 

@@ -141,6 +141,80 @@ SENT becomes a function that returns what that has read."
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-mode "ext:flycheck")
 
+(defmacro gemini-companion-talk-test--with-sessions (sessions &rest body)
+  "Evaluate BODY while SESSIONS are connected.
+Each is (CLIENT PROCESS REVIEWS): a name, a process id, a number."
+  (declare (indent 1) (debug t))
+  `(cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
+              (lambda ()
+                (mapcar (pcase-lambda (`(,client ,process ,reviews))
+                          (vector "key" client process 1.0 'open reviews 0 nil))
+                        ,sessions))))
+     ,@body))
+
+(defun gemini-companion-talk-test--prompt ()
+  "Return the text of the prompt that a change of \"CLI 1\" would come after."
+  (car (run-hook-with-args-until-success
+        'gemini-companion-review-prompt-functions
+        (gemini-companion-review--make :client "CLI 1" :path "/a" :text ""))))
+
+(ert-deftest gemini-companion-talk/a-change-comes-after-the-last-prompt ()
+  (gemini-companion-talk-test--with sent
+    (let* ((gemini-companion-review-prompt-functions nil)
+           (terminal (get-buffer "terminal"))
+           (id (process-id (get-buffer-process terminal))))
+      (gemini-companion-talk-test--with-sessions `(("CLI 1" ,id 1) ("CLI 2" ,(emacs-pid) 1))
+        (should-not (gemini-companion-talk-test--prompt))
+        (gemini-companion-talk-send "not sent" nil)
+        (gemini-companion-send-prompt "first")
+        (gemini-companion-talk-test--wait sent "\e[200~not sent\e[201~\e[200~first\e[201~\r")
+        (should (equal (gemini-companion-talk-test--prompt) "first"))
+        (gemini-companion-talk-send (make-string 5000 ?x) t)
+        (gemini-companion-test-wait "the second prompt"
+                                    (lambda () (equal (gemini-companion-talk-test--prompt)
+                                                      (make-string 2000 ?x)))))
+      ;; Who it is must be clear: a client elsewhere, one of two, one that proposes nothing.
+      (dolist (sessions `((("CLI 1" ,(emacs-pid) 1))
+                          (("CLI 1" nil 1))
+                          (("CLI 1" ,id 1) ("CLI 1" ,(emacs-pid) 1))
+                          (("CLI 1" ,id 1) ("CLI 1" nil 1))
+                          (("CLI 1" ,id 0))
+                          ()))
+        (gemini-companion-talk-test--with-sessions sessions
+          (should-not (gemini-companion-talk-test--prompt))))
+      (dolist (sessions `((("CLI 1" ,id 1) ("CLI 1" ,(emacs-pid) 0))
+                          (("CLI 1" ,id 1) ("CLI 1" ,id 2))))
+        (gemini-companion-talk-test--with-sessions sessions
+          (should (gemini-companion-talk-test--prompt)))))))
+
+(ert-deftest gemini-companion-talk/a-prompt-typed-in-the-terminal-is-not-known ()
+  (gemini-companion-talk-test--with sent
+    (let* ((gemini-companion-review-prompt-functions nil)
+           (terminal (get-buffer "terminal"))
+           (press (lambda (key)
+                    (with-current-buffer terminal
+                      (cl-letf (((symbol-function 'this-command-keys-vector)
+                                 (lambda () (vector key))))
+                        (run-hooks 'pre-command-hook))))))
+      (gemini-companion-talk-test--with-sessions
+          `(("CLI 1" ,(process-id (get-buffer-process terminal)) 1))
+        (gemini-companion-send-prompt "first")
+        (gemini-companion-talk-test--wait sent "\e[200~first\e[201~\r")
+        (funcall press ?a)
+        (should (equal (gemini-companion-talk-test--prompt) "first"))
+        ;; That is the answer to a question.
+        (with-current-buffer terminal
+          (erase-buffer)
+          (insert "╭─────╮\n│ Allow? │\n│ ● 1. Yes │\n╰─────╯\n"))
+        (funcall press ?\r)
+        (should (equal (gemini-companion-talk-test--prompt) "first"))
+        (with-current-buffer terminal (erase-buffer) (insert "> do more\n"))
+        (funcall press ?\r)
+        (should-not (gemini-companion-talk-test--prompt))
+        ;; Elsewhere it is no key of the terminal's.
+        (should-not (memq #'gemini-companion-talk--note-key
+                          (default-value 'pre-command-hook)))))))
+
 (ert-deftest gemini-companion-talk/what-flycheck-says-is-sent ()
   "At the line of an error, wherever in it."
   (let ((load-path (append (file-expand-wildcards
