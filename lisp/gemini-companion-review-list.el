@@ -75,7 +75,6 @@ Its value is as `gemini-companion-review-list--keys' wants it.")
     (define-key map (kbd "r") #'gemini-companion-review-list-reject)
     (define-key map (kbd "h") #'gemini-companion-review-history)
     (define-key map [mouse-2] #'gemini-companion-review-list-visit)
-    (define-key map [follow-link] 'mouse-face)
     map)
   "Keys in the list of open changes.")
 
@@ -198,7 +197,6 @@ something, ask first."
     (define-key map (kbd "U") #'gemini-companion-review-history-undo-prompt)
     (define-key map (kbd "w") #'gemini-companion-review-history-write)
     (define-key map [mouse-2] #'gemini-companion-review-history-show)
-    (define-key map [follow-link] 'mouse-face)
     map)
   "Keys in the history of changes.")
 
@@ -878,12 +876,14 @@ That is a list of texts and of commands with what they do, each (COMMAND
 
 (defun gemini-companion-review-list--key (command label)
   "Return the key of COMMAND with LABEL, to be clicked in a header line."
-  (let ((map (make-sparse-keymap)))
-    (define-key map [header-line mouse-1]
-                (lambda (event)
-                  (interactive "e")
-                  (select-window (posn-window (event-start event)))
-                  (call-interactively command)))
+  (let ((map (make-sparse-keymap))
+        (press (lambda (event)
+                 (interactive "e")
+                 (select-window (posn-window (event-start event)))
+                 (call-interactively command))))
+    (define-key map [header-line mouse-1] press)
+    ;; What the first is taken for in Tabulated List mode, where there is a `mouse-face'.
+    (define-key map [header-line mouse-2] press)
     (propertize (concat (substitute-command-keys (format "\\[%s]" command)) " " label)
                 'mouse-face 'header-line-highlight
                 'help-echo (concat "mouse-1: " label)

@@ -100,9 +100,14 @@ A message is returned in place of a question that was not asked."
     (let ((position (point-min)) (text ""))
       (while (< position (point-max))
         (let ((next (next-single-property-change position 'display nil (point-max)))
-              (shown (get-text-property position 'display)))
-          (setq text (concat text (if (stringp shown) shown
-                                    (buffer-substring-no-properties position next)))
+              (shown (get-text-property position 'display))
+              (column (string-width (car (last (split-string text "\n"))))))
+          (setq text (concat text
+                             (pcase shown
+                               ((pred stringp) shown)
+                               (`(space :align-to ,(and to (pred integerp)))
+                                (make-string (max 0 (- to column)) ?\s))
+                               (_ (buffer-substring-no-properties position next))))
                 position next)))
       (mapcar #'string-trim-right (split-string text "\n" t)))))
 
@@ -577,7 +582,8 @@ Return what was shown with the question, and the message then or the error."
                      " U undo the prompt's changes  q quit"))
       (gemini-companion-review-list-test--goto "*gemini history*" 4)
       (let ((keys (gemini-companion-review-list-test--keys)))
-        (should (equal keys " RET before and after  u undo  w write  U undo the prompt's changes  q quit"))
+        (should (equal keys (concat " RET before and after  u undo  w write"
+                                    "  U undo the prompt's changes  q quit")))
         (should (<= (length keys) 80)))
       ;; Sorted otherwise they are not together.
       (tabulated-list-sort 2)

@@ -1,0 +1,150 @@
+;;; lists-test.el --- Lists, menu and mode line in a narrow terminal  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; An interactive Emacs of 80 columns: what its user sees of changes that wait and that were
+;; decided, of the menu and of the mode line, and what keys and clicks do there.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-client)
+(require 'gemini-companion-test-review)
+
+(defconst gemini-companion-lists-test--long
+  "lib/quite/deep/in/the/project/with_a_rather_long_name.txt"
+  "A file whose name does not fit.")
+
+(defmacro gemini-companion-lists-test--with (spec &rest body)
+  "Run BODY with an Emacs of 80 columns and a client.
+SPEC is (EMACS CLIENT), two variables.  Changes wait until they are asked for,
+and clicks are heard."
+  (declare (indent 1) (debug ((symbolp symbolp) body)))
+  (pcase-let ((`(,emacs ,client) spec))
+    `(gemini-companion-test-with-emacs
+         (,emacs :size '(80 . 24)
+                 :files `(("a.txt" . "one\ntwo\n")
+                          (,gemini-companion-lists-test--long . "one\n")))
+       (gemini-companion-test-visit ,emacs "a.txt")
+       (gemini-companion-test-eval ,emacs '(progn (setq gemini-companion-diff-policy 'queue)
+                                                  (xterm-mouse-mode 1)
+                                                  nil))
+       (gemini-companion-test-with-client (,client 'fake ,emacs)
+         ,@body))))
+
+(defun gemini-companion-lists-test--propose (emacs client name text)
+  "Let CLIENT propose TEXT for the file NAME, and wait until EMACS knows of it.
+Return what tells of the outcome."
+  (prog1 (gemini-companion-test-client-open-diff
+          client (gemini-companion-test-project emacs name) text)
+    (gemini-companion-test-wait-eval
+     emacs `(seq-some (lambda (review)
+                        (string-suffix-p ,name (gemini-companion-review-path review)))
+                      (gemini-companion-review-list-open)))))
+
+(defun gemini-companion-lists-test--accept (emacs client name text)
+  "Let CLIENT propose TEXT for the file NAME, accept it, and write it."
+  (let ((handle (gemini-companion-lists-test--propose emacs client name text)))
+    (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+    (gemini-companion-test-wait-review emacs text)
+    (gemini-companion-test-accept emacs)
+    (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                   (cons 'accepted text)))
+    (gemini-companion-test-wait-no-review emacs)
+    (gemini-companion-test-write (gemini-companion-test-project emacs name) text)))
+
+(defun gemini-companion-lists-test--click (emacs regexp)
+  "Click with the first button where the screen of EMACS matches REGEXP."
+  (let* ((lines (split-string (gemini-companion-test-wait-screen emacs regexp) "\n"))
+         (row (cl-position-if (lambda (line) (string-match-p regexp line)) lines))
+         (column (string-match regexp (nth row lines))))
+    (dolist (end '("M" "m"))
+      (gemini-companion-test-type
+       emacs (format "\e[<0;%d;%d%s" (+ column 2) (1+ row) end)))))
+
+(ert-deftest gemini-companion-lists/open-changes-in-80-columns ()
+  "All that is of use is to be seen, keys too, and laid out anew in half a window."
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (gemini-companion-lists-test--propose emacs client "a.txt" "one\n2\nthree\n")
+    (gemini-companion-lists-test--propose emacs client gemini-companion-lists-test--long "2\n")
+    (gemini-companion-test-m-x emacs "gemini-companion-review-list")
+    (let ((screen (gemini-companion-test-wait-screen emacs "with_a_rather_long_name")))
+      (should (string-match-p "^ RET show  a accept  r reject  h history  q quit$" screen))
+      (should (string-match-p "^File +Client +Age Change +State *$" screen))
+      (should (string-match-p "^project/a\\.txt .* \\+2 -1 +waiting$" screen))
+      (should (string-match-p "^….*/project/with_a_rather_long_name\\.txt .* waiting$" screen)))
+    (gemini-companion-test-keys emacs "C-x" "1" "C-x" "3")
+    (gemini-companion-test-wait-screen emacs "^…_name\\.txt fake-cli 1 ")
+    (gemini-companion-test-keys emacs "C-x" "1")
+    (gemini-companion-test-wait-screen emacs "^….*/project/with_a_rather_long_name\\.txt .* waiting$")
+    ;; A click is a key.
+    (gemini-companion-lists-test--click emacs "with_a_rather_long_name")
+    (gemini-companion-test-wait-review emacs "2\n")
+    (should (string-suffix-p gemini-companion-lists-test--long
+                             (gemini-companion-test-eval
+                              emacs '(gemini-companion-review-path
+                                      (gemini-companion-review-shown)))))))
+
+(ert-deftest gemini-companion-lists/the-history-shows-and-undoes ()
+  "By clicks and keys, also where before and after are shown."
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (gemini-companion-lists-test--accept emacs client "a.txt" "one\n2\nthree\n")
+    (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+    (let ((screen (gemini-companion-test-wait-screen emacs "project/a\\.txt")))
+      (should (string-match-p "^ RET before and after  u undo  w write  q quit$" screen))
+      (should (string-match-p "^Time +Outcome +File +Client +Change" screen))
+      (should (string-match-p "^[0-9:]+ accepted +project/a\\.txt fake-cli 1 \\+2 -1$" screen)))
+    (gemini-companion-lists-test--click emacs "project/a\\.txt")
+    (gemini-companion-test-wait-screen
+     emacs "^ a\\.txt, accepted  u undo  w write  n next  p previous  q quit ")
+    (gemini-companion-test-wait-screen emacs "^\\+three")
+    (gemini-companion-test-keys emacs "u")
+    (gemini-companion-test-wait-screen emacs "Undo the change of a\\.txt\\? (y or n)")
+    (gemini-companion-test-keys emacs "y")
+    (gemini-companion-test-wait-screen emacs "^ a\\.txt, undone  u make again")
+    (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
+                   "one\ntwo\n"))
+    (gemini-companion-test-keys emacs "q")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-name (window-buffer))
+                                                   "*gemini history*"))
+    (gemini-companion-test-wait-screen emacs "^[0-9:]+ undone ")
+    ;; A key in the header line can be clicked.
+    (gemini-companion-lists-test--click emacs "u make again")
+    (gemini-companion-test-wait-screen emacs "Make the change of a\\.txt again\\? (y or n)")
+    (gemini-companion-test-keys emacs "y")
+    (gemini-companion-test-wait-screen emacs "^[0-9:]+ accepted ")))
+
+(ert-deftest gemini-companion-lists/menu-and-mode-line-in-80-columns ()
+  "The menu says the state and is not cut; a click on the mode line leads there."
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (gemini-companion-lists-test--click emacs "Gem:1")
+    (let ((screen (gemini-companion-test-wait-screen emacs "diagnostic")))
+      (should (string-match-p "^Gemini companion: 1 client, no change waits$" screen))
+      (should (string-match-p "^The CLI +Say +Changes +Companion$" screen))
+      (should (string-match-p "^ r run, show, hide +p prompt +v view next +c what is told$"
+                              screen))
+      (should (string-match-p "^ +m switch off$" screen)))
+    ;; Nothing to accept: that is said, and the menu stays.
+    (gemini-companion-test-keys emacs "a")
+    (gemini-companion-test-wait-screen emacs "accept.*\\(?:inapt\\|unavailable\\)\\|\\(?:inapt\\|unavailable\\)")
+    (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
+    (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
+    (gemini-companion-test-wait-screen emacs "Gem:1!1")
+    (gemini-companion-test-m-x emacs "gemini-companion-menu")
+    (gemini-companion-test-wait-screen emacs "^Gemini companion: 1 client, 1 change waits for you$")
+    (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
+    (gemini-companion-lists-test--click emacs "Gem:1!1")
+    (gemini-companion-test-wait-review emacs "2\n")))
+
+;;; lists-test.el ends here
