@@ -44,7 +44,8 @@
   "Menu of all commands of gemini-companion.
 Above them it says what the mode line shows, in words; what makes no
 sense now is grey."
-  [:description gemini-companion-menu--title
+  [:description
+   gemini-companion-menu--title
    ["The CLI"
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)

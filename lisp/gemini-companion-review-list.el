@@ -386,14 +386,13 @@ And which keys work there."
   (let ((entry gemini-companion-review-list--entry))
     (setq header-line-format
           (gemini-companion-review-list--keys
-           `(,(format "%s, %s"
-                      (gemini-companion-review-list--entry-file entry)
-                      (gemini-companion-review-list--outcome entry))
-             ,@(gemini-companion-review-list--offer-undo entry)
+           `(,@(gemini-companion-review-list--offer-undo entry)
              (diff-hunk-next . "next")
              (diff-hunk-prev . "previous")
              (quit-window . "quit")
-             ,(format "%s, %s"
+             ,(format "%s, %s, %s, %s"
+                      (gemini-companion-review-list--entry-file entry)
+                      (gemini-companion-review-list--outcome entry)
                       (gemini-companion-review-list--clock (gemini-companion-history-time entry))
                       (gemini-companion-log-one-line
                        (gemini-companion-history-client entry))))))))

@@ -53,7 +53,7 @@ How a suffix is kept there depends on the version of Transient."
                            (substitute-command-keys "\\{gemini-companion-command-map}")))))
 
 (defun gemini-companion-menu-test--bar ()
-  "Return what the menu in the menu bar says, an alist of labels and whether they work."
+  "Return the menu in the menu bar, an alist of labels and whether they work."
   (let (items)
     (map-keymap (lambda (_ item)
                   (pcase item
