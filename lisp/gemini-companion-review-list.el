@@ -118,7 +118,7 @@ Its value is as `gemini-companion-review-list--keys' wants it.")
 
 (defun gemini-companion-review-list--offer-decisions ()
   "Return the keys that work on the current line of the list of open changes."
-  `(,(unless gemini-companion-review--open "No change awaits your decision")
+  `(,(when (zerop (gemini-companion-review-count)) "No change awaits your decision")
     ,@(when (tabulated-list-get-id)
         '((gemini-companion-review-list-visit . "show")
           (gemini-companion-review-list-accept . "accept")

@@ -241,6 +241,7 @@ EVENT is the click."
 (defvar gemini-companion-mode-map (make-sparse-keymap)
   "Keymap of `gemini-companion-mode': a menu in the menu bar.")
 
+;; Short enough for a terminal of 24 lines.
 (easy-menu-define gemini-companion-menu-bar gemini-companion-mode-map
   "Menu in the menu bar while `gemini-companion-mode' is on."
   '("Gemini"
@@ -248,17 +249,18 @@ EVENT is the click."
      :label (concat "Status: " (gemini-companion-state))]
     "--"
     ["Run, Show or Hide the CLI" gemini-companion-run]
-    ["Run Another Agent" gemini-companion-run-other]
-    ["Set Up to Connect" gemini-companion-setup]
-    ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
-    ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)]
-    "--"
-    ["Send a Prompt..." gemini-companion-send-prompt :active (gemini-companion-cli-p)]
-    ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-cli-p)]
-    ["Send Region" gemini-companion-send-region
-     :active (and mark-active (gemini-companion-cli-p))]
-    ["Send File" gemini-companion-send-file :active (gemini-companion-cli-p)]
-    ["Send Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-cli-p)]
+    ("The CLI"
+     ["Run Another Agent" gemini-companion-run-other]
+     ["Set Up to Connect" gemini-companion-setup]
+     ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
+     ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
+    ("Say"
+     ["Prompt..." gemini-companion-send-prompt :active (gemini-companion-cli-p)]
+     ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-cli-p)]
+     ["Region" gemini-companion-send-region
+      :active (and mark-active (gemini-companion-cli-p))]
+     ["File" gemini-companion-send-file :active (gemini-companion-cli-p)]
+     ["Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-cli-p)])
     "--"
     ["Show the Next Change" gemini-companion-review-next
      :active (gemini-companion--reviews-p)]

@@ -62,12 +62,17 @@ Return what tells of the outcome."
 
 (defun gemini-companion-lists-test--click (emacs regexp)
   "Click with the first button where the screen of EMACS matches REGEXP."
+  (gemini-companion-lists-test--mouse emacs regexp 0 "M")
+  (gemini-companion-lists-test--mouse emacs regexp 0 "m"))
+
+(defun gemini-companion-lists-test--mouse (emacs regexp button way)
+  "Move a button of the mouse where the screen of EMACS matches REGEXP.
+BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
   (let* ((lines (split-string (gemini-companion-test-wait-screen emacs regexp) "\n"))
          (row (cl-position-if (lambda (line) (string-match-p regexp line)) lines))
          (column (string-match regexp (nth row lines))))
-    (dolist (end '("M" "m"))
-      (gemini-companion-test-type
-       emacs (format "\e[<0;%d;%d%s" (+ column 2) (1+ row) end)))))
+    (gemini-companion-test-type
+     emacs (format "\e[<%d;%d;%d%s" button (+ column 2) (1+ row) way))))
 
 (ert-deftest gemini-companion-lists/open-changes-in-80-columns ()
   "All that is of use is to be seen, keys too, and laid out anew in half a window."
@@ -147,5 +152,25 @@ Return what tells of the outcome."
     (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
     (gemini-companion-lists-test--click emacs "Gem:1!1")
     (gemini-companion-test-wait-review emacs "2\n")))
+
+(ert-deftest gemini-companion-lists/the-mode-line-has-the-menu-of-the-menu-bar ()
+  "All of it is to be seen; with the mode off there is none."
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (should (gemini-companion-test-client-connected-p client))
+    (gemini-companion-test-eval emacs '(progn (menu-bar-mode 1) nil))
+    (gemini-companion-test-wait-screen emacs "\\`.* Gemini .*Help")
+    (gemini-companion-lists-test--mouse emacs "Gem:1" 2 "M")
+    (let ((screen (gemini-companion-test-wait-screen emacs "Switch Off")))
+      (should (string-match-p "Status: 1 client, no change waits" screen))
+      (should (string-match-p "History" screen)))
+    (gemini-companion-test-keys emacs "C-g")
+    (gemini-companion-test-m-x emacs "gemini-companion-mode")
+    (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
+    (gemini-companion-test-wait "the menu to go"
+                                (lambda ()
+                                  (not (string-match-p
+                                        "\\`.* Gemini "
+                                        (gemini-companion-test-screen emacs)))))))
 
 ;;; lists-test.el ends here

@@ -52,20 +52,25 @@ How a suffix is kept there depends on the version of Transient."
                           (substring-no-properties
                            (substitute-command-keys "\\{gemini-companion-command-map}")))))
 
-(defun gemini-companion-menu-test--bar ()
-  "Return the menu in the menu bar, an alist of labels and whether they work."
+(defun gemini-companion-menu-test--items (menu)
+  "Return what is in MENU, a keymap, and in the menus in it: labels and so on."
   (let (items)
     (map-keymap (lambda (_ item)
                   (pcase item
-                    (`(menu-item ,label ,command . ,properties)
-                     (when command
-                       (push (cons (eval label t)
-                                   (if (plist-member properties :enable)
-                                       (and (eval (plist-get properties :enable) t) t)
-                                     t))
-                             items)))))
-                gemini-companion-menu-bar)
-    (nreverse items)))
+                    (`(menu-item ,_ ,(and inner (pred keymapp)) . ,_)
+                     (setq items (append (gemini-companion-menu-test--items inner) items)))
+                    (`(menu-item ,_ ,(pred identity) . ,_)
+                     (push (cdr item) items))))
+                menu)
+    items))
+
+(defun gemini-companion-menu-test--bar ()
+  "Return the menu in the menu bar, an alist of labels and whether they work."
+  (mapcar (pcase-lambda (`(,label ,_ . ,properties))
+            (cons (eval label t)
+                  (or (not (plist-member properties :enable))
+                      (and (eval (plist-get properties :enable) t) t))))
+          (gemini-companion-menu-test--items gemini-companion-menu-bar)))
 
 (ert-deftest gemini-companion-menu/the-menu-bar-has-one-while-the-mode-is-on ()
   (let ((shown (lambda () (lookup-key (make-composed-keymap (current-minor-mode-maps))
@@ -92,11 +97,9 @@ How a suffix is kept there depends on the version of Transient."
   (should-not (cdr (assoc "Compose a Prompt" (gemini-companion-menu-test--bar)))))
 
 (ert-deftest gemini-companion-menu/the-menu-bar-has-the-commands-of-the-menu ()
-  (let ((commands (list 'gemini-companion-mode)))
-    (map-keymap (lambda (_ item)
-                  (when (eq (car-safe item) 'menu-item)
-                    (push (nth 2 item) commands)))
-                gemini-companion-menu-bar)
+  (let ((commands (cons 'gemini-companion-mode
+                        (mapcar #'cadr (gemini-companion-menu-test--items
+                                        gemini-companion-menu-bar)))))
     (pcase-dolist (`(,_ . ,command) (gemini-companion-menu-test--keys))
       (ert-info ((format "%s" command))
         (should (memq command commands))))))
