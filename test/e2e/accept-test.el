@@ -143,7 +143,7 @@
     (gemini-companion-accept-test--replace emacs cli "a.txt")
     (gemini-companion-test-write (gemini-companion-test-project emacs "a.txt")
                                  "0500 b\nanother's\n")
-    (gemini-companion-test-wait-screen emacs "has changed on disk")
+    (gemini-companion-test-wait-screen emacs "Changed on disk")
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
     (gemini-companion-test-keys emacs "a")

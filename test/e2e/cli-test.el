@@ -274,7 +274,7 @@ The second is told apart as made from what the file was before."
         (gemini-companion-cli-test--wait-file file "two\n")
         (gemini-companion-test-cli-wait-screen cli "All done")
         (gemini-companion-test-wait-review emacs "three\n")
-        (gemini-companion-test-wait-screen emacs "has changed on disk")
+        (gemini-companion-test-wait-screen emacs "Changed on disk")
         (gemini-companion-test-accept emacs)
         (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
         (gemini-companion-test-keys emacs "a")

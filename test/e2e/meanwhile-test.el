@@ -147,7 +147,7 @@ It is answered at once, whatever the user does."
     (gemini-companion-meanwhile-test--propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs "two\n")
     (gemini-companion-test-type emacs "mine")
-    (gemini-companion-test-wait-screen emacs "unsaved edits")
+    (gemini-companion-test-wait-screen emacs "Unsaved edits")
     (gemini-companion-test-m-x emacs "gemini-companion-accept")
     (gemini-companion-test-wait-screen emacs "\\[?t\\]?hree-way")
     (gemini-companion-meanwhile-test--close emacs client)

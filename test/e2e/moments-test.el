@@ -401,7 +401,9 @@ more of what there is than can be seen."
   :tags '(e2e)
   (gemini-companion-moments-test--with (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-run
-     emacs '(progn (setq gemini-companion-diff-focus 'select) nil))
+     emacs '(progn (setq gemini-companion-diff-focus 'select
+                         gemini-companion-review--reaction 0)
+                   nil))
     (gemini-companion-moments-test--propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs)
     (should (gemini-companion-test-eval
@@ -412,6 +414,35 @@ more of what there is than can be seen."
     (gemini-companion-test-keys emacs "C-c" "C-k")
     (gemini-companion-moments-test--wait-told client '((rejected "a.txt")))
     (gemini-companion-moments-test--wait-restored emacs)))
+
+(ert-deftest gemini-companion-moments/keys-for-another-window-do-not-count ()
+  "What is typed just when a review selects itself neither changes nor decides it."
+  :tags '(e2e)
+  (gemini-companion-moments-test--with (emacs client '(("a.txt" . "one\n")))
+    (pcase-dolist (`(,name . ,text) '(("a.txt" . "two\n") ("new.txt" . "new\n")))
+      (gemini-companion-test-run
+       ;; As if all were typed in that moment, however slow this machine is.
+       emacs '(progn (setq gemini-companion-diff-focus 'select
+                           gemini-companion-review--reaction 1000)
+                     nil))
+      (gemini-companion-moments-test--propose emacs client text name)
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-keys emacs "a" "e" "k" "RET" "C-c" "C-c")
+      (gemini-companion-test-wait-screen emacs "keys count when you have paused")
+      (gemini-companion-moments-test--wait-idle emacs)
+      (should (equal (gemini-companion-test-eval
+                      emacs '(let ((review (gemini-companion-review-shown)))
+                               (list (gemini-companion-review-open-p review)
+                                     (gemini-companion-review-current-text review))))
+                     (list t text)))
+      (gemini-companion-test-run
+       emacs '(progn (setq gemini-companion-review--reaction 0) nil))
+      (gemini-companion-test-keys emacs "C-c" "C-k")
+      (gemini-companion-test-wait
+       "the rejection"
+       (lambda () (member (list 'rejected name)
+                          (gemini-companion-moments-test--told client))))
+      (gemini-companion-moments-test--wait-restored emacs))))
 
 (ert-deftest gemini-companion-moments/waits-until-asked-for ()
   "With `announce' and `queue' the mode line tells of it, nothing else."
@@ -430,7 +461,7 @@ more of what there is than can be seen."
           (gemini-companion-test-wait-screen emacs "Gem:1!1")
           (when (eq value 'announce)
             (gemini-companion-test-wait-screen
-             emacs "proposes a change of a\\.txt; .*gemini-companion-review-next"))
+             emacs "proposes a change to a\\.txt, .*gemini-companion-review-next"))
           (gemini-companion-moments-test--wait-idle emacs)
           (should (equal (gemini-companion-moments-test--layout emacs) before))
           (gemini-companion-test-type emacs "x")
@@ -1033,23 +1064,19 @@ pings were answered within %.2f s"
     (gemini-companion-test-type emacs "before")
     (gemini-companion-moments-test--propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs "two\n")
-    (gemini-companion-test-wait-screen emacs "a\\.txt has unsaved edits")
+    (gemini-companion-test-wait-screen emacs "Unsaved edits  C-c C-e merges")
     ;; The focus is still in the file.
     (gemini-companion-test-keys emacs "C-x" "C-s")
     (gemini-companion-test-wait-eval emacs '(not (buffer-modified-p)))
-    (gemini-companion-test-wait-screen emacs "a\\.txt has changed on disk")
+    (gemini-companion-test-wait-screen emacs "Changed on disk  C-c C-e merges")
     (gemini-companion-test-reject emacs)
     (gemini-companion-moments-test--wait-told client '((rejected "a.txt")))
     (gemini-companion-test-wait-no-review emacs)
     (gemini-companion-moments-test--propose emacs client "three\n")
     (gemini-companion-test-wait-review emacs "three\n")
-    (should-not (string-match-p "unsaved edits\\|changed on disk"
-                                (car (last (split-string
-                                            (gemini-companion-test-screen emacs)
-                                            "\n" t)
-                                           4))))
+    (should-not (string-match-p "C-c C-e merges" (gemini-companion-test-screen emacs)))
     (gemini-companion-test-type emacs "while")
-    (gemini-companion-test-wait-screen emacs "a\\.txt has unsaved edits")
+    (gemini-companion-test-wait-screen emacs "Unsaved edits  C-c C-e merges")
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
     (gemini-companion-test-keys emacs "c")

@@ -431,7 +431,7 @@ Only the real one has a process of its own."
            (handle (gemini-companion-test-client-open-diff
                     client file "two\n")))
       (gemini-companion-test-wait-review emacs "two\n")
-      (gemini-companion-test-wait-screen emacs "unsaved edits")
+      (gemini-companion-test-wait-screen emacs "Unsaved edits")
       (gemini-companion-test-accept emacs)
       (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
       (gemini-companion-test-keys emacs "a")

@@ -90,10 +90,12 @@ With AS-COMMAND non-nil leave that to the key f9."
 
 (defun gemini-companion-test-inner-views ()
   "Return a buffer for each review that is shown, in whichever view.
-That is the control buffer of an Ediff session, or the diff."
+That is the control buffer of an Ediff session, the diff, or the proposal of a
+new file."
   (seq-filter (lambda (buffer)
-                (memq (buffer-local-value 'major-mode buffer)
-                      '(ediff-mode gemini-companion-diff-mode)))
+                (or (memq (buffer-local-value 'major-mode buffer)
+                          '(ediff-mode gemini-companion-diff-mode))
+                    (gemini-companion-test-inner-whole-p buffer)))
               (buffer-list)))
 
 (defun gemini-companion-test-inner-review ()
@@ -104,9 +106,11 @@ and so on."
    (lambda (view)
      (with-current-buffer view
        (and (get-buffer-window view t)
-            (if (gemini-companion-test-inner-diff-p view)
-                (gemini-companion-test-inner--diff)
-              (gemini-companion-test-inner--session)))))
+            (cond ((gemini-companion-test-inner-diff-p view)
+                   (gemini-companion-test-inner--diff))
+                  ((gemini-companion-test-inner-whole-p view)
+                   `((proposal . ,(gemini-companion-test-inner--text view))))
+                  (t (gemini-companion-test-inner--session))))))
    (gemini-companion-test-inner-views)))
 
 (defun gemini-companion-test-inner--diff ()
@@ -141,7 +145,8 @@ and so on."
   "Return non-nil if the selected window shows the proposal of a review.
 That may be as a diff."
   (seq-some (lambda (view)
-              (eq (if (gemini-companion-test-inner-diff-p view)
+              (eq (if (or (gemini-companion-test-inner-diff-p view)
+                          (gemini-companion-test-inner-whole-p view))
                       view
                     (buffer-local-value 'ediff-buffer-B view))
                   (window-buffer)))
@@ -150,6 +155,18 @@ That may be as a diff."
 (defun gemini-companion-test-inner-diff-p (buffer)
   "Return non-nil if BUFFER shows a review as a diff."
   (eq (buffer-local-value 'major-mode buffer) 'gemini-companion-diff-mode))
+
+(defun gemini-companion-test-inner-whole-p (buffer)
+  "Return non-nil if BUFFER is the proposal of a new file, shown alone."
+  (and (boundp 'gemini-companion-texts--header) ; once a review was shown
+       (eq (buffer-local-value 'gemini-companion-texts--header buffer)
+           'gemini-companion-whole--header)))
+
+(defun gemini-companion-test-inner-readable-p (buffer)
+  "Return non-nil if a key has BUFFER, or its proposal, edited."
+  (or (gemini-companion-test-inner-diff-p buffer)
+      (and (boundp 'gemini-companion-whole-mode)
+           (buffer-local-value 'gemini-companion-whole-mode buffer))))
 
 (defun gemini-companion-test-inner-in-panel-p ()
   "Return non-nil if the selected window is Ediff's panel or a diff."

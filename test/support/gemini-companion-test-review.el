@@ -70,7 +70,7 @@ With the string PROPOSAL wait for one that proposes this text."
   "Type TEXT at the end of the proposal in EMACS."
   (gemini-companion-test-select-proposal emacs)
   (when (gemini-companion-test-eval
-         emacs '(gemini-companion-test-inner-diff-p (window-buffer)))
+         emacs '(gemini-companion-test-inner-readable-p (window-buffer)))
     (gemini-companion-test-keys emacs "e"))
   (gemini-companion-test-keys emacs "M->")
   (gemini-companion-test-type emacs text)
