@@ -201,6 +201,7 @@ So also whether the CLI in CASE is connected to it."
            "Add it, and switch the mode off and on.")))
    (t (append (gemini-companion-diagnosis--check-announcement)
               (gemini-companion-diagnosis--check-connection case)
+              (gemini-companion-diagnosis--check-container)
               (when gemini-companion-context-paused
                 (list (gemini-companion-diagnosis--finding
                        'note "Clients are told that no file is open: that is paused."
@@ -222,6 +223,31 @@ So also whether the CLI in CASE is connected to it."
 editor only when it starts." process)
                "Type /ide enable in it; if it says that the editor is not supported, start \
 it anew."))))))
+
+(defun gemini-companion-diagnosis--check-container ()
+  "Find out whether CLIs beside this Emacs, in its container, look for it there.
+Those that it starts do, for it tells them."
+  (when (and (gemini-companion-environment-container-p)
+             (not (gemini-companion-environment-same-host-p
+                   (gemini-companion-environment-before))))
+    (let ((astray (gemini-companion-diagnosis--astray-p)))
+      (list (gemini-companion-diagnosis--finding
+             (if astray 'problem 'note)
+             (format "This is a container.  %s looks for its editor on the machine around it."
+                     (if astray "A CLI that runs in here already"
+                       "A CLI that another program than this Emacs starts in here"))
+             "Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
+environment, which M-x gemini-companion-copy-environment copies, too."
+             (cons "copy" #'gemini-companion-copy-environment))))))
+
+(defun gemini-companion-diagnosis--astray-p ()
+  "Return non-nil if a CLI runs in this container that looks for Emacs outside."
+  (let ((name (file-name-nondirectory (gemini-companion-run-program 'gemini))))
+    (seq-some (lambda (id)
+                (when-let ((environment (and (gemini-companion-diagnosis--runs-p name id)
+                                             (gemini-companion-diagnosis--environment-of id))))
+                  (not (gemini-companion-environment-same-host-p environment))))
+              (list-system-processes))))
 
 (defun gemini-companion-diagnosis--check-announcement ()
   "Find out whether the discovery files of this Emacs are there."

@@ -239,6 +239,12 @@ Without one it looks for the editor on the machine around the container.")
       (setq environment (setenv-internal environment name value nil)))
     environment))
 
+(defun gemini-companion-environment-before ()
+  "Return the environment of Emacs as it is without what leads to the companion.
+Processes that others start beside it have that at best."
+  (gemini-companion-environment--with gemini-companion-environment--saved
+                                      (default-toplevel-value 'process-environment)))
+
 ;;;; For terminals elsewhere
 
 ;;;###autoload

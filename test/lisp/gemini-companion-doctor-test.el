@@ -443,6 +443,46 @@ It has no others of those that lead to this Emacs."
       (gemini-companion-mode 1)
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
+(defun gemini-companion-doctor-test--start-beside (environment)
+  "Start what goes for a CLI beside this Emacs, with ENVIRONMENT; return its process."
+  (let ((process-environment environment)
+        (program (gemini-companion-test-file "beside/gemini" "#!/bin/sh\necho on\nread line\n"))
+        (started nil))
+    (set-file-modes program #o755)
+    (prog1 (make-process :name "beside" :command (list program) :noquery t
+                         :filter (lambda (&rest _) (setq started t)))
+      (gemini-companion-test-wait "the program" (lambda () started)))))
+
+(ert-deftest gemini-companion-doctor/beside-emacs-in-its-container ()
+  "A CLI that Emacs did not start looks outside, and Emacs says so before and after."
+  (gemini-companion-doctor-test--with
+    (let ((noninteractive nil)
+          (gemini-companion-environment--container-files '("/"))
+          (outside (seq-remove (lambda (it) (string-match-p "\\`\\(?:SSH\\|.*REMOTE\\)_" it))
+                               (default-toplevel-value 'process-environment))))
+      (gemini-companion-mode -1)
+      (set-default-toplevel-value 'process-environment outside)
+      (gemini-companion-mode 1)
+      (let ((report (gemini-companion-doctor-test--report)))
+        (gemini-companion-doctor-test--is-well report)
+        (gemini-companion-doctor-test--says
+         report "Notes" "This is a container.  A CLI that another program than this Emacs starts"
+         "-> Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true"))
+      (let ((process (gemini-companion-doctor-test--start-beside
+                      (cons "REMOTE_CONTAINERS=true" outside))))
+        (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report))
+        (delete-process process))
+      (let ((process (gemini-companion-doctor-test--start-beside outside)))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         "One problem" "This is a container.  A CLI that runs in here already looks for its editor")
+        (delete-process process))
+      ;; Where all are told that the editor is in there nothing is said.
+      (gemini-companion-mode -1)
+      (set-default-toplevel-value 'process-environment (cons "SSH_CONNECTION=1" outside))
+      (gemini-companion-mode 1)
+      (should-not (string-search "container" (gemini-companion-doctor-test--report))))))
+
 ;;;; Settings
 
 (ert-deftest gemini-companion-doctor/ide-mode-off ()
