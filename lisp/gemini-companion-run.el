@@ -18,7 +18,10 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-evil)
+(require 'gemini-companion-log)
 (require 'gemini-companion-setup)
+(require 'gemini-companion-terminal)
 (require 'gemini-companion-workspace)
 
 (declare-function eat-exec "ext:eat")
@@ -59,17 +62,6 @@ If nil, the usual one."
   :type '(repeat string)
   :group 'gemini-companion
   :risky t)
-
-(defcustom gemini-companion-terminal 'auto
-  "The terminal emulator in which `gemini-companion-run' runs its program.
-If `auto', the first of Eat, vterm and Ghostel that is installed, else
-Term, which comes with Emacs."
-  :type '(choice (const :tag "The best one that is installed" auto)
-                 (const :tag "Eat" eat)
-                 (const :tag "vterm" vterm)
-                 (const :tag "Ghostel" ghostel)
-                 (const :tag "Term" term))
-  :group 'gemini-companion)
 
 (defcustom gemini-companion-run-display-action
   '((display-buffer-reuse-window display-buffer-in-side-window)
@@ -213,9 +205,8 @@ Each is a list with the ids of those that began it behind its own."
   "Run AGENT in the project in ROOT in a new terminal, and show that."
   (let ((program (gemini-companion-run--find-program agent)))
     (gemini-companion-run--announce agent root)
-    (let ((default-directory root))
-      (gemini-companion-setup-before-run agent))
-    (let* ((terminal (gemini-companion-run--terminal))
+    (gemini-companion-run--ask agent root)
+    (let* ((terminal (gemini-companion-terminal-choose))
            ;; All of these may be local to this buffer, which may be a dead terminal.
            (environment (gemini-companion-run--environment agent root))
            (locals (gemini-companion-run--locals environment))
@@ -237,7 +228,8 @@ Each is a list with the ids of those that began it behind its own."
              environment)
             (with-current-buffer buffer
               (pcase-dolist (`(,variable . ,value) locals)
-                (set (make-local-variable variable) value)))
+                (set (make-local-variable variable) value))
+              (gemini-companion-evil-pass-keys))
             ;; Some emulators say otherwise, but it may be at work.
             (when-let* ((process (get-buffer-process buffer)))
               (set-process-query-on-exit-flag process t)))
@@ -245,6 +237,15 @@ Each is a list with the ids of those that began it behind its own."
          (gemini-companion-run--discard buffer)
          (when (window-live-p window) (select-window window))
          (signal (car error) (cdr error)))))))
+
+(defun gemini-companion-run--ask (agent root)
+  "Ask all that is to be asked before AGENT runs in ROOT, and see to it.
+What takes long is done when nothing is left to be asked."
+  (let ((better (gemini-companion-terminal-offer))
+        (default-directory root))
+    (gemini-companion-setup-before-run agent)
+    (when better
+      (gemini-companion-terminal-install))))
 
 (defun gemini-companion-run--discard (buffer)
   "Kill the terminal BUFFER and what runs in it without a question."
@@ -331,24 +332,6 @@ So the next CLI that is run from there is in the same environment."
 
 ;;;; Terminal emulators
 
-(defun gemini-companion-run--terminal ()
-  "Return the terminal emulator to use.  It is loaded."
-  (pcase gemini-companion-terminal
-    ('auto (or (seq-find #'gemini-companion-run--load '(eat vterm ghostel))
-               'term))
-    (terminal (unless (require terminal nil t)
-                (user-error "`gemini-companion-terminal' says %s, which is not installed"
-                            terminal))
-              terminal)))
-
-(defun gemini-companion-run--load (terminal)
-  "Load TERMINAL, a feature; return nil if that is not installed or does not work."
-  (condition-case error
-      (require terminal nil t)
-    (error
-     (gemini-companion-log-add "%s: %s" terminal (error-message-string error))
-     nil)))
-
 (cl-defgeneric gemini-companion-run--exec (terminal buffer program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by the emulator TERMINAL.
 The buffer is in the selected window.")
@@ -364,31 +347,37 @@ The buffer is in the selected window.")
     (let ((process-environment
            (append (gemini-companion-run--term-variables environment) environment)))
       (term-exec buffer (buffer-name) program nil arguments))
-    (let ((without-titles (gemini-companion-run--without-titles)))
+    (let ((mend (gemini-companion-run--mend-for-term)))
       (set-process-filter (get-buffer-process buffer)
                           (lambda (process text)
-                            (term-emulate-terminal process (funcall without-titles text)))))
+                            (term-emulate-terminal process (funcall mend text)))))
     (term-char-mode)))
 
 (defun gemini-companion-run--term-variables (environment)
   "Return what to add to ENVIRONMENT so that text can be read in Term.
 Programs choose colors for a dark background, for Term does not answer
 what its own is.  On a light one they are asked to use none."
-  (unless (or (eq (frame-parameter nil 'background-mode) 'dark)
-              (getenv-internal "NO_COLOR" environment)
-              (getenv-internal "FORCE_COLOR" environment))
-    '("NO_COLOR=1")))
+  (cons
+   ;; What the terminal around this Emacs can do may be said there.
+   (if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
+   (unless (or (eq (frame-parameter nil 'background-mode) 'dark)
+               (getenv-internal "NO_COLOR" environment)
+               (getenv-internal "FORCE_COLOR" environment))
+     '("NO_COLOR=1"))))
 
-(defun gemini-companion-run--without-titles ()
-  "Return a function that returns its argument without titles of windows.
-Called with all output of a program in order, it remembers what has only
-begun.  Term shows titles as text, in the middle of what is there."
+(defun gemini-companion-run--mend-for-term ()
+  "Return a function that returns its argument without what Term shows wrongly.
+That is titles of windows, which it shows as text in the middle of what
+is there, and the erasing of a line, of which it leaves what is before
+the cursor.  Called with all output of a program in order, the function
+remembers what has only begun."
   (let ((begun ""))
     (lambda (text)
       (setq text (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
                                            (concat begun text) t t)
+            text (string-replace "\e[2K" "\e[1K\e[K" text)
             begun "")
-      (when (string-match "\e\\(?:][^\a\e]\\{,1000\\}\e?\\)?\\'" text)
+      (when (string-match "\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?\\'" text)
         (setq begun (substring text (match-beginning 0))
               text (substring text 0 (match-beginning 0))))
       text)))
@@ -397,8 +386,16 @@ begun.  Term shows titles as text, in the middle of what is there."
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Eat."
   (with-current-buffer buffer
     (eat-mode)
-    (let ((process-environment environment))
+    (let ((process-environment
+           (append (gemini-companion-run--eat-variables environment) environment)))
       (eat-exec buffer (buffer-name) program nil arguments))))
+
+(defun gemini-companion-run--eat-variables (environment)
+  "Return what to add to ENVIRONMENT so that programs use all colors of Eat.
+Not all of them know the name that it gives itself in TERM then."
+  (and (> (display-color-cells) 256)
+       (not (getenv-internal "COLORTERM" environment))
+       '("COLORTERM=truecolor")))
 
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) buffer program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by vterm."
@@ -410,7 +407,33 @@ begun.  Term shows titles as text, in the middle of what is there."
       (vterm-mode)
       (setq-local vterm-min-window-width gemini-companion-run--narrowest)
       ;; What it said last is worth reading.
-      (setq-local vterm-kill-buffer-on-exit nil))))
+      (setq-local vterm-kill-buffer-on-exit nil))
+    (add-function :before (process-filter (get-buffer-process buffer))
+                  (gemini-companion-run--tell-background))))
+
+(defun gemini-companion-run--tell-background ()
+  "Return a filter that tells a program the color of the background if it asks.
+vterm does not, and then programs choose colors for a dark one."
+  (let ((query "\e]11;?")
+        (before ""))
+    (lambda (process text)
+      (gemini-companion-log-errors "A question for the background"
+        (let ((output (concat before text)))
+          (setq before (substring output (max 0 (- (length output) (1- (length query))))))
+          (when (string-search query output)
+            (process-send-string process (gemini-companion-run--background-report))))))))
+
+(defun gemini-companion-run--background-report ()
+  "Return what a terminal answers that is asked for the color of its background."
+  (let ((color (or (color-values (face-background 'default nil 'default))
+                   ;; It is that of the terminal around Emacs.
+                   (if (eq (frame-parameter nil 'background-mode) 'dark)
+                       '(0 0 0)
+                     '(#xffff #xffff #xffff)))))
+    (concat "\e]11;rgb:"
+            ;; If it was started in tmux Gemini CLI does not believe pure white.
+            (mapconcat (lambda (value) (format "%04x" (min value #xfefe))) color "/")
+            "\e\\")))
 
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'ghostel)) buffer program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Ghostel."

@@ -130,19 +130,24 @@ user's."
      (gemini-companion-client-settings default-directory process-environment))))
 
 (defun gemini-companion-setup--remember (agent answer)
-  "Save ANSWER, `always' or `never', as that for AGENT.
-Where nothing can be saved it holds until Emacs exits."
+  "Save ANSWER, `always' or `never', as that for AGENT."
   (unless (eq answer (alist-get agent gemini-companion-setup-policy))
-    (require 'cus-edit)
-    (let ((policy (cons (cons agent answer)
-                        (assq-delete-all agent (copy-alist gemini-companion-setup-policy))))
-          (file (custom-file t)))
-      (gemini-companion-log-errors "gemini-companion-setup-policy"
-        ;; To save into a file that is read-only would ask one more question.
-        (funcall (if (and file (file-writable-p file))
-                     #'customize-save-variable
-                   #'customize-set-variable)
-                 'gemini-companion-setup-policy policy)))))
+    (gemini-companion-setup-save
+     'gemini-companion-setup-policy
+     (cons (cons agent answer)
+           (assq-delete-all agent (copy-alist gemini-companion-setup-policy))))))
+
+(defun gemini-companion-setup-save (option value)
+  "Save VALUE, which an answer gave, as that of OPTION.
+Where nothing can be saved it holds until Emacs exits."
+  (require 'cus-edit)
+  (let ((file (custom-file t)))
+    (gemini-companion-log-errors (symbol-name option)
+      ;; To save into a file that is read-only would ask one more question.
+      (funcall (if (and file (file-writable-p file))
+                   #'customize-save-variable
+                 #'customize-set-variable)
+               option value))))
 
 ;;;; Before each run
 

@@ -93,7 +93,71 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
     (gemini-companion-test-run emacs '(progn (gemini-companion-run t) nil))
     (gemini-companion-test-wait-eval emacs '(= 2 (length (gemini-companion-run-terminals))))
     (should-not (file-exists-p (gemini-companion-setup-test--settings emacs)))
-    (gemini-companion-test-run emacs '(dolist (terminal (gemini-companion-run-terminals))
-                                        (delete-process (get-buffer-process (car terminal)))))))
+    (gemini-companion-setup-test--end-all emacs)))
+
+;;;; Which terminal
+
+(defconst gemini-companion-setup-test--eat ";;; eat.el --- Not Eat  -*- lexical-binding: t; -*-
+;; Version: 1.0
+;;; Code:
+(define-derived-mode eat-mode fundamental-mode \"Eat\")
+(defun eat-exec (buffer name program _ arguments)
+  (make-process :name name :buffer buffer :command (cons program arguments)))
+(provide 'eat)
+;;; eat.el ends here
+" "What an archive has as Eat.")
+
+(defun gemini-companion-setup-test--archive (emacs &rest lines)
+  "Let EMACS install packages from a directory with LINES as archive-contents."
+  (let ((archive (gemini-companion-test-emacs-file emacs "archive/")))
+    (gemini-companion-test-write (concat archive "eat-1.0.el") gemini-companion-setup-test--eat)
+    (gemini-companion-test-write (concat archive "archive-contents") (string-join lines "\n"))
+    (gemini-companion-test-eval
+     emacs `(progn (require 'package)
+                   (setq package-archives '(("local" . ,archive))
+                         package-enable-at-startup t
+                         gemini-companion-setup-policy nil
+                         gemini-companion-program "cat")))))
+
+(defun gemini-companion-setup-test--end-all (emacs)
+  "End all CLIs in EMACS."
+  (gemini-companion-test-run
+   emacs '(dolist (terminal (gemini-companion-run-terminals))
+            (delete-process (get-buffer-process (car terminal))))))
+
+(ert-deftest gemini-companion-setup/the-first-run-asks-for-a-terminal-first ()
+  "What takes long is done when nothing is left to be asked."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-setup-test--archive emacs "(1 (eat . [(1 0) nil \"Not Eat\" single nil]))")
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
+    (gemini-companion-test-keys emacs "y")
+    (gemini-companion-test-wait-screen emacs "Let Gemini CLI connect by itself\\?")
+    (should-not (gemini-companion-test-eval emacs '(featurep 'eat)))
+    (gemini-companion-test-keys emacs "n")
+    (gemini-companion-test-wait-eval
+     emacs '(and (gemini-companion-run-terminals)
+                 (with-current-buffer (caar (gemini-companion-run-terminals))
+                   (and (eq (window-buffer) (current-buffer)) (derived-mode-p 'eat-mode)))))
+    (gemini-companion-setup-test--end-all emacs)))
+
+(ert-deftest gemini-companion-setup/where-eat-cannot-be-had-the-cli-runs-in-term ()
+  "It says why."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-setup-test--archive emacs "(1)")
+    (gemini-companion-test-eval emacs '(setq gemini-companion-setup-policy '((gemini . never))))
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
+    (gemini-companion-test-keys emacs "y")
+    (gemini-companion-test-wait-screen emacs "Term is used, for Eat was not installed: .*unavailable")
+    (gemini-companion-test-wait-eval
+     emacs '(and (gemini-companion-run-terminals)
+                 (with-current-buffer (caar (gemini-companion-run-terminals))
+                   (and (eq (window-buffer) (current-buffer)) (derived-mode-p 'term-mode)))))
+    (gemini-companion-setup-test--end-all emacs)))
 
 ;;; setup-test.el ends here

@@ -78,46 +78,114 @@ answered with no."
 
 (ert-deftest gemini-companion-run/titles-are-no-text ()
   "Wherever the output of a program is cut."
-  (let ((text "a\e]0;title ◇\ab\e[31mred\e]2;x\e\\c\e]8;;http://x\adone\e(B\e[0m"))
+  (let ((text "a\e]0;title ◇\ab\e[31mred\e]2;x\e\\c\e[2K\e]8;;http://x\adone\e(B\e[0m"))
     (dotimes (one (length text))
       (dolist (other (number-sequence one (1- (length text))))
-        (let ((function (gemini-companion-run--without-titles)))
+        (let ((function (gemini-companion-run--mend-for-term)))
           (should (equal (concat (funcall function (substring text 0 one))
                                  (funcall function (substring text one other))
                                  (funcall function (substring text other)))
-                         "ab\e[31mredcdone\e(B\e[0m"))))))
+                         "ab\e[31mredc\e[1K\e[Kdone\e(B\e[0m"))))))
   ;; What is no title after all is not kept for ever.
-  (let ((function (gemini-companion-run--without-titles))
+  (let ((function (gemini-companion-run--mend-for-term))
         (long (concat "\e]" (make-string 2000 ?x))))
     (should (equal (funcall function long) long))))
 
+(defun gemini-companion-run-test--output (terminal)
+  "Return what TERMINAL shows once it has the word \"end\"."
+  (with-current-buffer terminal
+    (gemini-companion-test-wait
+     "the output" (lambda () (string-search "end" (buffer-string))))
+    (buffer-string)))
+
+(defun gemini-companion-run-test--program (text)
+  "Let the shell script TEXT be what is run."
+  (setq gemini-companion-program (gemini-companion-test-file "program"
+                                                             (concat "#!/bin/sh\n" text "\n")))
+  (set-file-modes gemini-companion-program #o755))
+
+(ert-deftest gemini-companion-run/in-term-a-line-that-is-erased-is-gone ()
+  "Also what is before the cursor, as Gemini CLI draws its screen anew."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-terminal 'term)
+          gemini-companion-program)
+      (gemini-companion-run-test--program
+       "printf 'one\\r\\ntwo\\r\\nthree'
+printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read line")
+      (gemini-companion-mode 1)
+      (gemini-companion-run)
+      (should (equal (split-string (gemini-companion-run-test--output (window-buffer))
+                                   "[ \t]*\n" t)
+                     '("a" "end")))
+      (delete-process (get-buffer-process (window-buffer))))))
+
 (ert-deftest gemini-companion-run/on-a-light-background-term-has-no-colors ()
-  (let ((output (lambda (terminal)
-                  (with-current-buffer terminal
-                    (gemini-companion-test-wait
-                     "the output" (lambda () (string-search "end" (buffer-string))))
-                    (buffer-string)))))
-    (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
-                                                 (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")))
-      (gemini-companion-test-with-project
-        (let* ((process-environment
-                (append (and own (list own))
-                        (seq-remove (lambda (it) (string-match-p "\\`\\(?:NO\\|FORCE\\)_COLOR=" it))
-                                    process-environment)))
-               (gemini-companion-terminal 'term)
-               (gemini-companion-program
-                (gemini-companion-test-file
-                 "program" "#!/bin/sh\nprintf '\\033]0;title\\007<%s>' \"${NO_COLOR-none}\"; echo end"))
-               (before (frame-parameter nil 'background-mode)))
-          (set-file-modes gemini-companion-program #o755)
-          (gemini-companion-mode 1)
-          (unwind-protect
-              (progn
-                (set-frame-parameter nil 'background-mode background)
-                (gemini-companion-run)
-                ;; Its program may have ended by now.
-                (should (string-prefix-p (format "<%s>end" colors)
-                                         (funcall output (window-buffer)))))
-            (set-frame-parameter nil 'background-mode before)))))))
+  (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
+                                               (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")))
+    (gemini-companion-test-with-project
+      (let* ((process-environment
+              (append (and own (list own))
+                      (seq-remove (lambda (it) (string-match-p "\\`\\(?:NO\\|FORCE\\)_COLOR=" it))
+                                  process-environment)))
+             (gemini-companion-terminal 'term)
+             (before (frame-parameter nil 'background-mode))
+             gemini-companion-program)
+        (gemini-companion-run-test--program
+         "printf '\\033]0;title\\007<%s>' \"${NO_COLOR-none}\"; echo end")
+        (gemini-companion-mode 1)
+        (unwind-protect
+            (progn
+              (set-frame-parameter nil 'background-mode background)
+              (gemini-companion-run)
+              ;; Its program may have ended by now.
+              (should (string-prefix-p (format "<%s>end" colors)
+                                       (gemini-companion-run-test--output (window-buffer)))))
+          (set-frame-parameter nil 'background-mode before))))))
+
+(ert-deftest gemini-companion-run/term-is-asked-for-the-colors-that-it-has ()
+  "Whatever the terminal can do in which Emacs was started."
+  (dolist (own '("COLORTERM=truecolor" "COLORTERM"))
+    (gemini-companion-test-with-project
+      (let ((process-environment (cons own process-environment))
+            (gemini-companion-terminal 'term)
+            gemini-companion-program)
+        (gemini-companion-run-test--program "printf '<%s>end' \"${COLORTERM-none}\"")
+        (gemini-companion-mode 1)
+        (gemini-companion-run)
+        (should (string-prefix-p (if (< emacs-major-version 29) "<none>" "<truecolor>")
+                                 (gemini-companion-run-test--output (window-buffer))))))))
+
+;;;; Eat and vterm
+
+(ert-deftest gemini-companion-run/in-eat-programs-know-of-its-colors ()
+  (pcase-dolist (`(,colors ,own ,value) '((16777216 "A=1" "truecolor") (256 "A=1" nil)
+                                          (16777216 "COLORTERM=x" nil)))
+    (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) colors)))
+      (should (equal (getenv-internal "COLORTERM"
+                                      (gemini-companion-run--eat-variables (list own)))
+                     value)))))
+
+(ert-deftest gemini-companion-run/a-program-is-told-the-color-of-the-background ()
+  "Each time it asks, wherever its question is cut."
+  (pcase-dolist (`(,background ,mode ,answer)
+                 '(("white" light "fefe/fefe/fefe") ("#102030" dark "1010/2020/3030")
+                   ("unspecified-bg" light "fefe/fefe/fefe") ("unspecified-bg" dark "0000/0000/0000")))
+    (let ((sent nil))
+      (cl-letf (((symbol-function 'process-send-string) (lambda (_ text) (push text sent)))
+                ((symbol-function 'face-background) (lambda (&rest _) background))
+                ((symbol-function 'color-values)
+                 (lambda (color &rest _)
+                   (cdr (assoc color '(("white" 65535 65535 65535) ("#102030" #x1010 #x2020 #x3030))))))
+                ((symbol-function 'frame-parameter) (lambda (&rest _) mode)))
+        (let* ((question "a\e[?u\e]11;?\e\\b")
+               (answer (format "\e]11;rgb:%s\e\\" answer)))
+          (dotimes (cut (length question))
+            (let ((filter (gemini-companion-run--tell-background)))
+              (funcall filter nil (substring question 0 cut))
+              (funcall filter nil (substring question cut))
+              (should (equal sent (list answer)))
+              (funcall filter nil question)
+              (should (equal sent (list answer answer)))
+              (setq sent nil))))))))
 
 ;;; gemini-companion-run-test.el ends here

@@ -1,0 +1,160 @@
+;;; gemini-companion-terminal-test.el --- Tests of which terminal emulator  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Eat comes from an archive of packages in a directory, and is not the real one.  The user answers
+;; as a test says, and a question that no test expects is a failure.
+
+;;; Code:
+
+(require 'ert)
+(require 'package)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-test-companion)
+
+(defvar gemini-companion-terminal-test--asked nil
+  "What was asked, the last question first.")
+
+(defvar gemini-companion-terminal-test--said nil
+  "What was said, the last message first.")
+
+(defmacro gemini-companion-terminal-test--with (answer &rest body)
+  "Evaluate BODY in an Emacs without packages, where a question has ANSWER.
+That is `yes', `no' or, if nothing may be asked, nil.  Options are saved
+in the file custom.el of a new project."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-project
+     (let* ((gemini-companion-terminal 'auto)
+            (gemini-companion-terminal--offered nil)
+            (gemini-companion-terminal-test--asked nil)
+            (gemini-companion-terminal-test--said nil)
+            (custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
+            (user-init-file custom-file)
+            (package-user-dir (gemini-companion-test-file "elpa"))
+            (package-archives (list (cons "local" (gemini-companion-test-file "archive/"))))
+            (package-archive-contents nil)
+            (package-alist nil)
+            (package-activated-list nil)
+            (package-selected-packages nil)
+            (package-check-signature nil)
+            (package-enable-at-startup t)
+            (text-quoting-style 'grave)
+            ;; Else package.el handles no errors.
+            (debug-on-error nil)
+            (load-path (seq-remove (lambda (directory)
+                                     (string-match-p "/elpa-src\\|/elpa/" directory))
+                                   load-path))
+            (saved (mapcar (lambda (option) (cons option (get option 'saved-value)))
+                           '(gemini-companion-terminal package-selected-packages))))
+       (unwind-protect
+           (cl-letf (((symbol-function 'y-or-n-p)
+                      (lambda (question)
+                        (push question gemini-companion-terminal-test--asked)
+                        (eq 'yes (or ,answer (ert-fail (list "Asked" question))))))
+                     ((symbol-function 'message)
+                      (lambda (format &rest arguments)
+                        (when format
+                          (push (apply #'format-message format arguments)
+                                gemini-companion-terminal-test--said)))))
+             ,@body)
+         (setq features (delq 'eat features))
+         (pcase-dolist (`(,option . ,value) saved)
+           (put option 'saved-value value))))))
+
+(defun gemini-companion-terminal-test--archive (text)
+  "Make the archive of packages have an Eat with TEXT."
+  (gemini-companion-test-file "archive/eat-1.0.el" (concat ";;; eat.el --- Not Eat  -*- lexical-binding: t; -*-
+;; Version: 1.0
+;;; Code:
+" text "
+(provide 'eat)
+;;; eat.el ends here
+"))
+  (gemini-companion-test-file "archive/archive-contents"
+                              "(1 (eat . [(1 0) nil \"Not Eat\" single nil]))"))
+
+(defun gemini-companion-terminal-test--offer ()
+  "Return whether a user who runs a CLI wants a better terminal emulator."
+  (let ((noninteractive nil))
+    (gemini-companion-terminal-offer)))
+
+(ert-deftest gemini-companion-terminal/a-yes-installs-eat-and-it-is-used ()
+  "Nothing is saved: what is best is used."
+  (gemini-companion-terminal-test--with 'yes
+    (gemini-companion-terminal-test--archive "(defvar gemini-companion-terminal-test--eat t)")
+    (should (gemini-companion-terminal-test--offer))
+    (should (equal gemini-companion-terminal-test--asked
+                   '("Term shows few colors: download and install the terminal Eat? ")))
+    (should-not (file-exists-p package-user-dir))
+    (gemini-companion-terminal-install)
+    (should (eq (gemini-companion-terminal-choose) 'eat))
+    (should (eq gemini-companion-terminal 'auto))
+    (should-not (gemini-companion-terminal-test--offer))
+    (should (= (length gemini-companion-terminal-test--asked) 1))))
+
+(ert-deftest gemini-companion-terminal/after-a-no-it-is-term-for-good ()
+  (gemini-companion-terminal-test--with 'no
+    (should-not (gemini-companion-terminal-test--offer))
+    (should (eq (gemini-companion-terminal-choose) 'term))
+    (should (string-search "'(gemini-companion-terminal 'term)"
+                           (gemini-companion-test-read custom-file)))
+    (should (string-search "`gemini-companion-terminal' can say another"
+                           (car gemini-companion-terminal-test--said)))
+    ;; As in the next session.
+    (setq gemini-companion-terminal--offered nil)
+    (should-not (gemini-companion-terminal-test--offer))
+    (should (= (length gemini-companion-terminal-test--asked) 1))))
+
+(ert-deftest gemini-companion-terminal/what-fails-leaves-term ()
+  "It says why, and asks no more in this session, but in the next."
+  (pcase-dolist (`(,archive . ,install)
+                 `((nil . nil)
+                   (("(error \"Broken\")") . nil)
+                   (("nil") . ,(lambda (&rest _) (signal 'quit nil)))))
+    (gemini-companion-terminal-test--with 'yes
+      (when archive
+        (apply #'gemini-companion-terminal-test--archive archive))
+      (should (gemini-companion-terminal-test--offer))
+      (let ((windows (current-window-configuration)))
+        (cl-letf (((symbol-function 'package-install)
+                   (or install (symbol-function 'package-install))))
+          (gemini-companion-terminal-install))
+        (should (compare-window-configurations windows (current-window-configuration))))
+      (should (eq (gemini-companion-terminal-choose) 'term))
+      (unless (equal archive '("(error \"Broken\")"))
+        (should (string-match-p "\\`Term is used, for Eat was not installed: \\(?:Package .eat-?. \
+is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
+                                (car gemini-companion-terminal-test--said))))
+      (should (eq gemini-companion-terminal 'auto))
+      (should-not (gemini-companion-terminal-test--offer))
+      (setq gemini-companion-terminal--offered nil)
+      (should (gemini-companion-terminal-test--offer)))))
+
+(ert-deftest gemini-companion-terminal/nothing-is-asked-where-it-makes-no-sense ()
+  (gemini-companion-terminal-test--with nil
+    ;; In batch mode.
+    (should-not (gemini-companion-terminal-offer))
+    ;; Where a terminal was chosen, or a good one is there.
+    (let ((gemini-companion-terminal 'term))
+      (should-not (gemini-companion-terminal-test--offer)))
+    (provide 'vterm)
+    (unwind-protect
+        (progn (should-not (gemini-companion-terminal-test--offer))
+               (should (eq (gemini-companion-terminal-choose) 'vterm)))
+      (setq features (delq 'vterm features)))
+    (should-not gemini-companion-terminal-test--said)
+    ;; Where packages come in another way it only says what there is.
+    (let ((package-enable-at-startup nil))
+      (should-not (gemini-companion-terminal-test--offer))
+      (should (equal gemini-companion-terminal-test--said
+                     '("Term shows few colors: Eat and vterm, which are packages, show all"))))))
+
+(ert-deftest gemini-companion-terminal/one-that-is-not-there-is-named ()
+  (gemini-companion-terminal-test--with nil
+    (let ((gemini-companion-terminal 'eat))
+      (should (equal (cadr (should-error (gemini-companion-terminal-choose) :type 'user-error))
+                     "`gemini-companion-terminal' says eat, which is not installed")))))
+
+;;; gemini-companion-terminal-test.el ends here
