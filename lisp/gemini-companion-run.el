@@ -365,19 +365,24 @@ what its own is.  On a light one they are asked to use none."
                (getenv-internal "FORCE_COLOR" environment))
      '("NO_COLOR=1"))))
 
+(defconst gemini-companion-run--begun
+  (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
+          "\\|[\300-\337]\\|[\340-\357][\200-\277]?\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'")
+  "What output ends with if an escape sequence, or a character, has only begun.")
+
 (defun gemini-companion-run--mend-for-term ()
   "Return a function that returns its argument without what Term shows wrongly.
 That is titles of windows, which it shows as text in the middle of what
-is there, and the erasing of a line, of which it leaves what is before
-the cursor.  Called with all output of a program in order, the function
-remembers what has only begun."
+is there; the erasing of a line, of which it leaves what is before the
+cursor; and a part of a character.  Called with all output of a program
+in order, which is bytes, the function remembers what has only begun."
   (let ((begun ""))
     (lambda (text)
       (setq text (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
                                            (concat begun text) t t)
             text (string-replace "\e[2K" "\e[1K\e[K" text)
             begun "")
-      (when (string-match "\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?\\'" text)
+      (when (string-match gemini-companion-run--begun text)
         (setq begun (substring text (match-beginning 0))
               text (substring text 0 (match-beginning 0))))
       text)))
@@ -387,12 +392,14 @@ remembers what has only begun."
   (with-current-buffer buffer
     (eat-mode)
     (let ((process-environment
-           (append (gemini-companion-run--eat-variables environment) environment)))
-      (eat-exec buffer (buffer-name) program nil arguments))))
+           (append (gemini-companion-run--color-variables environment) environment)))
+      (eat-exec buffer (buffer-name) program nil arguments))
+    (add-function :filter-args (process-filter (get-buffer-process buffer))
+                  (gemini-companion-run--answer-background))))
 
-(defun gemini-companion-run--eat-variables (environment)
-  "Return what to add to ENVIRONMENT so that programs use all colors of Eat.
-Not all of them know the name that it gives itself in TERM then."
+(defun gemini-companion-run--color-variables (environment)
+  "Return what to add to ENVIRONMENT so that programs use all colors there are.
+What Eat and vterm call themselves in TERM does not say that to all."
   (and (> (display-color-cells) 256)
        (not (getenv-internal "COLORTERM" environment))
        '("COLORTERM=truecolor")))
@@ -400,7 +407,8 @@ Not all of them know the name that it gives itself in TERM then."
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) buffer program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by vterm."
   (with-current-buffer buffer
-    (let ((process-environment environment)
+    (let ((process-environment
+           (append (gemini-companion-run--color-variables environment) environment))
           (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
           ;; By itself it is never narrower than 80: what is beyond the window could not be seen.
           (vterm-min-window-width gemini-companion-run--narrowest))
@@ -408,20 +416,45 @@ Not all of them know the name that it gives itself in TERM then."
       (setq-local vterm-min-window-width gemini-companion-run--narrowest)
       ;; What it said last is worth reading.
       (setq-local vterm-kill-buffer-on-exit nil))
-    (add-function :before (process-filter (get-buffer-process buffer))
-                  (gemini-companion-run--tell-background))))
+    (let ((process (get-buffer-process buffer)))
+      (add-function :before (process-filter process) (gemini-companion-run--fit-once))
+      (add-function :filter-args (process-filter process)
+                    (gemini-companion-run--answer-background)))))
 
-(defun gemini-companion-run--tell-background ()
-  "Return a filter that tells a program the color of the background if it asks.
-vterm does not, and then programs choose colors for a dark one."
-  (let ((query "\e]11;?")
-        (before ""))
-    (lambda (process text)
-      (gemini-companion-log-errors "A question for the background"
-        (let ((output (concat before text)))
-          (setq before (substring output (max 0 (- (length output) (1- (length query))))))
-          (when (string-search query output)
-            (process-send-string process (gemini-companion-run--background-report))))))))
+(defun gemini-companion-run--fit-once ()
+  "Return a filter that makes a terminal as large as its windows, once.
+Emacs does so when windows change, but on a text terminal vterm begins
+with one column more than can be used."
+  (let ((done nil))
+    (lambda (process _text)
+      (unless done
+        (setq done t)
+        (gemini-companion-log-errors "The size of a terminal"
+          ;; The function looks at variables of that buffer; vterm's module wants them.
+          (with-current-buffer (process-buffer process)
+            (when-let* ((windows (get-buffer-window-list nil nil t))
+                        (adjust (process-get process 'adjust-window-size-function))
+                        (size (funcall adjust process windows)))
+              (set-process-window-size process (cdr size) (car size)))))))))
+
+(defun gemini-companion-run--answer-background ()
+  "Return a function for the filter of a terminal's process, on its arguments.
+When a program asks for the color of the background it tells that, and
+takes the question out of the text.  For vterm does not answer, and Eat
+not rightly on a text terminal, and then programs choose colors for a
+dark background."
+  (let ((begun ""))
+    (pcase-lambda (`(,process ,text))
+      (setq text (concat begun text)
+            begun "")
+      (when (string-match "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'" text)
+        (setq begun (substring text (match-beginning 0))
+              text (substring text 0 (match-beginning 0))))
+      (let ((rest (replace-regexp-in-string "\e]11;\\?\\(?:\a\\|\e\\\\\\)" "" text t t)))
+        (unless (equal rest text)
+          (gemini-companion-log-errors "The color of the background"
+            (process-send-string process (gemini-companion-run--background-report))))
+        (list process rest)))))
 
 (defun gemini-companion-run--background-report ()
   "Return what a terminal answers that is asked for the color of its background."

@@ -138,8 +138,7 @@ echo ready\nread line && echo \"line: $line\"\n"
        (let ((columns (string-to-number
                        (cadr (split-string
                               (car (process-lines "stty" "-F" tty "size")))))))
-         ;; On a text terminal vterm begins with the column of the continuation mark, too.
-         (<= width columns (1+ width)))))))
+         (= columns width))))))
 
 (gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-as-wide-as-its-window
     terminal

@@ -91,6 +91,18 @@ answered with no."
         (long (concat "\e]" (make-string 2000 ?x))))
     (should (equal (funcall function long) long))))
 
+(ert-deftest gemini-companion-run/term-gets-whole-characters ()
+  "Of parts, Emacs 28 shows the bytes."
+  (let* ((text "aé│\e[1m│𝄞b")
+         (bytes (encode-coding-string text 'utf-8)))
+    (dotimes (cut (length bytes))
+      (let ((function (gemini-companion-run--mend-for-term)))
+        (should (equal (mapconcat (lambda (part)
+                                    (decode-coding-string (funcall function part) 'utf-8))
+                                  (list (substring bytes 0 cut) (substring bytes cut))
+                                  "")
+                       text))))))
+
 (defun gemini-companion-run-test--output (terminal)
   "Return what TERMINAL shows once it has the word \"end\"."
   (with-current-buffer terminal
@@ -157,12 +169,12 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
 
 ;;;; Eat and vterm
 
-(ert-deftest gemini-companion-run/in-eat-programs-know-of-its-colors ()
+(ert-deftest gemini-companion-run/in-eat-and-vterm-programs-know-of-all-colors ()
   (pcase-dolist (`(,colors ,own ,value) '((16777216 "A=1" "truecolor") (256 "A=1" nil)
                                           (16777216 "COLORTERM=x" nil)))
     (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) colors)))
       (should (equal (getenv-internal "COLORTERM"
-                                      (gemini-companion-run--eat-variables (list own)))
+                                      (gemini-companion-run--color-variables (list own)))
                      value)))))
 
 (ert-deftest gemini-companion-run/a-program-is-told-the-color-of-the-background ()
@@ -177,14 +189,15 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                  (lambda (color &rest _)
                    (cdr (assoc color '(("white" 65535 65535 65535) ("#102030" #x1010 #x2020 #x3030))))))
                 ((symbol-function 'frame-parameter) (lambda (&rest _) mode)))
-        (let* ((question "a\e[?u\e]11;?\e\\b")
+        (let* ((question "a\e[?u\e]11;?\e\\b\e]11;x")
                (answer (format "\e]11;rgb:%s\e\\" answer)))
           (dotimes (cut (length question))
-            (let ((filter (gemini-companion-run--tell-background)))
-              (funcall filter nil (substring question 0 cut))
-              (funcall filter nil (substring question cut))
+            (let ((filter (gemini-companion-run--answer-background)))
+              (should (equal (concat (cadr (funcall filter (list nil (substring question 0 cut))))
+                                     (cadr (funcall filter (list nil (substring question cut)))))
+                             "a\e[?ub\e]11;x"))
               (should (equal sent (list answer)))
-              (funcall filter nil question)
+              (funcall filter (list nil question))
               (should (equal sent (list answer answer)))
               (setq sent nil))))))))
 
