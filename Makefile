@@ -4,7 +4,7 @@ EMACS ?= emacs
 export EMACS SUITE MATCH
 
 .PHONY: help build compile doc dist test coverage mutants conformance soak endurance bench \
-	screenshot demo lint fmt release-check clean distclean
+	screenshot record demo lint fmt release-check clean distclean
 
 help: ## List these verbs
 	@echo 'make VERB, where VERB is one of'
@@ -63,6 +63,12 @@ bench: ## Measure what it costs, and print one table; EMACS=PROGRAM is what is m
 screenshot: ## Draw a review in a graphical Emacs, GUI_EMACS, into docs/review.png
 	scripts/build
 	@scripts/screenshot
+
+record: ## Record a review, step by step, into docs/review.svg
+	@scripts/bootstrap test
+	@scripts/bootstrap extras
+	scripts/build
+	@scripts/record
 
 demo: ## Show the companion at work, with a client, in a scripted session
 	@scripts/bootstrap demo

@@ -32,6 +32,9 @@
   "Return the file NAME in the directory of CLI."
   (expand-file-name name (gemini-companion-test-cli-directory cli)))
 
+(defvar gemini-companion-test-cli-colors nil
+  "Non-nil if a CLI that is made uses colors, those for the terminal's background.")
+
 ;;;; The model
 
 (defun gemini-companion-test-model-start (record)
@@ -118,14 +121,15 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
 
 (defun gemini-companion-test-cli--settings ()
   "Return settings with which the CLI asks nothing at its start."
-  '((security (auth (selectedType . "gemini-api-key"))
+  `((security (auth (selectedType . "gemini-api-key"))
               (folderTrust (enabled . :false)))
     (ide (enabled . t) (hasSeenNudge . t))
     (general (enableAutoUpdate . :false)
              (enableAutoUpdateNotification . :false))
     (privacy (usageStatisticsEnabled . :false))
     (telemetry (enabled . :false))
-    (ui (theme . "ANSI") (hideBanner . t) (hideTips . t))
+    (ui ,@(unless gemini-companion-test-cli-colors '((theme . "ANSI")))
+        (hideBanner . t) (hideTips . t))
     (model (name . "gemini-2.5-flash"))))
 
 (defun gemini-companion-test-cli--environment (cli emacs)
@@ -140,8 +144,8 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
          (concat "GEMINI_DEBUG_LOG_FILE="
                  (gemini-companion-test-cli-file cli "debug.log"))
          "GEMINI_CLI_NO_RELAUNCH=true" "GEMINI_CLI_TRUST_WORKSPACE=true"
-         "GEMINI_TELEMETRY_ENABLED=false" "NO_BROWSER=1" "NO_COLOR=1"
-         "TERM=xterm-256color")
+         "GEMINI_TELEMETRY_ENABLED=false" "NO_BROWSER=1" "TERM=xterm-256color")
+   (list (if gemini-companion-test-cli-colors "COLORTERM=truecolor" "NO_COLOR=1"))
    (cl-remove-if (lambda (it) (string-prefix-p "HOME=" it))
                  (gemini-companion-test-client-environment emacs))))
 
