@@ -11,7 +11,7 @@
 
 ;;; Code:
 
-(declare-function evil-emacs-state "ext:evil-states")
+(declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
 (defvar evil-emacs-state-modes)

@@ -444,7 +444,8 @@ It has no others of those that lead to this Emacs."
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
 (defun gemini-companion-doctor-test--start-beside (environment)
-  "Start what goes for a CLI beside this Emacs, with ENVIRONMENT; return its process."
+  "Start what goes for a CLI beside this Emacs; return its process.
+It has ENVIRONMENT."
   (let ((process-environment environment)
         (program (gemini-companion-test-file "beside/gemini" "#!/bin/sh\necho on\nread line\n"))
         (started nil))
@@ -454,7 +455,7 @@ It has no others of those that lead to this Emacs."
       (gemini-companion-test-wait "the program" (lambda () started)))))
 
 (ert-deftest gemini-companion-doctor/beside-emacs-in-its-container ()
-  "A CLI that Emacs did not start looks outside, and Emacs says so before and after."
+  "A CLI that Emacs did not start looks outside: that is said before and after."
   (gemini-companion-doctor-test--with
     (let ((noninteractive nil)
           (gemini-companion-environment--container-files '("/"))

@@ -71,7 +71,7 @@ the screen text with escape sequences.")
     ;; What a program draws may come in pieces.
     (gemini-companion-test-wait
      "the screen to be still"
-     (lambda () (equal screen (setq screen (funcall tmux "capture-pane" "-e" "-p")))))
+     (lambda () (equal screen (setq screen (funcall tmux "capture-pane" "-e" "-p" "-N")))))
     (push (cons caption
                 (cons seconds
                       (cons (gemini-companion-record--cursor
