@@ -201,4 +201,27 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
               (should (equal sent (list answer answer)))
               (setq sent nil))))))))
 
+(ert-deftest gemini-companion-run/a-terminal-is-made-to-fit-once ()
+  "In its own buffer, without which vterm's module crashes."
+  (save-window-excursion
+    (with-temp-buffer
+      (let* ((buffer (current-buffer))
+             (process (make-process :name "cat" :buffer buffer :command '("cat") :noquery t))
+             (filter (gemini-companion-run--fit-once))
+             (asked nil))
+        (process-put process 'adjust-window-size-function
+                     (lambda (_ windows)
+                       (push (cons (current-buffer) windows) asked)
+                       '(33 . 7)))
+        (unwind-protect
+            (progn
+              (switch-to-buffer buffer)
+              (with-temp-buffer
+                (funcall filter process "a")
+                (funcall filter process "b"))
+              (should (equal asked (list (list buffer (selected-window)))))
+              (should (equal (process-lines "stty" "-F" (process-tty-name process) "size")
+                             '("7 33"))))
+          (delete-process process))))))
+
 ;;; gemini-companion-run-test.el ends here
