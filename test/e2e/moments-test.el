@@ -429,14 +429,12 @@ more of what there is than can be seen."
       (gemini-companion-test-wait-review emacs)
       (gemini-companion-test-keys emacs "a" "e" "k" "RET" "C-c" "C-c")
       (gemini-companion-test-wait-screen emacs "keys count when you have paused")
-      (gemini-companion-moments-test--wait-idle emacs)
       (should (equal (gemini-companion-test-eval
                       emacs '(let ((review (gemini-companion-review-shown)))
                                (list (gemini-companion-review-open-p review)
                                      (gemini-companion-review-current-text review))))
                      (list t text)))
-      (gemini-companion-test-run
-       emacs '(progn (setq gemini-companion-review--reaction 0) nil))
+      (gemini-companion-test-eval emacs '(setq gemini-companion-review--reaction 0))
       (gemini-companion-test-keys emacs "C-c" "C-k")
       (gemini-companion-test-wait
        "the rejection"

@@ -176,13 +176,14 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (gemini-companion-test-wait-no-review emacs))))
 
 (gemini-companion-test-with-clients gemini-companion-review/new-file kind
-  "A file that does not exist can be proposed; its current text is empty."
+  "A file that does not exist can be proposed; it is shown alone."
   (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
     (let* ((file (gemini-companion-test-project emacs "sub/new.txt"))
            (handle (gemini-companion-test-client-open-diff
                     client file "brand new\n"))
            (review (gemini-companion-test-wait-review emacs)))
-      (should (equal (alist-get 'current review) ""))
+      (should (equal review '((proposal . "brand new\n"))))
+      (gemini-companion-test-wait-screen emacs "sub/new\\.txt  new file \\+1")
       (gemini-companion-test-accept emacs)
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(accepted . "brand new\n")))
