@@ -51,12 +51,13 @@ impl From<String> for Answered {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client of `agent` proposes `content` for the file `path`. `client` is for the user, `info`
-    /// its name and version as it says them.
+    /// its name and version as it says them, `process` its id, if it has a known one of its own.
     OpenReview {
         review: ReviewId,
         agent: String,
         client: String,
         info: (String, String),
+        process: Option<u32>,
         path: String,
         content: String,
     },
@@ -313,6 +314,7 @@ mod tests {
             agent: String::new(),
             client: String::new(),
             info: Default::default(),
+            process: None,
             path: "/a".to_owned(),
             content: "x".repeat(bytes),
         }

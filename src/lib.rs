@@ -164,9 +164,10 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 
 /// Return the next event of COMPANION as a vector, or nil if there is none.
 ///
-/// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION]: a client proposes CONTENT for the
-/// file PATH; AGENT is the symbol of its program, CLIENT says for the user who it is, NAME and
-/// VERSION are what it says itself.
+/// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION PROCESS]: a client proposes CONTENT for
+/// the file PATH; AGENT is the symbol of its program, CLIENT says for the user who it is, NAME and
+/// VERSION are what it says itself, and PROCESS is the id of its process, or nil if that is not
+/// known or speaks for several clients.
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
@@ -180,17 +181,25 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
     let Some(event) = companion.bridge().next_event() else { return Ok(None) };
     let vector = match event {
-        Event::OpenReview { review, agent, client, info: (name, version), path, content } => env
-            .vector((
-                env.intern("open-review")?,
-                review.0,
-                env.intern(&agent)?,
-                client,
-                path,
-                content,
-                name,
-                version,
-            ))?,
+        Event::OpenReview {
+            review,
+            agent,
+            client,
+            info: (name, version),
+            process,
+            path,
+            content,
+        } => env.vector((
+            env.intern("open-review")?,
+            review.0,
+            env.intern(&agent)?,
+            client,
+            path,
+            content,
+            name,
+            version,
+            process.map(i64::from),
+        ))?,
         Event::CloseReview { review, call } => {
             env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
         }

@@ -538,6 +538,7 @@ impl Sessions {
         };
         let (client, info) = (entry.client.describe(), entry.client.info());
         let agent = entry.client.agent.name.clone();
+        let process = entry.peer.own_process().map(Process::id);
         entry.outbox.forget_outcomes_of(&path);
         if entry.outbox.is_full() {
             return Err("too many outcomes wait for you: open your event stream and read them");
@@ -553,7 +554,7 @@ impl Sessions {
         state.supersede(session, &path);
         let (review, older) = state.reviews.open(session, &path, bytes);
         self.tell_closed(older);
-        self.bridge.send(Event::OpenReview { review, agent, client, info, path, content });
+        self.bridge.send(Event::OpenReview { review, agent, client, info, process, path, content });
         Ok(review)
     }
 
@@ -1181,6 +1182,14 @@ impl Peer {
         match self {
             Peer::Unknown => None,
             Peer::Client(process) | Peer::Shared(process) => Some(process),
+        }
+    }
+
+    /// The process, if it is not known to speak for several clients.
+    fn own_process(&self) -> Option<&Process> {
+        match self {
+            Peer::Client(process) => Some(process),
+            Peer::Unknown | Peer::Shared(_) => None,
         }
     }
 

@@ -34,6 +34,7 @@ fn a_proposal_reaches_lisp_as_it_is() {
         review: ReviewId(1),
         client: "test 1".to_owned(),
         info: ("test".to_owned(), "1".to_owned()),
+        process: Some(std::process::id()),
         path: PATH.to_owned(),
         content: content.to_owned(),
     };
