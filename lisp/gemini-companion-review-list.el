@@ -32,6 +32,8 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-texts)
 
+(declare-function gemini-companion-reason-reject "gemini-companion-reason")
+
 (defconst gemini-companion-review-list--pace 5
   "Seconds after which the list of open changes is printed anew, for their age.")
 
@@ -112,7 +114,7 @@ Its value is as `gemini-companion-review-list--keys' wants it.")
                           (gemini-companion-log-duration
                            (float-time
                             (time-since (gemini-companion-review-created review))))
-                          (gemini-companion-review-list--change-of-review review)
+                          (gemini-companion-review-list-change review)
                           (gemini-companion-review-list--state review))))
           (gemini-companion-review-list-open)))
 
@@ -138,7 +140,7 @@ Its value is as `gemini-companion-review-list--keys' wants it.")
             ('unsaved (propertize ", unsaved edits" 'face 'warning))
             ('changed (propertize ", changed on disk" 'face 'warning)))))
 
-(defun gemini-companion-review-list--change-of-review (review)
+(defun gemini-companion-review-list-change (review)
   "Return the size of the change that REVIEW proposes, as it now reads."
   (let ((proposal (gemini-companion-review-proposal review))
         (path (gemini-companion-review-path review)))
@@ -174,11 +176,15 @@ something, ask first."
                gemini-companion-review-list-mode)
   (gemini-companion-review-accept review))
 
-(defun gemini-companion-review-list-reject (review)
-  "Reject REVIEW, the one on the current line; the file stays as it is."
-  (interactive (list (gemini-companion-review-list--review))
+(defun gemini-companion-review-list-reject (review &optional with-reason)
+  "Reject REVIEW, the one on the current line; the file stays as it is.
+For WITH-REASON, interactively the prefix argument, see
+`gemini-companion-reject'."
+  (interactive (list (gemini-companion-review-list--review) current-prefix-arg)
                gemini-companion-review-list-mode)
-  (gemini-companion-review-reject review))
+  (if with-reason
+      (gemini-companion-reason-reject review)
+    (gemini-companion-review-reject review)))
 
 ;;;; The history
 

@@ -43,6 +43,9 @@
 
 (defvar gemini-companion-diff-function)
 
+(declare-function gemini-companion-notify-add "gemini-companion-notify")
+(declare-function gemini-companion-reason-reject "gemini-companion-reason")
+
 ;;;; Options
 
 (defcustom gemini-companion-diff-policy 'pop-up
@@ -73,6 +76,27 @@ keeps waiting, too.  If `reject', the change is rejected."
   :type '(choice (const :tag "Decide later" later)
                  (const :tag "Reject the change" reject)))
 
+(defcustom gemini-companion-notify t
+  "How you are told of a change while no frame of this Emacs has the focus.
+If t, by a notification of the desktop, which shows the change if you
+click it; where there are none, and in text terminals, by the bell.  A
+terminal that does not say whether it has the focus counts as having it
+until you have pressed no key for a while.  If `bell', by the bell; if
+nil, not at all.  It may be a function, to be called with the review."
+  :group 'gemini-companion
+  :type '(choice (const :tag "Notification" t)
+                 (const :tag "Bell" bell)
+                 (const :tag "Not at all" nil)
+                 (function :tag "Another function"))
+  :risky t)
+
+(defcustom gemini-companion-review-waiting-hook nil
+  "Hook run when a change begins to wait for you, or is shown.
+Whatever has the focus.  Meanwhile `gemini-companion-review-waiting' is
+the review; `gemini-companion-review-path', for instance, says more."
+  :group 'gemini-companion
+  :type 'hook)
+
 ;;;; Reviews
 
 (cl-defstruct (gemini-companion-review
@@ -83,6 +107,7 @@ keeps waiting, too.  If `reject', the change is rejected."
   (agent nil :documentation "The name of its program, as in `gemini-companion-agent-profiles'.")
   (client nil :documentation "Who the client is, in words for the user.")
   (info nil :documentation "Name and version of the client, a cons, as it says them itself.")
+  (process nil :documentation "The id of the client's process, nil if that is not known.")
   (path nil :documentation "The absolute name of the file, exactly as the client wrote it.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "When it came.")
@@ -138,6 +163,9 @@ that follow each other as fast.")
   "Seconds without a review after a client has closed the one on screen.
 A key that was meant for that one must not decide the next.")
 
+(defconst gemini-companion-review--away 20
+  "Seconds without a key after which a terminal may be one that nobody looks at.")
+
 (defconst gemini-companion-review--held-after 2.0
   "Seconds for which a review is held back before the user is told.")
 
@@ -187,6 +215,9 @@ It is `told' once the user was told; nil if none is.")
   "Functions that may know after which prompt a review has come.
 Each is called with the review and returns that, as in
 `gemini-companion-review', or nil.")
+
+(defvar gemini-companion-review-waiting nil
+  "While `gemini-companion-review-waiting-hook' runs, the review in question.")
 
 (defvar gemini-companion-review-functions nil
   "Functions called without arguments when the list of reviews has changed.
@@ -338,14 +369,14 @@ While its proposal is being edited that is what it did a moment ago."
 
 ;;;; Events
 
-(gemini-companion-define-handler open-review (id agent client path text name version)
+(gemini-companion-define-handler open-review (id agent client path text name version process)
   "Queue the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH.
-NAME and VERSION are what the client says itself."
+NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
   (condition-case error
       (gemini-companion-review--add
        (gemini-companion-review--make
         :id id :agent agent :client client :info (cons name version)
-        :path path :proposed text :text text
+        :process process :path path :proposed text :text text
         :created (current-time)
         :stamp (gemini-companion-follow-stamp path)
         :base (gemini-companion-history-read path)))
@@ -368,7 +399,8 @@ NAME and VERSION are what the client says itself."
                             (gemini-companion-review-client review))
   (gemini-companion-review--changed)
   (unless (gemini-companion-review--pops-up-p)
-    (gemini-companion-review--announce review)))
+    (gemini-companion-review--announce review))
+  (gemini-companion-review--note-waiting review))
 
 (gemini-companion-define-handler close-review (id call)
   "Close the review ID without asking; CALL, unless nil, waits for its text."
@@ -475,7 +507,7 @@ It may have other changes decided first."
 
 (defun gemini-companion-review--warn-of-lost-text (review)
   "Say that the client of REVIEW did not write the text that was accepted."
-  (gemini-companion-review--say
+  (gemini-companion-review-say
    review
    "%s has not made %s what you accepted: M-x gemini-companion-review-history, there w, writes it"
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
@@ -489,7 +521,7 @@ not leave any."
                      (gemini-companion-review-proposed review)))
     (gemini-companion-log-add "the edits of review %d are in the history only"
                               (gemini-companion-review-id review))
-    (gemini-companion-review--say
+    (gemini-companion-review-say
      review
      "%s takes no edits along when you say yes there: yours of %s are kept in \
 M-x gemini-companion-review-history"
@@ -610,10 +642,10 @@ this frame."
 
 (defun gemini-companion-review--say-ending (review)
   "Tell the user how REVIEW has ended."
-  (gemini-companion-review--say review "%s: %s" (gemini-companion-review-file review)
+  (gemini-companion-review-say review "%s: %s" (gemini-companion-review-file review)
                                 (gemini-companion-review-ending review)))
 
-(defun gemini-companion-review--say (review format &rest arguments)
+(defun gemini-companion-review-say (review format &rest arguments)
   "Show a message about REVIEW as soon as it takes no prompt's place.
 It is FORMAT with ARGUMENTS, as in `format-message'."
   (setf (alist-get review gemini-companion-review--news nil t)
@@ -771,12 +803,13 @@ cannot be shown it still waits, and has a note that says why."
         (gemini-companion-review-postponed review) nil)
   (when (eq (gemini-companion-review-state review) 'waiting)
     (setf (gemini-companion-review-state review) 'shown))
-  (gemini-companion-review--changed))
+  (gemini-companion-review--changed)
+  (gemini-companion-review--note-waiting review))
 
 (defun gemini-companion-review--announce (review)
   "Tell the user of REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
-    (gemini-companion-review--say
+    (gemini-companion-review-say
      review "%s proposes %s; %s"
      (gemini-companion-review-client-title review)
      (gemini-companion-review-describe review)
@@ -800,13 +833,34 @@ cannot be shown it still waits, and has a note that says why."
           "\\[gemini-companion-accept] accepts, \\[gemini-companion-reject] rejects")
          (t "\\[gemini-companion-review-next] goes there"))))
 
+(defun gemini-companion-review--note-waiting (review)
+  "REVIEW begins to wait, or is shown: tell those who want to know."
+  (gemini-companion-log-errors "gemini-companion-review-waiting-hook"
+    (let ((gemini-companion-review-waiting review))
+      (run-hooks 'gemini-companion-review-waiting-hook)))
+  (gemini-companion-log-errors "a notification"
+    (when (and gemini-companion-notify
+               (gemini-companion-review-open-p review)
+               (gemini-companion-review-away-p))
+      (gemini-companion-notify-add review))))
+
+(defun gemini-companion-review-away-p ()
+  "Return non-nil if the user seems not to look at this Emacs."
+  (let ((states (mapcar #'frame-focus-state (frame-list)))
+        (idle (current-idle-time)))
+    (cond (noninteractive nil)
+          ((memq t states) nil)
+          ((memq 'unknown states)
+           (and idle (> (float-time idle) gemini-companion-review--away)))
+          (t t))))
+
 (defun gemini-companion-review-postpone (review)
   "Take REVIEW off the screen, undecided.  It is not shown again by itself."
   (when (gemini-companion-review-open-p review)
     (setf (gemini-companion-review-postponed review) t)
     (gemini-companion-review--hide review)
     (gemini-companion-review--changed)
-    (gemini-companion-review--say
+    (gemini-companion-review-say
      review "%s"
      (substitute-command-keys
       "The client still waits: \\[gemini-companion-review-next] shows the change again"))))
@@ -958,7 +1012,7 @@ For the value if that cannot be see `gemini-companion-compare-merge'."
           (force-mode-line-update t)
           (run-hooks 'gemini-companion-review-functions)
           (when conflict
-            (gemini-companion-review--say review "%s"
+            (gemini-companion-review-say review "%s"
                                           (gemini-companion-review-warning review))))))))
 
 (defun gemini-companion-review-warning (review)
@@ -981,12 +1035,16 @@ instead.  If to accept would lose something, ask first."
   (gemini-companion-review--decide-current #'gemini-companion-review-accept))
 
 ;;;###autoload
-(defun gemini-companion-reject ()
+(defun gemini-companion-reject (&optional with-reason)
   "Reject the proposed change; the file stays as it is.
 Decides the review of the current buffer, else the one on screen.  If
-none is on screen, show the oldest instead."
-  (interactive)
-  (gemini-companion-review--decide-current #'gemini-companion-review-reject))
+none is on screen, show the oldest instead.  With WITH-REASON,
+interactively the prefix argument, ask for a reason, which becomes the
+next prompt of the client if that runs in a terminal of Emacs."
+  (interactive "P")
+  (gemini-companion-review--decide-current (if with-reason
+                                               #'gemini-companion-reason-reject
+                                             #'gemini-companion-review-reject)))
 
 (defun gemini-companion-review--decide-current (decide)
   "Call DECIDE with the review that a command is about.
@@ -1051,12 +1109,13 @@ already, WAITER takes the place of that."
         ;; It is to be shown again.
         (gemini-companion-review-postponed review) nil)
   (gemini-companion-review--changed)
-  (gemini-companion-review--say
+  (gemini-companion-review-say
    review "%s asks you to accept the change of %s"
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review-reject (review)
-  "Reject REVIEW; the file stays as it is."
+  "Reject REVIEW; the file stays as it is.
+Return nil if its client has decided it already."
   (gemini-companion-review-check-open review)
   (gemini-companion-review-decide review 'rejected #'gemini-companion-bridge-reject))
 
@@ -1090,7 +1149,7 @@ If none but that on screen does, go there."
   "Ask what to do with the change on screen: accept it, reject it, or decide later."
   (interactive)
   (let* ((review (gemini-companion-review-current))
-         (answer (gemini-companion-review--ask
+         (answer (gemini-companion-review-ask
                   review
                   (lambda ()
                     (condition-case nil
@@ -1194,15 +1253,16 @@ file since the change was proposed.  Nothing is saved or accepted."
 (defun gemini-companion-review-decide (review outcome report &optional by-client)
   "End REVIEW with OUTCOME, a symbol.
 REPORT is called with its id to tell the client; it returns nil if that
-has decided already.  BY-CLIENT is non-nil if not a command of the user
-but the client itself decides."
+has decided already, and so does this function.  BY-CLIENT is non-nil if
+not a command of the user but the client itself decides."
   (let (;; Once it knows, the client writes the file.
         (before (gemini-companion-review--bytes review))
         (file (gemini-companion-review-file review)))
     (cond ((not (funcall report (gemini-companion-review-id review)))
            ;; The client has closed it; the event that says so must answer with this very text.
            (gemini-companion-bridge-drain)
-           (message "The change of %s was decided in the client already" file))
+           (message "The change of %s was decided in the client already" file)
+           nil)
           (t
            (gemini-companion-log-add "review %d %s" (gemini-companion-review-id review) outcome)
            (gemini-companion-review--end
@@ -1213,11 +1273,12 @@ but the client itself decides."
             (not by-client))
            (if by-client
                (gemini-companion-review--say-ending review)
-             (message "Change of %s %s" file outcome))))))
+             (message "Change of %s %s" file outcome))
+           t))))
 
 ;;;; Questions before an accept
 
-(defun gemini-companion-review--ask (review question)
+(defun gemini-companion-review-ask (review question)
   "Call QUESTION, a function that asks about REVIEW, and return its value.
 Signal a `user-error' if REVIEW has ended by then."
   (let ((before (gemini-companion-review-state review)))
@@ -1236,7 +1297,7 @@ Signal a `user-error' if the user does not want it."
   (gemini-companion-review--check-text review)
   (when (setf (gemini-companion-review-conflict review)
               (gemini-companion-review-find-conflict review))
-    (pcase (gemini-companion-review--ask
+    (pcase (gemini-companion-review-ask
             review
             (lambda ()
               (car (read-multiple-choice
@@ -1271,7 +1332,7 @@ Signal a `user-error' if the user does not want it."
 
 (defun gemini-companion-review--confirm (review question)
   "Signal a `user-error' unless the user says yes to QUESTION, about REVIEW."
-  (unless (gemini-companion-review--ask review (lambda () (y-or-n-p question)))
+  (unless (gemini-companion-review-ask review (lambda () (y-or-n-p question)))
     (user-error "Not accepted")))
 
 (defun gemini-companion-review-question (review)

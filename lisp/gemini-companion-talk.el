@@ -59,10 +59,32 @@ A key right behind a text is taken for a part of it.")
 (defconst gemini-companion-talk--composer "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)"
   "What is around and before the prompt that the user types.")
 
+(defconst gemini-companion-talk--prompt-box
+  "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?\\( *\\([>!*]\\) \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
+  "What the user's prompt looks like, with the lines around it.
+The first may be a column wider than the terminal.")
+
+(defconst gemini-companion-talk--empty "\\`>Typeyourmessageor@"
+  "What is in a prompt in which nothing is typed, without spaces.")
+
+(defconst gemini-companion-talk--folded "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
+  "What stands in a prompt for a long text, without spaces.")
+
+(defconst gemini-companion-talk--working "esc to cancel"
+  "What a CLI that is at work says, some lines above the prompt.")
+
+(defconst gemini-companion-talk--around 10
+  "Lines that may be above and below the prompt: what a CLI says of its work.
+A terminal whose size was changed may have left some behind.")
+
+(defconst gemini-companion-talk--rest 300
+  "Looks after which it is not awaited any more that a CLI is at rest.")
+
 (defvar-local gemini-companion-talk--queue nil
   "What is still to be sent to the terminal in this buffer.
 Strings are sent; of (paste . TEXT) what is no key; `shown' waits for the
-CLI to show them; (submit . TEXT) is the key that sends the prompt TEXT.")
+CLI to show them; (submit . TEXT) is the key that sends the prompt TEXT; of
+a function what it returns is sent.")
 
 (defvar-local gemini-companion-talk--prompt nil
   "The prompt that was sent last to the terminal in this buffer, or nil.
@@ -152,6 +174,7 @@ For these see `gemini-companion-talk--queue'."
     ;; Only now, since for a long text all at once it would take long.
     (`(paste . ,text) (gemini-companion-talk--clean text))
     (`(submit . ,_) "\r")
+    ((pred functionp) (or (gemini-companion-log-errors "sending" (funcall item)) ""))
     (_ item)))
 
 (defun gemini-companion-talk--await (buffer tick)
@@ -229,6 +252,98 @@ decision; nil if several do."
         (cl-pushnew process processes)))
     (and (null (cdr processes))
          (car processes))))
+;;;; Sending to a CLI at rest
+
+;; What the user does not send by hand must neither answer a question nor go with what the user has
+;; half typed.  So the screen is looked at before a text is put into the prompt, and again before
+;; the key that sends it.
+
+(defun gemini-companion-talk-send-at-rest (text terminal finish)
+  "Send TEXT to the CLI in TERMINAL once that asks nothing and does nothing.
+Then call FINISH with `sent'.  If something else is in the prompt, or the
+CLI is at work for long, TEXT is put there and not sent, and FINISH is
+called with `put'; with nil if that cannot be done either."
+  (let ((looks 0)
+        (same 0)
+        (last nil)
+        (timer nil))
+    (setq timer
+          (run-at-time
+           gemini-companion-talk--look gemini-companion-talk--look
+           (lambda ()
+             (gemini-companion-log-errors "looking at a CLI"
+               (let* ((state (gemini-companion-talk--state terminal))
+                      (over (or (eq state 'ended)
+                                (>= (setq looks (1+ looks)) gemini-companion-talk--rest))))
+                 (setq same (if (equal state last) (1+ same) 0)
+                       last state)
+                 (when (or over (and (stringp state) (>= same gemini-companion-talk--quiet)))
+                   (cancel-timer timer)
+                   (gemini-companion-talk--put text terminal state finish)))))))))
+
+(defun gemini-companion-talk--state (terminal)
+  "Return what the CLI in TERMINAL does, as far as its screen says.
+That is a string, what is in its prompt, if it is at rest; else `works',
+`asks', `ended', or nil if that cannot be told."
+  (if (not (and (buffer-live-p terminal) (process-live-p (get-buffer-process terminal))))
+      'ended
+    (with-current-buffer terminal
+      (cond ((or gemini-companion-talk--queue (gemini-companion-talk--frozen-p)) nil)
+            ((gemini-companion-talk--question-p) 'asks)
+            (t (gemini-companion-talk--typed))))))
+
+(defun gemini-companion-talk--typed ()
+  "Return what is in the prompt of the CLI in the current buffer, without spaces.
+It begins with the sign of the prompt.  Return `works' if the CLI does,
+and nil if there is no prompt."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-max))
+      (skip-chars-backward " \t\n")
+      (let ((limit (line-beginning-position (- gemini-companion-talk--around))))
+        (when (and (re-search-backward gemini-companion-talk--prompt-box nil t)
+                   (> (match-end 0) limit))
+          (let ((text (match-string-no-properties 1)))
+            (if (re-search-backward gemini-companion-talk--working
+                                    (line-beginning-position (- gemini-companion-talk--around))
+                                    t)
+                'works
+              (gemini-companion-talk--without-spaces text))))))))
+
+(defun gemini-companion-talk--without-spaces (text)
+  "Return TEXT without what a terminal may have added to or changed in it."
+  (replace-regexp-in-string "[[:space:]\u00a0]+" "" text))
+
+(defun gemini-companion-talk--put (text terminal state finish)
+  "Put TEXT into the prompt of the CLI in TERMINAL, which is in STATE; send it.
+For STATE see `gemini-companion-talk--state', for FINISH
+`gemini-companion-talk-send-at-rest'."
+  (let ((empty (and (stringp state) (string-match-p gemini-companion-talk--empty state))))
+    (if (not (or (stringp state) (eq state 'works)))
+        (funcall finish nil)
+      (gemini-companion-talk--enqueue
+       terminal
+       (append (list "\e[200~")
+               ;; Behind what is there, on a line of its own.
+               (gemini-companion-talk--chunks (if empty text (concat "\n" text)))
+               (list "\e[201~" 'shown
+                     (lambda () (gemini-companion-talk--press text terminal empty finish))))))))
+
+(defun gemini-companion-talk--press (text terminal empty finish)
+  "Return the key that sends TEXT in TERMINAL, or nil if it is not to be sent.
+That is so unless the prompt was EMPTY before and TEXT alone is there now.
+Call FINISH with what becomes of it."
+  (let* ((typed (with-current-buffer terminal
+                  (and empty
+                       (not (gemini-companion-talk--question-p))
+                       (gemini-companion-talk--typed))))
+         (send (and (stringp typed)
+                    (or (equal typed (concat ">" (gemini-companion-talk--without-spaces
+                                                  (gemini-companion-talk--clean text))))
+                        (string-match-p gemini-companion-talk--folded typed)))))
+    (funcall finish (if send 'sent 'put))
+    (and send "\r")))
 
 ;;;; What to send
 

@@ -82,6 +82,8 @@
   "Answer the question that the CLI asks with the choice that it proposes." t)
 (autoload 'gemini-companion-answer-no "gemini-companion-talk"
   "Answer the question that the CLI asks with no." t)
+(autoload 'gemini-companion-reason-reject "gemini-companion-reason")
+(autoload 'gemini-companion-notify-add "gemini-companion-notify")
 (autoload 'gemini-companion-show-context "gemini-companion-context-view"
   "Show what clients are told of what you look at, as it changes." t)
 (autoload 'gemini-companion-review-list "gemini-companion-review-list"

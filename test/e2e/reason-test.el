@@ -1,0 +1,112 @@
+;;; reason-test.el --- A rejection with a reason  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The real CLI in a terminal of an interactive Emacs: its model is asked what the
+;; user has given as a reason, after the rejection, and nothing else.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-review)
+
+(defmacro gemini-companion-reason-test--with (spec &rest body)
+  "Run BODY with an Emacs and a CLI whose change of a.txt is on screen there.
+SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
+  (declare (indent 1) (debug ((symbolp symbolp form) body)))
+  (pcase-let ((`(,emacs ,cli ,start) spec))
+    `(gemini-companion-test-with-emacs-and-cli
+         (,emacs ,cli '(("a.txt" . "one\n")) ,start)
+       (gemini-companion-test-cli-script
+        ,cli (list "write_file" :file_path (gemini-companion-test-project ,emacs "a.txt")
+                   :content "two\n")
+        "I see")
+       (if (gemini-companion-test-cli-emacs ,cli)
+           (gemini-companion-test-run
+            ,emacs '(progn (gemini-companion-run)
+                           (gemini-companion-send-prompt "please write")))
+         (gemini-companion-test-cli-submit ,cli "please write"))
+       (gemini-companion-test-wait-review ,emacs "two\n")
+       ,@body)))
+
+(defun gemini-companion-reason-test--reject (emacs reason)
+  "Reject the review on the screen of EMACS by its key, for REASON."
+  (gemini-companion-test-select-proposal emacs)
+  (gemini-companion-test-keys emacs "C-u" "C-c" "C-k")
+  (gemini-companion-test-wait-screen emacs "Reject a\\.txt because:")
+  (gemini-companion-test-type emacs reason)
+  (gemini-companion-test-keys emacs "Enter"))
+
+(defun gemini-companion-reason-test--wait-asked (cli text)
+  "Wait until the model of CLI is asked something for the second time.
+That must be TEXT."
+  (let ((request (gemini-companion-test-cli-wait-requests cli 2)))
+    (should (equal (car (last (gemini-companion-test-request-texts request))) text))))
+
+(gemini-companion-test-with-terminals gemini-companion-reason/it-is-the-next-prompt terminal
+  "The model is asked it after the rejection, and the file stays as it is."
+  (gemini-companion-reason-test--with
+      (emacs cli (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
+    (gemini-companion-reason-test--reject emacs "use ä tabs, and 1. no \"x\"")
+    (gemini-companion-reason-test--wait-asked cli "use ä tabs, and 1. no \"x\"")
+    (gemini-companion-test-wait-screen emacs "Gemini CLI was told why")
+    (gemini-companion-test-wait-no-review emacs)
+    (gemini-companion-test-cli-wait-terminal cli "I see")
+    (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
+                   "one\n"))))
+
+(gemini-companion-test-with-terminals gemini-companion-reason/what-was-half-typed-is-not-sent
+    terminal
+  "What is to be sent is put behind it."
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
+    (gemini-companion-test-run
+     emacs '(progn (require 'gemini-companion-reason)
+                   (gemini-companion-talk-send "half typed" nil)))
+    (gemini-companion-test-cli-wait-terminal cli "> half typed")
+    (gemini-companion-test-run
+     emacs '(progn (defvar gemini-companion-reason-test--outcome nil)
+                   (gemini-companion-talk-send-at-rest
+                    "the reason" (gemini-companion-talk-buffer)
+                    (lambda (outcome)
+                      (setq gemini-companion-reason-test--outcome outcome)))))
+    (gemini-companion-test-wait-eval emacs 'gemini-companion-reason-test--outcome)
+    (should (eq (gemini-companion-test-eval emacs 'gemini-companion-reason-test--outcome) 'put))
+    (gemini-companion-test-cli-wait-terminal cli "> half typed *\n *the reason")
+    (should-not (gemini-companion-test-cli-requests cli))))
+
+(ert-deftest gemini-companion-reason/of-a-cli-elsewhere-it-is-to-be-pasted ()
+  "Emacs says so, and has it in the kill ring."
+  :tags '(e2e real)
+  (gemini-companion-reason-test--with (emacs cli #'gemini-companion-test-cli-start)
+    (gemini-companion-reason-test--reject emacs "use tabs")
+    (gemini-companion-test-wait-screen
+     emacs "a\\.txt: rejected\\.  Paste the reason into Gemini CLI: it is in the kill ring")
+    (should (equal (gemini-companion-test-eval emacs '(current-kill 0)) "use tabs"))
+    (gemini-companion-test-cli-wait-screen cli "Request cancelled")
+    (should (= 1 (length (gemini-companion-test-cli-requests cli))))))
+
+(ert-deftest gemini-companion-reason/a-change-decided-in-the-cli-meanwhile ()
+  "What was typed is in the kill ring, and Emacs says how the change has ended."
+  :tags '(e2e real)
+  (gemini-companion-reason-test--with (emacs cli #'gemini-companion-test-cli-start)
+    (gemini-companion-test-select-proposal emacs)
+    (gemini-companion-test-keys emacs "C-u" "C-c" "C-k")
+    (gemini-companion-test-wait-screen emacs "Reject a\\.txt because:")
+    (gemini-companion-test-type emacs "use tabs")
+    (gemini-companion-test-cli-keys cli "Escape")
+    (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count)))
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-wait-screen emacs "decided in Gemini CLI; the reason is in the kill ring")
+    (should (equal (gemini-companion-test-eval emacs '(current-kill 0)) "use tabs"))))
+
+;;; reason-test.el ends here
