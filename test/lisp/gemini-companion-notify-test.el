@@ -1,0 +1,259 @@
+;;; gemini-companion-notify-test.el --- Tests of notifications  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-notify)
+(require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-desktop)
+
+(defvar gemini-companion-notify-test--rung 0
+  "How often the bell has rung.")
+
+(defvar gemini-companion-notify-test--away t
+  "Whether the user looks at something else than Emacs.")
+
+(defmacro gemini-companion-notify-test--with (client bus &rest body)
+  "Evaluate BODY with CLIENT connected, the user away, and a desktop on BUS, an address."
+  (declare (indent 2) (debug (symbolp form body)))
+  `(let ((gemini-companion-notify--bus ,bus)
+         (gemini-companion-notify--connected nil)
+         (gemini-companion-notify--id 0)
+         (gemini-companion-notify--told nil)
+         (gemini-companion-notify-test--rung 0)
+         (gemini-companion-notify-test--away t))
+     (cl-letf (((symbol-function 'gemini-companion-review-away-p)
+                (lambda () gemini-companion-notify-test--away))
+               ((symbol-function 'gemini-companion-notify--means) (lambda () 'dbus))
+               ((symbol-function 'ding)
+                (lambda (&optional keep-macro)
+                  (should keep-macro)
+                  (setq gemini-companion-notify-test--rung
+                        (1+ gemini-companion-notify-test--rung)))))
+       (unwind-protect
+           (gemini-companion-test-with-client ,client ,@body)
+         (gemini-companion-notify--answered)))))
+
+(defmacro gemini-companion-notify-test--with-desktop (client desktop &rest body)
+  "Evaluate BODY with CLIENT connected, the user away, and DESKTOP.
+DESKTOP may be a list of the variable and a kind of desktop."
+  (declare (indent 2) (debug (symbolp sexp body)))
+  (let ((spec (ensure-list desktop)))
+    `(gemini-companion-test-with-desktop ,spec
+       (gemini-companion-notify-test--with ,client
+           (gemini-companion-test-desktop-address ,(car spec))
+         ,@body))))
+
+(defun gemini-companion-notify-test--wait (what predicate)
+  "Wait for WHAT until PREDICATE holds, and handle what a bus says meanwhile."
+  (gemini-companion-test-wait what (lambda ()
+                                     (read-event nil nil 0.01)
+                                     (funcall predicate))))
+
+(defun gemini-companion-notify-test--wait-rung ()
+  "Wait until the bell rings."
+  (gemini-companion-notify-test--wait
+   "the bell" (lambda () (> gemini-companion-notify-test--rung 0))))
+
+(ert-deftest gemini-companion-notify/says-which-change-waits ()
+  (gemini-companion-notify-test--with-desktop client desktop
+    (gemini-companion-test-propose client "a.txt" "one\n2\nthree\n")
+    (let-alist (gemini-companion-test-desktop-wait desktop "notify")
+      (should (equal .title "Gemini CLI proposes a change"))
+      (should (string-match-p "a\\.txt, \\+2 -1\\'" .body))
+      (should (equal .actions '("default" "Show")))
+      (should (equal .replaces 0)))
+    (should (equal gemini-companion-notify-test--rung 0))))
+
+(ert-deftest gemini-companion-notify/none-while-the-user-is-here ()
+  (gemini-companion-notify-test--with-desktop client desktop
+    (setq gemini-companion-notify-test--away nil)
+    (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "2\n"))
+    (setq gemini-companion-notify-test--away t)
+    (gemini-companion-test-propose client "new.txt" "2\n")
+    (let-alist (gemini-companion-test-desktop-wait desktop "notify")
+      (should (equal .title "Gemini CLI proposes a new file"))
+      (should (string-match-p "new\\.txt, new, \\+1\\'" .body)))))
+
+(ert-deftest gemini-companion-notify/a-change-that-is-shown-is-told-if-it-was-not ()
+  "It came while the user was here, and is shown when nobody is."
+  (gemini-companion-notify-test--with-desktop client desktop
+    (setq gemini-companion-notify-test--away nil)
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (setq gemini-companion-notify-test--away t)
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-test-desktop-wait desktop "notify")
+      ;; Once.
+      (gemini-companion-review-postpone review)
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-test-propose client "b.txt" "2\n")
+      (let-alist (gemini-companion-test-desktop-wait desktop "notify" 2)
+        (should (equal .title "2 changes wait for your decision"))
+        (should (string-match-p "b\\.txt" .body))))))
+
+(ert-deftest gemini-companion-notify/several-changes-are-one-notification ()
+  "It is replaced, and closed when the last change is decided."
+  (gemini-companion-notify-test--with-desktop client desktop
+    (let ((one (gemini-companion-test-propose client "a.txt" "2\n"))
+          (two (gemini-companion-test-propose client "b.txt" "2\n")))
+      (gemini-companion-test-desktop-wait desktop "notify")
+      (gemini-companion-notify-test--wait
+       "two changes to be told"
+       (lambda ()
+         (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
+           (equal .title "2 changes wait for your decision"))))
+      (let ((three (gemini-companion-test-propose client "c.txt" "2\n")))
+        (gemini-companion-notify-test--wait
+         "three changes to be told"
+         (lambda ()
+           (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
+             (and (equal .title "3 changes wait for your decision")
+                  (equal .replaces 7)))))
+        (gemini-companion-review-reject two)
+        (gemini-companion-review-reject three)
+        (should-not (gemini-companion-test-desktop-events desktop "close"))
+        (gemini-companion-review-reject one))
+      (let-alist (gemini-companion-test-desktop-wait desktop "close")
+        (should (equal .id 7)))
+      ;; The next one is another.
+      (gemini-companion-test-propose client "a.txt" "2\n")
+      (gemini-companion-notify-test--wait
+       "a notification of its own"
+       (lambda ()
+         (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
+           (and (equal .replaces 0)
+                (equal .title "Gemini CLI proposes a change"))))))))
+
+(ert-deftest gemini-companion-notify/what-is-decided-before-it-is-there-goes-at-once ()
+  (gemini-companion-notify-test--with-desktop client desktop
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-test-desktop-wait desktop "notify")
+      (gemini-companion-review-reject review)
+      (gemini-companion-test-desktop-wait desktop "close"))))
+
+(ert-deftest gemini-companion-notify/text-is-no-markup ()
+  "And it has no characters that are not to be seen, and is not long."
+  (gemini-companion-notify-test--with-desktop client desktop
+    (let ((name (concat (make-string 150 ?x) "/a&<b>x</b>\n\u202e\u0085\u007f.txt")))
+      (gemini-companion-test-propose client name "2\n")
+      (let-alist (gemini-companion-test-desktop-wait desktop "notify")
+        (should (string-match-p "\\`…x+/a&amp;&lt;b&gt;x&lt;/b&gt;\\^J\\?\\?[?^]+\\.txt, new, \\+1\\'"
+                                .body))
+        (should (< (length .body) 170))))))
+
+(ert-deftest gemini-companion-notify/what-is-not-unicode-does-not-reach-the-bus ()
+  (should (equal (gemini-companion-notify--plain "a\x3fffe9\xd800\u0000ä𝕏") "a???ä𝕏")))
+
+(ert-deftest gemini-companion-notify/without-a-desktop-the-bell-rings ()
+  "No bus, none that is alive, none that answers, no desktop on it."
+  (let ((gemini-companion-notify--patience 0.2))
+    (dolist (address '("unix:path=/nonexistent/bus" "unix:abstract=nothing" ""))
+      (gemini-companion-notify-test--with client address
+        (gemini-companion-test-propose client "a.txt" "2\n")
+        (gemini-companion-notify-test--wait-rung)
+        (should (equal gemini-companion-notify-test--rung 1)))))
+  (gemini-companion-notify-test--with-desktop client (desktop 'none)
+    (gemini-companion-test-propose client "a.txt" "2\n")
+    (gemini-companion-notify-test--wait-rung)))
+
+(ert-deftest gemini-companion-notify/a-bus-that-does-not-answer-stops-nobody ()
+  "A file is accepted while Emacs waits for it; the bell rings in the end."
+  (gemini-companion-notify-test--with-desktop client desktop
+    (gemini-companion-test-desktop-halt desktop)
+    (let ((gemini-companion-notify--patience 1000))
+      (gemini-companion-test-propose client "a.txt" "2\n")
+      (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "2\n"))
+      (should gemini-companion-notify--awaited)
+      (should (equal gemini-companion-notify-test--rung 0)))
+    (gemini-companion-notify--give-up "for the test")
+    (should (equal gemini-companion-notify-test--rung 1))
+    ;; When it does again, the next change is told.
+    (gemini-companion-test-desktop-continue desktop)
+    (gemini-companion-test-propose client "c.txt" "2\n")
+    (gemini-companion-test-desktop-wait desktop "notify")))
+
+(ert-deftest gemini-companion-notify/a-desktop-that-does-not-answer-stops-nobody ()
+  (gemini-companion-notify-test--with-desktop client (desktop 'silent)
+    (let ((gemini-companion-notify--patience 1000))
+      (gemini-companion-test-propose client "a.txt" "2\n")
+      (gemini-companion-test-desktop-wait desktop "notify")
+      (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "2\n"))
+      (should gemini-companion-notify--awaited)
+      (should (equal (length (gemini-companion-test-desktop-events desktop "notify")) 1)))
+    (gemini-companion-notify--give-up "for the test")
+    (should (equal gemini-companion-notify-test--rung 1))))
+
+(ert-deftest gemini-companion-notify/a-click-shows-the-change ()
+  (gemini-companion-notify-test--with-desktop client desktop
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+          (click (lambda (id)
+                   (dbus-call-method-asynchronously
+                    gemini-companion-notify--bus gemini-companion-notify--service
+                    gemini-companion-notify--path gemini-companion-notify--service
+                    "Click" nil :uint32 id))))
+      (gemini-companion-notify-test--wait
+       "the notification" (lambda () (eql gemini-companion-notify--id 7)))
+      ;; That of somebody else.
+      (funcall click 8)
+      (funcall click 7)
+      (gemini-companion-notify-test--wait
+       "the change on screen" (lambda () (gemini-companion-review-hide review)))
+      (should (eq (gemini-companion-review-current) review)))))
+
+(ert-deftest gemini-companion-notify/options ()
+  (let ((told nil))
+    (dolist (notify (list nil 'bell (lambda (review) (push review told))))
+      (gemini-companion-notify-test--with client ""
+        (let* ((gemini-companion-notify notify)
+               (review (gemini-companion-test-propose client "a.txt" "2\n")))
+          (should (equal gemini-companion-notify-test--rung (if (eq notify 'bell) 1 0)))
+          (should (equal told (and (functionp notify) (list review))))
+          (gemini-companion-review-show review 'keep)
+          (should (equal gemini-companion-notify-test--rung (if (eq notify 'bell) 1 0)))
+          (should (equal told (and (functionp notify) (list review)))))))))
+
+(ert-deftest gemini-companion-notify/the-hook-runs-whatever-has-the-focus ()
+  (gemini-companion-notify-test--with client ""
+    (setq gemini-companion-notify-test--away nil)
+    (let* ((waiting nil)
+           (gemini-companion-review-waiting-hook
+            (list (lambda () (push gemini-companion-review-waiting waiting))
+                  (lambda () (error "Not today"))))
+           (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (should (equal waiting (list review)))
+      (gemini-companion-review-show review 'keep)
+      (should (equal waiting (list review review)))
+      (should-not gemini-companion-review-waiting))))
+
+(ert-deftest gemini-companion-notify/text-terminals-have-a-bell ()
+  (let ((terminals nil))
+    (cl-letf (((symbol-function 'frame-list) (lambda () (mapcar #'car terminals)))
+              ((symbol-function 'display-graphic-p)
+               (lambda (frame) (eq (alist-get frame terminals) 'x)))
+              ((symbol-function 'terminal-name)
+               (lambda (frame) (format "%s" (alist-get frame terminals)))))
+      (dolist (case '((((1 . /dev/tty)) bell)
+                      (((1 . initial_terminal)) dbus)
+                      (((1 . initial_terminal) (2 . /dev/pts/1)) dbus)
+                      (((1 . /dev/pts/1) (2 . x)) dbus)))
+        (setq terminals (car case))
+        (ert-info ((format "%S" case))
+          (should (eq (gemini-companion-notify--means) (cadr case))))))))
+
+(ert-deftest gemini-companion-notify/who-is-away ()
+  "A frame has the focus, none has, or nobody knows: then keys count."
+  (let ((states nil) (idle nil) (noninteractive nil))
+    (cl-letf (((symbol-function 'frame-list) (lambda () states))
+              ((symbol-function 'frame-focus-state) #'identity)
+              ((symbol-function 'current-idle-time)
+               (lambda () (and idle (seconds-to-time idle)))))
+      (dolist (case '(((nil t) 100 nil) ((nil nil) nil t)
+                      ((nil unknown) nil nil) ((unknown) 5 nil) ((unknown) 100 t)
+                      ((unknown t) 100 nil)))
+        (ert-info ((format "%S" case))
+          (setq states (car case) idle (cadr case))
+          (should (eq (and (gemini-companion-review-away-p) t) (nth 2 case))))))))
+
+;;; gemini-companion-notify-test.el ends here
