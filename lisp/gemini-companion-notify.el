@@ -38,6 +38,9 @@
 (defconst gemini-companion-notify--longest 120
   "Characters of a file's name that are shown at most.")
 
+(defconst gemini-companion-notify--largest 300000
+  "Size in characters of a proposal beyond which no lines are counted.")
+
 (defconst gemini-companion-notify--patience 5
   "Seconds within which the bus and the desktop have answered.")
 
@@ -133,7 +136,10 @@ That on which a daemon starts is none."
   "Return which change the newest one is."
   (let* ((review (car gemini-companion-notify--told))
          (place (gemini-companion-notify--plain (gemini-companion-review-place review)))
-         (size (gemini-companion-review-list-change review)))
+         (size (if (length< (gemini-companion-review-proposed review)
+                            gemini-companion-notify--largest)
+                   (gemini-companion-review-list-change review)
+                 "")))
     (concat (if (length> place gemini-companion-notify--longest)
                 (concat "…" (substring place (- gemini-companion-notify--longest)))
               place)

@@ -64,16 +64,20 @@ If REVIEW has ended meanwhile signal a `user-error', and keep the reason."
   "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
 If it is not known which process the client is, it is taken to run where
 the file of REVIEW is."
-  (let ((terminals (seq-filter (lambda (terminal)
-                                 (memq (buffer-local-value 'gemini-companion-run-agent
-                                                           (car terminal))
-                                       (list nil (gemini-companion-review-agent review))))
-                               (gemini-companion-run-terminals)))
-        (process (gemini-companion-review-process review)))
+  (let ((terminals (gemini-companion-run-terminals))
+        (process (gemini-companion-review-process review))
+        (path (gemini-companion-review-path review)))
     (if process
         (gemini-companion-reason--terminal-of-process process terminals)
-      (gemini-companion-reason--terminal-of-file (gemini-companion-review-path review)
-                                                 terminals))))
+      (seq-some (lambda (agent)
+                  (gemini-companion-reason--terminal-of-file
+                   path (seq-filter (lambda (terminal)
+                                      (eq (buffer-local-value 'gemini-companion-run-agent
+                                                              (car terminal))
+                                          agent))
+                                    terminals)))
+                ;; Of one that the user has started the agent is not known.
+                (list (gemini-companion-review-agent review) nil)))))
 
 (defun gemini-companion-reason--terminal-of-process (id terminals)
   "Return the one of TERMINALS in which the process ID runs, or nil."

@@ -423,4 +423,133 @@ Each is (CLIENT PROCESS REVIEWS): a name, a process id, a number."
                              (gemini-companion-talk-test--refused
                               #'gemini-companion-send-prompt))))))
 
+;;;; Sending to a CLI at rest
+
+(defconst gemini-companion-talk-test--rule (make-string 30 ?─))
+
+(defun gemini-companion-talk-test--prompt (text &optional above)
+  "Return the screen of a CLI with TEXT in its prompt, and ABOVE above it."
+  (format "> please write\n\n%s\n\n  1 open file\n%s\n%s\n%s\n workspace  /model\n ~/project\n"
+          (or above "") gemini-companion-talk-test--rule text gemini-companion-talk-test--rule))
+
+(defconst gemini-companion-talk-test--at-rest
+  (gemini-companion-talk-test--prompt " >   Type your message or @path/to/file"))
+
+(defconst gemini-companion-talk-test--question
+  "> please write\n╭─────╮\n│ Apply this change?  │\n│ ● 1. Allow once │\n╰─────╯\n")
+
+(defmacro gemini-companion-talk-test--with-screen (terminal sent &rest body)
+  "Evaluate BODY with a terminal in the buffer TERMINAL that shows what is set.
+SENT becomes a function that returns what was sent there."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(let* ((gemini-companion-talk--look 0.001)
+          (,terminal (generate-new-buffer "terminal"))
+          (received "")
+          (,sent (lambda () received))
+          (process (make-process :name "cli" :buffer ,terminal :command '("cat") :noquery t
+                                 :connection-type 'pipe :coding 'utf-8-unix
+                                 :filter (lambda (_ text)
+                                           (setq received (concat received text)))
+                                 :sentinel #'ignore)))
+     (unwind-protect (progn ,@body)
+       (delete-process process)
+       (kill-buffer ,terminal))))
+
+(defun gemini-companion-talk-test--draw (terminal screen)
+  "Let TERMINAL show SCREEN."
+  (with-current-buffer terminal
+    (erase-buffer)
+    (insert screen)))
+
+(defun gemini-companion-talk-test--look (terminal count)
+  "Let COUNT looks at TERMINAL pass."
+  (cl-letf* ((state (symbol-function 'gemini-companion-talk--state))
+             ((symbol-function 'gemini-companion-talk--state)
+              (lambda (buffer)
+                (when (eq buffer terminal)
+                  (setq count (1- count)))
+                (funcall state buffer))))
+    (gemini-companion-test-wait "looks at a CLI" (lambda () (<= count 0)))))
+
+(ert-deftest gemini-companion-talk/what-a-cli-does-is-on-its-screen ()
+  (gemini-companion-talk-test--with-screen terminal _sent
+    (pcase-dolist (`(,screen . ,state)
+                   `((,gemini-companion-talk-test--at-rest . ">Typeyourmessageor@path/to/file")
+                     (,(gemini-companion-talk-test--prompt " > half typed,\n   in two lines ")
+                      . ">halftyped,intwolines")
+                     ;; What a terminal left behind.
+                     (,(concat gemini-companion-talk-test--at-rest "\n\n wor\n /tm\n\n")
+                      . ">Typeyourmessageor@path/to/file")
+                     (,(gemini-companion-talk-test--prompt " !   Type your shell command")
+                      . "!Typeyourshellcommand")
+                     (,(gemini-companion-talk-test--prompt
+                        " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
+                      . works)
+                     (,gemini-companion-talk-test--question . asks)
+                     ;; What the user has said is no prompt.
+                     (,(concat gemini-companion-talk-test--at-rest
+                               gemini-companion-talk-test--question)
+                      . asks)
+                     (,(concat gemini-companion-talk-test--at-rest (make-string 20 ?\n) "Bye") . nil)
+                     ("" . nil)))
+      (gemini-companion-talk-test--draw terminal screen)
+      (ert-info (screen)
+        (should (equal (gemini-companion-talk--state terminal) state))))
+    (delete-process (get-buffer-process terminal))
+    (should (eq (gemini-companion-talk--state terminal) 'ended))))
+
+(ert-deftest gemini-companion-talk/what-is-sent-by-itself-waits-until-nothing-is-asked ()
+  (gemini-companion-talk-test--with-screen terminal sent
+    (let (outcome)
+      (gemini-companion-talk-test--draw terminal gemini-companion-talk-test--question)
+      (gemini-companion-talk-send-at-rest "use tabs" terminal
+                                          (lambda (it) (setq outcome it)))
+      (gemini-companion-talk-test--look terminal 20)
+      (should (equal (funcall sent) ""))
+      (gemini-companion-talk-test--draw terminal gemini-companion-talk-test--at-rest)
+      (gemini-companion-talk-test--wait sent "\e[200~use tabs\e[201~")
+      (should-not outcome)
+      (gemini-companion-talk-test--draw terminal
+                                        (gemini-companion-talk-test--prompt " > use tabs "))
+      (gemini-companion-talk-test--wait sent "\e[200~use tabs\e[201~\r")
+      (should (eq outcome 'sent)))))
+
+(ert-deftest gemini-companion-talk/what-is-sent-by-itself-answers-no-question-that-comes-between ()
+  "Nor is it sent with what the user types meanwhile."
+  (dolist (between (list gemini-companion-talk-test--question
+                         gemini-companion-talk-test--at-rest
+                         (gemini-companion-talk-test--prompt
+                          " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
+                         (gemini-companion-talk-test--prompt " > use tabs and rm")))
+    (gemini-companion-talk-test--with-screen terminal sent
+      (let (outcome)
+        (gemini-companion-talk-test--draw terminal gemini-companion-talk-test--at-rest)
+        (gemini-companion-talk-send-at-rest "use tabs" terminal
+                                            (lambda (it) (setq outcome it)))
+        (gemini-companion-talk-test--wait sent "\e[200~use tabs\e[201~")
+        (gemini-companion-talk-test--draw terminal between)
+        (gemini-companion-test-wait "an outcome" (lambda () outcome))
+        (ert-info (between)
+          (should (eq outcome 'put))
+          (gemini-companion-talk-send "next" t terminal)
+          (gemini-companion-talk-test--wait
+           sent "\e[200~use tabs\e[201~\e[200~next\e[201~\r"))))))
+
+(ert-deftest gemini-companion-talk/a-cli-that-is-never-at-rest-is-not-awaited-for-ever ()
+  (let ((gemini-companion-talk--rest 10))
+    (pcase-dolist (`(,screen ,text ,outcome)
+                   `((,gemini-companion-talk-test--question "" nil)
+                     ("no prompt at all\n" "" nil)
+                     (,(gemini-companion-talk-test--prompt
+                        " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
+                      "\e[200~\nuse tabs\e[201~" put)))
+      (gemini-companion-talk-test--with-screen terminal sent
+        (let ((became 'nothing))
+          (gemini-companion-talk-test--draw terminal screen)
+          (gemini-companion-talk-send-at-rest "use tabs" terminal
+                                              (lambda (it) (setq became it)))
+          (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
+          (should (eq became outcome))
+          (gemini-companion-talk-test--wait sent text))))))
+
 ;;; gemini-companion-talk-test.el ends here

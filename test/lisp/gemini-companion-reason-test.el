@@ -1,0 +1,110 @@
+;;; gemini-companion-reason-test.el --- Tests of rejections with a reason  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-reason)
+(require 'gemini-companion-review-list)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-reason-test--with (client answer &rest body)
+  "Evaluate BODY with CLIENT connected and ANSWER, a form, for the reason.
+The kill ring is empty at first; `said' has the messages, the newest first."
+  (declare (indent 2) (debug (symbolp form body)))
+  `(gemini-companion-test-with-client ,client
+     (let ((kill-ring nil)
+           (said nil))
+       (cl-letf (((symbol-function 'read-string) (lambda (&rest _) ,answer))
+                 ((symbol-function 'message)
+                  (lambda (&rest arguments) (push (apply #'format-message arguments) said))))
+         ,@body))))
+
+(ert-deftest gemini-companion-reason/of-a-client-elsewhere-it-is-to-be-pasted ()
+  (gemini-companion-reason-test--with client " use tabs "
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'keep)
+      (let ((current-prefix-arg '(4)))
+        (call-interactively #'gemini-companion-reject))
+      (should (equal (gemini-companion-review-ending review) "rejected"))
+      (fake-cli-wait-notification client "ide/diffRejected")
+      (should (equal kill-ring '("use tabs")))
+      (should (equal (car said)
+                     "a.txt: rejected.  Paste the reason into Gemini CLI: \
+it is in the kill ring")))))
+
+(ert-deftest gemini-companion-reason/without-one-it-is-just-rejected ()
+  (gemini-companion-reason-test--with client "  "
+    (gemini-companion-reason-reject (gemini-companion-test-propose client "a.txt" "2\n"))
+    (fake-cli-wait-notification client "ide/diffRejected")
+    (should-not kill-ring)))
+
+(ert-deftest gemini-companion-reason/who-quits-does-not-reject ()
+  (gemini-companion-reason-test--with client (signal 'quit nil)
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (should (eq (condition-case nil (gemini-companion-reason-reject review) (quit 'quit))
+                  'quit))
+      (should (gemini-companion-review-open-p review)))))
+
+(ert-deftest gemini-companion-reason/of-a-change-that-ends-meanwhile-it-is-kept ()
+  "While the user types, Emacs hears that the client has decided, or it does not yet."
+  (gemini-companion-reason-test--with client
+      (progn (fake-cli-call-tool client "closeDiff"
+                                 `(:filePath ,(gemini-companion-test-file "a.txt")
+                                   :suppressNotification t))
+             "use tabs")
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (should (equal (cadr (should-error (gemini-companion-reason-reject review)
+                                         :type 'user-error))
+                     "a.txt: decided in Gemini CLI; the reason is in the kill ring"))
+      (should (equal kill-ring '("use tabs")))))
+  (gemini-companion-reason-test--with client
+      (progn (gemini-companion-bridge-reject
+              (gemini-companion-review-id (car (gemini-companion-review-list-open))))
+             "use tabs")
+    (gemini-companion-reason-reject (gemini-companion-test-propose client "a.txt" "2\n"))
+    (should (equal kill-ring '("use tabs")))))
+
+(ert-deftest gemini-companion-reason/in-the-list-too ()
+  (gemini-companion-reason-test--with client "use tabs"
+    (gemini-companion-test-propose client "a.txt" "2\n")
+    (gemini-companion-review-list)
+    (let ((current-prefix-arg '(4)))
+      (call-interactively (key-binding "r")))
+    (should (equal kill-ring '("use tabs")))))
+
+(ert-deftest gemini-companion-reason/the-terminal-is-that-of-the-client ()
+  "Its process counts; if that is not known, its agent and where the file is."
+  (gemini-companion-test-with-project
+    (let* ((buffers (mapcar (lambda (name)
+                              (let ((buffer (generate-new-buffer name)))
+                                (make-process :name name :buffer buffer :noquery t
+                                              :command '("sleep" "100") :sentinel #'ignore)
+                                buffer))
+                            '("outer" "inner" "other")))
+           (directories '("" "sub/" "sub/"))
+           (review (gemini-companion-review--make
+                    :agent 'gemini :path (gemini-companion-test-file "sub/a.txt"))))
+      (with-current-buffer (nth 2 buffers)
+        (setq gemini-companion-run-agent 'qwen))
+      (unwind-protect
+          (cl-letf (((symbol-function 'gemini-companion-run-terminals)
+                     (lambda ()
+                       (cl-mapcar (lambda (buffer directory)
+                                    (cons buffer (gemini-companion-test-file directory)))
+                                  buffers directories))))
+            (pcase-dolist (`(,agent ,process ,name)
+                           `((gemini nil "inner")
+                             (qwen nil "other")
+                             (gemini ,(process-id (get-process "outer")) "outer")
+                             (gemini ,(emacs-pid) nil)))
+              (setf (gemini-companion-review-agent review) agent
+                    (gemini-companion-review-process review) process)
+              (let ((terminal (gemini-companion-reason--terminal review)))
+                (should (equal (and terminal (process-name (get-buffer-process terminal)))
+                               name)))))
+        (dolist (buffer buffers)
+          (delete-process (get-buffer-process buffer)))))))
+
+;;; gemini-companion-reason-test.el ends here
