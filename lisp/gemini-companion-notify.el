@@ -24,11 +24,11 @@
 
 (declare-function dbus-call-method-asynchronously "dbus")
 (declare-function dbus-event-serial-number "dbus" (event))
-(declare-function dbus-get-unique-name "dbusbind.c" (bus))
-(declare-function dbus-init-bus "dbusbind.c" (bus &optional private))
+(declare-function dbus-get-unique-name "ext:dbusbind" (bus) t)
+(declare-function dbus-init-bus "ext:dbusbind" (bus &optional private) t)
 (declare-function dbus-register-signal "dbus")
-(declare-function w32-notification-close "w32fns.c" (id))
-(declare-function w32-notification-notify "w32fns.c" (&rest params))
+(declare-function w32-notification-close "ext:w32fns" (id) t)
+(declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
 
 (defconst gemini-companion-notify--service "org.freedesktop.Notifications")
 (defconst gemini-companion-notify--path "/org/freedesktop/Notifications")

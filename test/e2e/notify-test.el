@@ -88,7 +88,7 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
   (gemini-companion-test-wait-screen emacs "typed meanwhile")
   (should (gemini-companion-test-eval emacs 'gemini-companion-notify--awaited)))
 
-(defmacro gemini-companion-notify-test--with-desktop (spec &rest body)
+(defmacro gemini-companion-notify-test--with-emacs-and-desktop (spec &rest body)
   "Run BODY with an Emacs without the focus and a desktop on its bus.
 SPEC is (EMACS CLIENT DESKTOP KIND)."
   (declare (indent 1) (debug ((symbolp symbolp symbolp form) body)))
@@ -108,14 +108,14 @@ SPEC is (EMACS CLIENT DESKTOP KIND)."
 
 (ert-deftest gemini-companion-notify/keys-are-taken-while-a-desktop-does-not-answer ()
   :tags '(e2e)
-  (gemini-companion-notify-test--with-desktop (emacs client desktop 'silent)
+  (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
     (gemini-companion-notify-test--propose emacs client "a.txt")
     (gemini-companion-test-desktop-wait desktop "notify")
     (gemini-companion-notify-test--type-meanwhile emacs)))
 
 (ert-deftest gemini-companion-notify/keys-are-taken-while-a-bus-does-not-answer ()
   :tags '(e2e)
-  (gemini-companion-notify-test--with-desktop (emacs client desktop 'silent)
+  (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
     (gemini-companion-test-desktop-halt desktop)
     (gemini-companion-notify-test--propose emacs client "a.txt")
     (gemini-companion-notify-test--type-meanwhile emacs)
@@ -123,7 +123,7 @@ SPEC is (EMACS CLIENT DESKTOP KIND)."
 
 (ert-deftest gemini-companion-notify/a-click-shows-the-change-on-screen ()
   :tags '(e2e)
-  (gemini-companion-notify-test--with-desktop (emacs client desktop nil)
+  (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop nil)
     (gemini-companion-notify-test--propose emacs client "a.txt")
     (gemini-companion-test-desktop-wait desktop "notify")
     (gemini-companion-test-wait-eval emacs '(eql gemini-companion-notify--id 7))

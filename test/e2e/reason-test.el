@@ -18,7 +18,7 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
-(defmacro gemini-companion-reason-test--with (spec &rest body)
+(defmacro gemini-companion-reason-test--with-change (spec &rest body)
   "Run BODY with an Emacs and a CLI whose change of a.txt is on screen there.
 SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
   (declare (indent 1) (debug ((symbolp symbolp form) body)))
@@ -53,7 +53,7 @@ That must be TEXT."
 
 (gemini-companion-test-with-terminals gemini-companion-reason/it-is-the-next-prompt terminal
   "The model is asked it after the rejection, and the file stays as it is."
-  (gemini-companion-reason-test--with
+  (gemini-companion-reason-test--with-change
       (emacs cli (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-reason-test--reject emacs "use ä tabs, and 1. no \"x\"")
     (gemini-companion-reason-test--wait-asked cli "use ä tabs, and 1. no \"x\"")
@@ -87,7 +87,7 @@ That must be TEXT."
 (ert-deftest gemini-companion-reason/of-a-cli-elsewhere-it-is-to-be-pasted ()
   "Emacs says so, and has it in the kill ring."
   :tags '(e2e real)
-  (gemini-companion-reason-test--with (emacs cli #'gemini-companion-test-cli-start)
+  (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-reason-test--reject emacs "use tabs")
     (gemini-companion-test-wait-screen
      emacs "a\\.txt: rejected\\.  Paste the reason into Gemini CLI: it is in the kill ring")
@@ -98,7 +98,7 @@ That must be TEXT."
 (ert-deftest gemini-companion-reason/a-change-decided-in-the-cli-meanwhile ()
   "What was typed is in the kill ring, and Emacs says how the change has ended."
   :tags '(e2e real)
-  (gemini-companion-reason-test--with (emacs cli #'gemini-companion-test-cli-start)
+  (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-test-select-proposal emacs)
     (gemini-companion-test-keys emacs "C-u" "C-c" "C-k")
     (gemini-companion-test-wait-screen emacs "Reject a\\.txt because:")

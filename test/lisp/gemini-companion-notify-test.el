@@ -9,6 +9,8 @@
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-test-desktop)
 
+(declare-function dbus-call-method-asynchronously "dbus")
+
 (defvar gemini-companion-notify-test--rung 0
   "How often the bell has rung.")
 
@@ -16,7 +18,8 @@
   "Whether the user looks at something else than Emacs.")
 
 (defmacro gemini-companion-notify-test--with (client bus &rest body)
-  "Evaluate BODY with CLIENT connected, the user away, and a desktop on BUS, an address."
+  "Evaluate BODY with CLIENT connected and the user away.
+BUS is the address of the desktop's bus."
   (declare (indent 2) (debug (symbolp form body)))
   `(let ((gemini-companion-notify--bus ,bus)
          (gemini-companion-notify--connected nil)

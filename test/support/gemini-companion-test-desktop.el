@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A bus of its own for a test, and on it a stand-in for the desktop that shows
+;; A bus of its own for the tests, and on it a stand-in for the desktop that shows
 ;; notifications (fake-desktop.el).
 
 ;;; Code:
@@ -16,41 +16,58 @@
 
 (cl-defstruct (gemini-companion-test-desktop
                (:constructor gemini-companion-test-desktop--make))
-  "A bus, and a desktop on it."
-  (directory nil :documentation "Holds its socket.")
+  "A desktop on a bus."
+  (directory nil :documentation "Holds the socket of the bus.")
   (bus nil :documentation "The process of the bus.")
   (address nil :documentation "The address of the bus.")
   (program nil :documentation "The desktop, a `gemini-companion-test-program', or nil."))
 
+(defvar gemini-companion-test-desktop--bus nil
+  "The bus, a `gemini-companion-test-desktop', or nil.
+It is there until this Emacs ends, for this cannot leave it.")
+
 (defun gemini-companion-test-desktop-start (&optional kind)
-  "Start a bus and a desktop; skip the test where that cannot be.
+  "Start a desktop, and a bus if there is none; skip the test where that cannot be.
 KIND may be `silent', for a desktop that does not answer, or `none'."
   (unless (and (featurep 'dbusbind) (executable-find "dbus-daemon"))
     (message "SKIPPED %s: there is no D-Bus" (ert-test-name (ert-running-test)))
     (ert-skip "there is no D-Bus"))
-  (let* ((directory (gemini-companion-test-temp-directory))
-         (socket (expand-file-name "bus" directory))
-         (desktop (gemini-companion-test-desktop--make
-                   :directory directory
-                   :address (concat "unix:path=" socket)
-                   :bus (make-process
-                         :name "dbus-daemon" :noquery t :connection-type 'pipe :sentinel #'ignore
-                         :command (list "dbus-daemon" "--nofork" "--nopidfile" "--config-file"
-                                        (gemini-companion-test-desktop--configuration
-                                         directory socket))))))
-    (gemini-companion-test-on-exit desktop #'gemini-companion-test-desktop-stop)
-    (gemini-companion-test-wait "the bus" (lambda () (file-exists-p socket)))
+  (let ((desktop (copy-gemini-companion-test-desktop
+                  (or gemini-companion-test-desktop--bus
+                      (setq gemini-companion-test-desktop--bus
+                            (gemini-companion-test-desktop--start-bus))))))
     (unless (eq kind 'none)
       (setf (gemini-companion-test-desktop-program desktop)
             (gemini-companion-test-program-start
              `(,(expand-file-name invocation-name invocation-directory) "-Q" "--batch"
                "-l" ,(gemini-companion-test-path "test" "support" "fake-desktop.el")
                ,(gemini-companion-test-desktop-address desktop) ,(format "%s" kind))
-             directory
+             (gemini-companion-test-desktop-directory desktop)
              ;; All of it: it may say where the libraries of this Emacs are.
              (seq-filter (lambda (it) (string-search "=" it)) process-environment)))
       (gemini-companion-test-desktop-wait desktop "serves"))
     desktop))
+
+(defun gemini-companion-test-desktop--start-bus ()
+  "Start a bus and return it."
+  (let* ((directory (gemini-companion-test-temp-directory))
+         (socket (expand-file-name "bus" directory))
+         (bus (gemini-companion-test-desktop--make
+               :directory directory
+               :address (concat "unix:path=" socket)
+               :bus (make-process
+                     :name "dbus-daemon" :noquery t :connection-type 'pipe :sentinel #'ignore
+                     :command (list "dbus-daemon" "--nofork" "--nopidfile" "--config-file"
+                                    (gemini-companion-test-desktop--configuration
+                                     directory socket))))))
+    (gemini-companion-test-on-exit bus #'gemini-companion-test-desktop--stop-bus)
+    (gemini-companion-test-wait "the bus" (lambda () (file-exists-p socket)))
+    bus))
+
+(defun gemini-companion-test-desktop--stop-bus (bus)
+  "End BUS."
+  (delete-process (gemini-companion-test-desktop-bus bus))
+  (delete-directory (gemini-companion-test-desktop-directory bus) t))
 
 (defun gemini-companion-test-desktop--configuration (directory socket)
   "Write the configuration of a bus at SOCKET into DIRECTORY; return the file.
@@ -70,13 +87,10 @@ It starts no services of this machine."
 </busconfig>\n" socket)))
 
 (defun gemini-companion-test-desktop-stop (desktop)
-  "End DESKTOP and its bus."
-  (gemini-companion-test-forget desktop)
-  (when (gemini-companion-test-desktop-program desktop)
-    (gemini-companion-test-program-stop (gemini-companion-test-desktop-program desktop)))
+  "End DESKTOP."
   (gemini-companion-test-desktop-continue desktop)
-  (delete-process (gemini-companion-test-desktop-bus desktop))
-  (ignore-errors (delete-directory (gemini-companion-test-desktop-directory desktop) t)))
+  (when (gemini-companion-test-desktop-program desktop)
+    (gemini-companion-test-program-stop (gemini-companion-test-desktop-program desktop))))
 
 (defun gemini-companion-test-desktop-halt (desktop)
   "Let the bus of DESKTOP answer nobody from now on."
