@@ -643,7 +643,7 @@ this frame."
 (defun gemini-companion-review--say-ending (review)
   "Tell the user how REVIEW has ended."
   (gemini-companion-review-say review "%s: %s" (gemini-companion-review-file review)
-                                (gemini-companion-review-ending review)))
+                               (gemini-companion-review-ending review)))
 
 (defun gemini-companion-review-say (review format &rest arguments)
   "Show a message about REVIEW as soon as it takes no prompt's place.
@@ -1013,7 +1013,7 @@ For the value if that cannot be see `gemini-companion-compare-merge'."
           (run-hooks 'gemini-companion-review-functions)
           (when conflict
             (gemini-companion-review-say review "%s"
-                                          (gemini-companion-review-warning review))))))))
+                                         (gemini-companion-review-warning review))))))))
 
 (defun gemini-companion-review-warning (review)
   "Return what the user should know before accepting REVIEW, or nil."

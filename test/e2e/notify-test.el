@@ -44,8 +44,8 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
 (defun gemini-companion-notify-test--propose (emacs client name)
   "Let CLIENT propose a change of the file NAME in EMACS, and wait for it."
   (fake-cli-call-tool client "openDiff"
-                      `(:filePath ,(gemini-companion-test-project emacs name)
-                        :newContent "two\n"))
+                      (list :filePath (gemini-companion-test-project emacs name)
+                            :newContent "two\n"))
   (gemini-companion-test-wait-eval
    emacs `(seq-find (lambda (review) (equal (gemini-companion-review-file review) ,name))
                     (gemini-companion-review-list-open))))

@@ -51,8 +51,8 @@ it is in the kill ring")))))
   "While the user types, Emacs hears that the client has decided, or it does not yet."
   (gemini-companion-reason-test--with client
       (progn (fake-cli-call-tool client "closeDiff"
-                                 `(:filePath ,(gemini-companion-test-file "a.txt")
-                                   :suppressNotification t))
+                                 (list :filePath (gemini-companion-test-file "a.txt")
+                                       :suppressNotification t))
              "use tabs")
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (should (equal (cadr (should-error (gemini-companion-reason-reject review)
