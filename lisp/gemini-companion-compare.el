@@ -81,6 +81,7 @@ Clients propose LF for a file with CRLF, and write CRLF again."
                (:copier nil))
   "What becomes of a file when it gets another text."
   (new nil :documentation "Non-nil if there is no file yet.")
+  (large nil :documentation "Non-nil if the texts are too large for lines to be counted.")
   (added nil :documentation "How many lines it gets, nil if that is not known.")
   (removed nil :documentation "How many lines it loses, nil if that is not known.")
   (remarks nil :documentation "What is unusual about it, short texts for the user."))
@@ -91,14 +92,17 @@ BYTES are what is in it, nil if there is no file, `unreadable' if they are
 not known."
   (let ((change (gemini-companion-change--make :new (null bytes)))
         (bytes (or bytes "")))
-    (when (and (stringp bytes)
-               (<= (+ (length bytes) (length text)) gemini-companion-compare--max-counted))
+    (cond
+     ((not (stringp bytes)))
+     ((> (+ (length bytes) (length text)) gemini-companion-compare--max-counted)
+      (setf (gemini-companion-change-large change) t))
+     (t
       (let ((before (gemini-companion-compare-text path bytes text)))
         (pcase-let ((`(,added ,removed ,total) (gemini-companion-compare-count before text)))
           (setf (gemini-companion-change-added change) added
                 (gemini-companion-change-removed change) removed
                 (gemini-companion-change-remarks change)
-                (gemini-companion-change--remark change before text total)))))
+                (gemini-companion-change--remark change before text total))))))
     change))
 
 (defun gemini-companion-change--remark (change before text total)
@@ -128,7 +132,8 @@ It has BEFORE lines, and then AFTER lines."
   "Return in a few characters how large CHANGE is."
   (let ((added (gemini-companion-change-added change))
         (removed (gemini-companion-change-removed change)))
-    (cond ((not added) "large")
+    (cond ((gemini-companion-change-large change) "large")
+          ((not added) "?")
           ((gemini-companion-change-new change) (format "+%d" added))
           (t (format "+%d -%d" added removed)))))
 

@@ -62,7 +62,7 @@ For the first there is always room."
            collect (gemini-companion-header--make (propertize remark 'face 'warning) rank)
            if (and (= rank 0) (gemini-companion-review-conflict review))
            collect (gemini-companion-header--make
-                    (gemini-companion-header--key #'gemini-companion-review-merge "merges")
+                    (gemini-companion-header-key #'gemini-companion-review-merge "merges")
                     0)))
 
 (defun gemini-companion-header--path (review)
@@ -85,25 +85,27 @@ For the first there is always room."
   (cl-loop for (command label) in keys
            for index from 0
            collect (gemini-companion-header--make
-                    (gemini-companion-header--key command label)
+                    (gemini-companion-header-key command label)
                     (if (< index 2) 0 (+ 4 index)))))
 
-(defun gemini-companion-header--key (command label)
+(defun gemini-companion-header-key (command label)
   "Return the key of COMMAND and LABEL, on which one can click."
   (propertize (concat (substitute-command-keys (format "\\[%s]" command)) " " label)
-              'mouse-face 'mode-line-highlight
-              'help-echo (format "mouse-1: %s" command)
-              'local-map (gemini-companion-header--map command)))
+              'mouse-face 'header-line-highlight
+              'help-echo (format "mouse-1: %s" label)
+              'keymap (gemini-companion-header--map command)))
 
 (defun gemini-companion-header--map (command)
   "Return a keymap in which a click on a header line calls COMMAND."
   (or (alist-get command gemini-companion-header--maps)
-      (let ((map (make-sparse-keymap)))
-        (define-key map [header-line mouse-1]
-                    (lambda (event)
-                      (interactive "e")
-                      (with-selected-window (posn-window (event-start event))
-                        (call-interactively command))))
+      (let ((map (make-sparse-keymap))
+            (press (lambda (event)
+                     (interactive "e")
+                     (select-window (posn-window (event-start event)))
+                     (call-interactively command))))
+        (define-key map [header-line mouse-1] press)
+        ;; Tabulated List mode takes the first for this one where there is a `mouse-face'.
+        (define-key map [header-line mouse-2] press)
         (setf (alist-get command gemini-companion-header--maps) map))))
 
 ;;;; Room

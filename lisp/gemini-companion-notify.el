@@ -18,9 +18,9 @@
 (require 'cl-lib)
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-compare)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-list)
 
 (declare-function dbus-call-method-asynchronously "dbus")
 (declare-function dbus-event-serial-number "dbus" (event))
@@ -37,9 +37,6 @@
 
 (defconst gemini-companion-notify--longest 120
   "Characters of a file's name that are shown at most.")
-
-(defconst gemini-companion-notify--largest 300000
-  "Size in characters of a proposal beyond which no lines are counted.")
 
 (defconst gemini-companion-notify--patience 5
   "Seconds within which the bus and the desktop have answered.")
@@ -130,20 +127,19 @@ That on which a daemon starts is none."
       (gemini-companion-notify--plain
        (format "%s proposes %s"
                (gemini-companion-review-client-title review)
-               (if (gemini-companion-review-base review) "a change" "a new file"))))))
+               (if (gemini-companion-change-new (gemini-companion-review-change review))
+                           "a new file"
+                         "a change"))))))
 
 (defun gemini-companion-notify--body ()
-  "Return which change the newest one is."
+  "Return which file the newest change is of, and how large it is."
   (let* ((review (car gemini-companion-notify--told))
-         (place (gemini-companion-notify--plain (gemini-companion-review-place review)))
-         (size (if (length< (gemini-companion-review-proposed review)
-                            gemini-companion-notify--largest)
-                   (gemini-companion-review-list-change review)
-                 "")))
+         (place (gemini-companion-notify--plain (gemini-companion-review-place review))))
     (concat (if (length> place gemini-companion-notify--longest)
                 (concat "…" (substring place (- gemini-companion-notify--longest)))
               place)
-            (unless (string-empty-p size) (concat ", " size)))))
+            ", "
+            (gemini-companion-change-size (gemini-companion-review-change review)))))
 
 (defun gemini-companion-notify--plain (text)
   "Return TEXT with a question mark for each character that is not to be seen.

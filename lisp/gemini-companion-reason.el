@@ -68,7 +68,7 @@ the file of REVIEW is."
         (process (gemini-companion-review-process review))
         (path (gemini-companion-review-path review)))
     (if process
-        (gemini-companion-reason--terminal-of-process process terminals)
+        (gemini-companion-run-terminal-of process (mapcar #'car terminals))
       (seq-some (lambda (agent)
                   (gemini-companion-reason--terminal-of-file
                    path (seq-filter (lambda (terminal)
@@ -78,12 +78,6 @@ the file of REVIEW is."
                                     terminals)))
                 ;; Of one that the user has started the agent is not known.
                 (list (gemini-companion-review-agent review) nil)))))
-
-(defun gemini-companion-reason--terminal-of-process (id terminals)
-  "Return the one of TERMINALS in which the process ID runs, or nil."
-  (let ((ids (gemini-companion-run-ancestry id)))
-    (seq-find (lambda (buffer) (memq (process-id (get-buffer-process buffer)) ids))
-              (mapcar #'car terminals))))
 
 (defun gemini-companion-reason--terminal-of-file (path terminals)
   "Return the one of TERMINALS whose directory is the innermost around PATH."

@@ -27,6 +27,7 @@
 (require 'gemini-companion-compare)
 (require 'gemini-companion-evil)
 (require 'gemini-companion-follow)
+(require 'gemini-companion-header)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
@@ -36,9 +37,6 @@
 
 (defconst gemini-companion-review-list--pace 5
   "Seconds after which the list of open changes is printed anew, for their age.")
-
-(defconst gemini-companion-review-list--max-compared 4000000
-  "Size in characters of both texts beyond which no lines are counted.")
 
 (defconst gemini-companion-review-list--widest 26
   "Columns that are kept for any but the name of a file.")
@@ -114,7 +112,8 @@ Its value is as `gemini-companion-review-list--keys' wants it.")
                           (gemini-companion-log-duration
                            (float-time
                             (time-since (gemini-companion-review-created review))))
-                          (gemini-companion-review-list-change review)
+                          (gemini-companion-review-list--size
+                           (gemini-companion-review-change review))
                           (gemini-companion-review-list--state review))))
           (gemini-companion-review-list-open)))
 
@@ -139,22 +138,6 @@ Its value is as `gemini-companion-review-list--keys' wants it.")
           (pcase (gemini-companion-review-find-conflict review)
             ('unsaved (propertize ", unsaved edits" 'face 'warning))
             ('changed (propertize ", changed on disk" 'face 'warning)))))
-
-(defun gemini-companion-review-list-change (review)
-  "Return the size of the change that REVIEW proposes, as it now reads."
-  (let ((proposal (gemini-companion-review-proposal review))
-        (path (gemini-companion-review-path review)))
-    (gemini-companion-review-list--remember
-     review 'change
-     (if (buffer-live-p proposal)
-         (buffer-chars-modified-tick proposal)
-       (gemini-companion-review-text review))
-     (lambda ()
-       (gemini-companion-review-list--change
-        path
-        (or (gemini-companion-review-base review)
-            (and (gemini-companion-review-stamp review) 'unreadable))
-        (gemini-companion-review-current-text review))))))
 
 (defun gemini-companion-review-list--review ()
   "Return the open review on the current line."
@@ -322,9 +305,15 @@ Only where the changes of a prompt are together, which is by time."
   (gemini-companion-review-list--remember
    entry 'change nil
    (lambda ()
-     (gemini-companion-review-list--change (gemini-companion-history-path entry)
-                                           (gemini-companion-history-before entry)
-                                           (gemini-companion-history-after entry)))))
+     (gemini-companion-review-list--size
+      (gemini-companion-change-of (gemini-companion-history-path entry)
+                                  (gemini-companion-history-before entry)
+                                  (gemini-companion-history-after entry))))))
+
+(defun gemini-companion-review-list--size (change)
+  "Return how large CHANGE is, and whether it is a new file."
+  (concat (and (gemini-companion-change-new change) "new, ")
+          (gemini-companion-change-size change)))
 
 (defun gemini-companion-review-list--entry-file (entry)
   "Return the name of the file of ENTRY without its directory, in one line."
@@ -876,23 +865,8 @@ That is a list of texts and of commands with what they do, each (COMMAND
   (concat " " (mapconcat (lambda (it)
                            (if (stringp it)
                                (string-replace "%" "%%" it)
-                             (gemini-companion-review-list--key (car it) (cdr it))))
+                             (gemini-companion-header-key (car it) (cdr it))))
                          (delq nil offer) "  ")))
-
-(defun gemini-companion-review-list--key (command label)
-  "Return the key of COMMAND with LABEL, to be clicked in a header line."
-  (let ((map (make-sparse-keymap))
-        (press (lambda (event)
-                 (interactive "e")
-                 (select-window (posn-window (event-start event)))
-                 (call-interactively command))))
-    (define-key map [header-line mouse-1] press)
-    ;; What the first is taken for in Tabulated List mode, where there is a `mouse-face'.
-    (define-key map [header-line mouse-2] press)
-    (propertize (concat (substitute-command-keys (format "\\[%s]" command)) " " label)
-                'mouse-face 'header-line-highlight
-                'help-echo (concat "mouse-1: " label)
-                'keymap map)))
 
 ;;;; Sizes of changes
 
@@ -906,24 +880,6 @@ That is when nothing is known, or for another VERSION."
       (setf (alist-get what known) old)
       (puthash object known gemini-companion-review-list--known))
     (cadr old)))
-
-(defun gemini-companion-review-list--change (path before after)
-  "Return in words how much the text AFTER differs from the bytes BEFORE.
-They are of the file PATH, nil if there is none, `unreadable' if they are
-not known."
-  (let ((new (if before "" "new, ")))
-    (cond ((eq before 'unreadable) "?")
-          ((> (+ (length before) (length after)) gemini-companion-review-list--max-compared)
-           (concat new "large"))
-          (t
-           (pcase (gemini-companion-log-errors "diff"
-                    (gemini-companion-compare-count
-                     (gemini-companion-review-list--decode path before after) after))
-             ('nil (concat new "?"))
-             (`(0 0 ,_) (if before "none" "new, empty"))
-             (`(,added ,removed ,_)
-              (if before (format "+%d -%d" added removed)
-                (format "new, +%d" added))))))))
 
 (defun gemini-companion-review-list--decode (path before after)
   "Return the bytes BEFORE of the file PATH as text to be compared with AFTER.

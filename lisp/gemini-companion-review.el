@@ -353,7 +353,8 @@ While its proposal is being edited that is what it did a moment ago."
   "Find out what the reviews change whose texts were edited, and show it."
   (mapc #'gemini-companion-review--find-change gemini-companion-review--edited)
   (setq gemini-companion-review--edited nil)
-  (force-mode-line-update t))
+  (force-mode-line-update t)
+  (run-hooks 'gemini-companion-review-functions))
 
 (defun gemini-companion-review-remarks (review)
   "Return what the user should know before accepting REVIEW, a list of short texts."

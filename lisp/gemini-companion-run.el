@@ -180,6 +180,14 @@ Each is a list with the ids of those that began it behind its own."
           (delq nil (mapcar (lambda (session) (aref session 2))
                             (gemini-companion-bridge-sessions)))))
 
+(defun gemini-companion-run-terminal-of (id buffers)
+  "Return the terminal, one of BUFFERS, in which the process ID runs, or nil."
+  (let ((ids (gemini-companion-run-ancestry id)))
+    (seq-find (lambda (buffer)
+                (when-let* ((process (get-buffer-process buffer)))
+                  (memq (process-id process) ids)))
+              buffers)))
+
 (defun gemini-companion-run-ancestry (id)
   "Return a list of ID, the process that began the one with ID, and so on."
   (let ((ids nil))

@@ -226,32 +226,15 @@ What that says is not known.  An answer to a question is none."
         (setq gemini-companion-talk--prompt nil)))))
 
 (defun gemini-companion-talk--prompt-of (review)
-  "Return the prompt that was sent last to the client of REVIEW, or nil.
-That must run in a terminal of Emacs, and no other client be possible."
+  "Return the prompt that was sent last to the client of REVIEW, or nil."
   (when-let* ((terminals (seq-filter (lambda (buffer)
                                        (buffer-local-value 'gemini-companion-talk--prompt
                                                            buffer))
                                      (buffer-list)))
-              (client (gemini-companion-talk--process-of review))
-              (ids (gemini-companion-run-ancestry client))
-              (terminal (seq-find (lambda (buffer)
-                                    (when-let* ((process (get-buffer-process buffer)))
-                                      (memq (process-id process) ids)))
-                                  terminals)))
+              (client (gemini-companion-review-process review))
+              (terminal (gemini-companion-run-terminal-of client terminals)))
     (buffer-local-value 'gemini-companion-talk--prompt terminal)))
 
-(defun gemini-companion-talk--process-of (review)
-  "Return the id of the process that has proposed REVIEW, or nil.
-It is one whose client has the name of that of REVIEW, and waits for a
-decision; nil if several do."
-  (let ((processes nil))
-    (pcase-dolist (`[,_ ,client ,process ,_ ,_ ,reviews ,_ ,_]
-                   (gemini-companion-bridge-sessions))
-      (when (and (equal client (gemini-companion-review-client review))
-                 (> reviews 0))
-        (cl-pushnew process processes)))
-    (and (null (cdr processes))
-         (car processes))))
 ;;;; Sending to a CLI at rest
 
 ;; What the user does not send by hand must neither answer a question nor go with what the user has

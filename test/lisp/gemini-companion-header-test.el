@@ -53,7 +53,7 @@
       (let* ((window (get-buffer-window (gemini-companion-review-proposal review)))
              (line (with-current-buffer (window-buffer window)
                      (gemini-companion-texts--header-line)))
-             (map (get-text-property (string-search "rejects" line) 'local-map line)))
+             (map (get-text-property (string-search "rejects" line) 'keymap line)))
         (funcall (lookup-key map [header-line mouse-1])
                  (list 'mouse-1 (list window 'header-line '(0 . 0) 0)))
         (should (equal (alist-get 'filePath

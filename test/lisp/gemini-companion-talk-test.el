@@ -141,79 +141,55 @@ SENT becomes a function that returns what that has read."
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-mode "ext:flycheck")
 
-(defmacro gemini-companion-talk-test--with-sessions (sessions &rest body)
-  "Evaluate BODY while SESSIONS are connected.
-Each is (CLIENT PROCESS REVIEWS): a name, a process id, a number."
-  (declare (indent 1) (debug t))
-  `(cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
-              (lambda ()
-                (mapcar (pcase-lambda (`(,client ,process ,reviews))
-                          (vector "key" client process 1.0 'open reviews 0 nil))
-                        ,sessions))))
-     ,@body))
-
-(defun gemini-companion-talk-test--prompt ()
-  "Return the text of the prompt that a change of \"CLI 1\" would come after."
+(defun gemini-companion-talk-test--prompt (process)
+  "Return the text of the prompt that a review of the client PROCESS comes after."
   (car (run-hook-with-args-until-success
         'gemini-companion-review-prompt-functions
-        (gemini-companion-review--make :client "CLI 1" :path "/a" :text ""))))
+        (gemini-companion-review--make :process process :path "/a" :text ""))))
 
 (ert-deftest gemini-companion-talk/a-change-comes-after-the-last-prompt ()
   (gemini-companion-talk-test--with sent
     (let* ((gemini-companion-review-prompt-functions nil)
-           (terminal (get-buffer "terminal"))
-           (id (process-id (get-buffer-process terminal))))
-      (gemini-companion-talk-test--with-sessions `(("CLI 1" ,id 1) ("CLI 2" ,(emacs-pid) 1))
-        (should-not (gemini-companion-talk-test--prompt))
-        (gemini-companion-talk-send "not sent" nil)
-        (gemini-companion-send-prompt "first")
-        (gemini-companion-talk-test--wait sent "\e[200~not sent\e[201~\e[200~first\e[201~\r")
-        (should (equal (gemini-companion-talk-test--prompt) "first"))
-        (gemini-companion-talk-send (make-string 5000 ?x) t)
-        (gemini-companion-test-wait "the second prompt"
-                                    (lambda () (equal (gemini-companion-talk-test--prompt)
-                                                      (make-string 2000 ?x)))))
-      ;; Who it is must be clear: a client elsewhere, one of two, one that proposes nothing.
-      (dolist (sessions `((("CLI 1" ,(emacs-pid) 1))
-                          (("CLI 1" nil 1))
-                          (("CLI 1" ,id 1) ("CLI 1" ,(emacs-pid) 1))
-                          (("CLI 1" ,id 1) ("CLI 1" nil 1))
-                          (("CLI 1" ,id 0))
-                          ()))
-        (gemini-companion-talk-test--with-sessions sessions
-          (should-not (gemini-companion-talk-test--prompt))))
-      (dolist (sessions `((("CLI 1" ,id 1) ("CLI 1" ,(emacs-pid) 0))
-                          (("CLI 1" ,id 1) ("CLI 1" ,id 2))))
-        (gemini-companion-talk-test--with-sessions sessions
-          (should (gemini-companion-talk-test--prompt)))))))
+           (id (process-id (get-buffer-process "terminal"))))
+      (should-not (gemini-companion-talk-test--prompt id))
+      (gemini-companion-talk-send "not sent" nil)
+      (gemini-companion-send-prompt "first")
+      (gemini-companion-talk-test--wait sent "\e[200~not sent\e[201~\e[200~first\e[201~\r")
+      (should (equal (gemini-companion-talk-test--prompt id) "first"))
+      (gemini-companion-talk-send (make-string 5000 ?x) t)
+      (gemini-companion-test-wait "the second prompt"
+                                  (lambda () (equal (gemini-companion-talk-test--prompt id)
+                                                    (make-string 2000 ?x))))
+      ;; A client elsewhere, and one of which nobody knows where it is.
+      (should-not (gemini-companion-talk-test--prompt (emacs-pid)))
+      (should-not (gemini-companion-talk-test--prompt nil)))))
 
 (ert-deftest gemini-companion-talk/a-prompt-typed-in-the-terminal-is-not-known ()
   (gemini-companion-talk-test--with sent
     (let* ((gemini-companion-review-prompt-functions nil)
            (terminal (get-buffer "terminal"))
+           (id (process-id (get-buffer-process terminal)))
            (press (lambda (key)
                     (with-current-buffer terminal
                       (cl-letf (((symbol-function 'this-command-keys-vector)
                                  (lambda () (vector key))))
                         (run-hooks 'pre-command-hook))))))
-      (gemini-companion-talk-test--with-sessions
-          `(("CLI 1" ,(process-id (get-buffer-process terminal)) 1))
-        (gemini-companion-send-prompt "first")
-        (gemini-companion-talk-test--wait sent "\e[200~first\e[201~\r")
-        (funcall press ?a)
-        (should (equal (gemini-companion-talk-test--prompt) "first"))
-        ;; That is the answer to a question.
-        (with-current-buffer terminal
-          (erase-buffer)
-          (insert "╭─────╮\n│ Allow? │\n│ ● 1. Yes │\n╰─────╯\n"))
-        (funcall press ?\r)
-        (should (equal (gemini-companion-talk-test--prompt) "first"))
-        (with-current-buffer terminal (erase-buffer) (insert "> do more\n"))
-        (funcall press ?\r)
-        (should-not (gemini-companion-talk-test--prompt))
-        ;; Elsewhere it is no key of the terminal's.
-        (should-not (memq #'gemini-companion-talk--note-key
-                          (default-value 'pre-command-hook)))))))
+      (gemini-companion-send-prompt "first")
+      (gemini-companion-talk-test--wait sent "\e[200~first\e[201~\r")
+      (funcall press ?a)
+      (should (equal (gemini-companion-talk-test--prompt id) "first"))
+      ;; That is the answer to a question.
+      (with-current-buffer terminal
+        (erase-buffer)
+        (insert "╭─────╮\n│ Allow? │\n│ ● 1. Yes │\n╰─────╯\n"))
+      (funcall press ?\r)
+      (should (equal (gemini-companion-talk-test--prompt id) "first"))
+      (with-current-buffer terminal (erase-buffer) (insert "> do more\n"))
+      (funcall press ?\r)
+      (should-not (gemini-companion-talk-test--prompt id))
+      ;; Elsewhere it is no key of the terminal's.
+      (should-not (memq #'gemini-companion-talk--note-key
+                        (default-value 'pre-command-hook))))))
 
 (ert-deftest gemini-companion-talk/what-flycheck-says-is-sent ()
   "At the line of an error, wherever in it."
@@ -427,13 +403,13 @@ Each is (CLIENT PROCESS REVIEWS): a name, a process id, a number."
 
 (defconst gemini-companion-talk-test--rule (make-string 30 ?─))
 
-(defun gemini-companion-talk-test--prompt (text &optional above)
+(defun gemini-companion-talk-test--screen (text &optional above)
   "Return the screen of a CLI with TEXT in its prompt, and ABOVE above it."
   (format "> please write\n\n%s\n\n  1 open file\n%s\n%s\n%s\n workspace  /model\n ~/project\n"
           (or above "") gemini-companion-talk-test--rule text gemini-companion-talk-test--rule))
 
 (defconst gemini-companion-talk-test--at-rest
-  (gemini-companion-talk-test--prompt " >   Type your message or @path/to/file"))
+  (gemini-companion-talk-test--screen " >   Type your message or @path/to/file"))
 
 (defconst gemini-companion-talk-test--question
   "> please write\n╭─────╮\n│ Apply this change?  │\n│ ● 1. Allow once │\n╰─────╯\n")
@@ -475,12 +451,12 @@ SENT becomes a function that returns what was sent there."
   (gemini-companion-talk-test--with-screen terminal _sent
     (pcase-dolist (`(,screen . ,state)
                    `((,gemini-companion-talk-test--at-rest . ">Typeyourmessageor@path/to/file")
-                     (,(gemini-companion-talk-test--prompt " > half typed,\n   in two lines ")
+                     (,(gemini-companion-talk-test--screen " > half typed,\n   in two lines ")
                       . ">halftyped,intwolines")
                      ;; What a terminal left behind.
                      (,(concat gemini-companion-talk-test--at-rest "\n\n wor\n /tm\n\n")
                       . ">Typeyourmessageor@path/to/file")
-                     (,(gemini-companion-talk-test--prompt " !   Type your shell command")
+                     (,(gemini-companion-talk-test--screen " !   Type your shell command")
                       . "!Typeyourshellcommand")
                      (,(gemini-companion-talk-test--prompt
                         " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
@@ -510,7 +486,7 @@ SENT becomes a function that returns what was sent there."
       (gemini-companion-talk-test--wait sent "\e[200~use tabs\e[201~")
       (should-not outcome)
       (gemini-companion-talk-test--draw terminal
-                                        (gemini-companion-talk-test--prompt " > use tabs "))
+                                        (gemini-companion-talk-test--screen " > use tabs "))
       (gemini-companion-talk-test--wait sent "\e[200~use tabs\e[201~\r")
       (should (eq outcome 'sent)))))
 
@@ -520,7 +496,7 @@ SENT becomes a function that returns what was sent there."
                          gemini-companion-talk-test--at-rest
                          (gemini-companion-talk-test--prompt
                           " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
-                         (gemini-companion-talk-test--prompt " > use tabs and rm")))
+                         (gemini-companion-talk-test--screen " > use tabs and rm")))
     (gemini-companion-talk-test--with-screen terminal sent
       (let (outcome)
         (gemini-companion-talk-test--draw terminal gemini-companion-talk-test--at-rest)
