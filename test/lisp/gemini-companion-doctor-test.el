@@ -22,7 +22,8 @@
 That CLI has settings and temporary files in the project, besides the
 project proper, which is work/; there the current buffer visits a file."
   (declare (indent 0) (debug t))
-  `(let ((before (mapcar (lambda (variable)
+  `(let ((gemini-companion-environment--container-files nil) ; wherever this runs
+         (before (mapcar (lambda (variable)
                            (cons variable (default-toplevel-value variable)))
                          '(process-environment
                            gemini-companion-workspace-guess

@@ -458,7 +458,7 @@ SENT becomes a function that returns what was sent there."
                       . ">Typeyourmessageor@path/to/file")
                      (,(gemini-companion-talk-test--screen " !   Type your shell command")
                       . "!Typeyourshellcommand")
-                     (,(gemini-companion-talk-test--prompt
+                     (,(gemini-companion-talk-test--screen
                         " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
                       . works)
                      (,gemini-companion-talk-test--question . asks)
@@ -494,7 +494,7 @@ SENT becomes a function that returns what was sent there."
   "Nor is it sent with what the user types meanwhile."
   (dolist (between (list gemini-companion-talk-test--question
                          gemini-companion-talk-test--at-rest
-                         (gemini-companion-talk-test--prompt
+                         (gemini-companion-talk-test--screen
                           " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
                          (gemini-companion-talk-test--screen " > use tabs and rm")))
     (gemini-companion-talk-test--with-screen terminal sent
@@ -516,7 +516,7 @@ SENT becomes a function that returns what was sent there."
     (pcase-dolist (`(,screen ,text ,outcome)
                    `((,gemini-companion-talk-test--question "" nil)
                      ("no prompt at all\n" "" nil)
-                     (,(gemini-companion-talk-test--prompt
+                     (,(gemini-companion-talk-test--screen
                         " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
                       "\e[200~\nuse tabs\e[201~" put)))
       (gemini-companion-talk-test--with-screen terminal sent

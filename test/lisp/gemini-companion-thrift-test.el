@@ -67,6 +67,7 @@ Return the content that CLIENT is told."
 Return the question; in its place, a message that nothing was asked."
   (gemini-companion-review-history)
   (goto-char (point-min))
+  (forward-line) ; below the names of columns
   (let (asked)
     (cl-letf (((symbol-function 'y-or-n-p)
                (lambda (question) (setq asked question) answer)))
