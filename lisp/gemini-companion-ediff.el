@@ -194,8 +194,8 @@ The current buffer is its control buffer."
                                                  (current-local-map)))
     (define-key map (kbd "q") #'gemini-companion-review-quit)
     (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
-      (define-key map (vector 'remap command)
-                  (gemini-companion-ediff--copier view command)))
+      (let ((copier (gemini-companion-ediff--copier view command)))
+        (define-key map (vector 'remap command) copier)))
     (use-local-map map)))
 
 (defun gemini-companion-ediff--help ()

@@ -128,8 +128,8 @@ That on which a daemon starts is none."
        (format "%s proposes %s"
                (gemini-companion-review-client-title review)
                (if (gemini-companion-change-new (gemini-companion-review-change review))
-                           "a new file"
-                         "a change"))))))
+                   "a new file"
+                 "a change"))))))
 
 (defun gemini-companion-notify--body ()
   "Return which file the newest change is of, and how large it is."
