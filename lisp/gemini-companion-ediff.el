@@ -75,7 +75,10 @@ FOCUS is as in `gemini-companion-ediff-show'."
         (before (buffer-list)))
     (gemini-companion-view-begin view focus)
     (condition-case error
-        (gemini-companion-ediff--start view proposal)
+        ;; Ediff says for each text how far it is.
+        (let ((inhibit-message t)
+              (message-log-max nil))
+          (gemini-companion-ediff--start view proposal))
       ((error quit)
        (gemini-companion-ediff--hide view)
        (gemini-companion-ediff--kill-new before)
@@ -204,7 +207,7 @@ The current buffer is its control buffer."
    (concat "n p move"
            (if ediff-3way-job "  ab takes back" "  a takes back")
            "  \\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts"
-           "  \\[gemini-companion-reject] rejects  q asks  ? help")))
+           "  \\[gemini-companion-reject] rejects  ? help")))
 
 (defun gemini-companion-ediff--copier (view command)
   "Return a command for VIEW that does what COMMAND, one of Ediff's, does.

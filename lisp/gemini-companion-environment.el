@@ -250,7 +250,7 @@ Processes that others start beside it have that at best."
 ;;;###autoload
 (defun gemini-companion-copy-environment ()
   "Put a command on the kill ring that leads a client elsewhere to this Emacs.
-Yank it in another terminal, container or login, and start the client
+Paste it in another terminal, container or login, and start the client
 there.  The command holds a secret: with it one can see what you look at,
 propose changes to you and, in the workspace, have them applied.  It
 leaves the kill ring after a minute."
@@ -265,7 +265,7 @@ leaves the kill ring after a minute."
           (cons command
                 (run-at-time gemini-companion-environment--secret-time nil
                              #'gemini-companion-environment--forget-copy))))
-  (message "Yank it in the other terminal within %d s"
+  (message "Paste the command in the other terminal within %d s, and start the CLI there"
            gemini-companion-environment--secret-time))
 
 (defun gemini-companion-environment--command ()

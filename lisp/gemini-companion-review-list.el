@@ -174,7 +174,7 @@ For WITH-REASON, interactively the prefix argument, see
 (defconst gemini-companion-review-list--outcomes
   '((accepted . "accepted")
     (rejected . "rejected")
-    (closed . "in the client")
+    (closed . "in the CLI")
     (withdrawn . "withdrawn")
     (undone . "undone"))
   "Outcomes, and what the history calls them.")

@@ -864,7 +864,8 @@ cannot be shown it still waits, and has a note that says why."
     (gemini-companion-review-say
      review "%s"
      (substitute-command-keys
-      "The client still waits: \\[gemini-companion-review-next] shows the change again"))))
+      (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
+              (gemini-companion-review-client-title review))))))
 
 (defun gemini-companion-review-taken-down (review)
   "The user has killed the view of REVIEW: that means what an option says."
@@ -1150,15 +1151,16 @@ If none but that on screen does, go there."
   "Ask what to do with the change on screen: accept it, reject it, or decide later."
   (interactive)
   (let* ((review (gemini-companion-review-current))
+         (title (gemini-companion-review-client-title review))
          (answer (gemini-companion-review-ask
                   review
                   (lambda ()
                     (condition-case nil
                         (car (read-multiple-choice
                               "Proposed change:"
-                              '((?a "accept" "The client writes the text as it now reads")
+                              `((?a "accept" ,(concat title " writes the text as it now reads"))
                                 (?r "reject" "The file stays as it is")
-                                (?l "later" "The client keeps waiting"))))
+                                (?l "later" ,(concat title " keeps waiting")))))
                       (quit nil))))))
     (pcase answer
       (?a (gemini-companion-review-accept review))
@@ -1262,7 +1264,8 @@ not a command of the user but the client itself decides."
     (cond ((not (funcall report (gemini-companion-review-id review)))
            ;; The client has closed it; the event that says so must answer with this very text.
            (gemini-companion-bridge-drain)
-           (message "The change of %s was decided in the client already" file)
+           (message "The change of %s was decided in %s already" file
+                    (gemini-companion-review-client-title review))
            nil)
           (t
            (gemini-companion-log-add "review %d %s" (gemini-companion-review-id review) outcome)
@@ -1303,7 +1306,7 @@ Signal a `user-error' if the user does not want it."
             (lambda ()
               (car (read-multiple-choice
                     (concat (gemini-companion-review-warning review) ".")
-                    '((?a "accept" "The client writes this text; unsaved edits stay in their buffer")
+                    '((?a "accept" "Have this text written; unsaved edits stay in their buffer")
                       (?m "merge" "Add what is missing to this text, and decide then")
                       (?t "three-way" "Show all texts side by side, and decide then")
                       (?c "cancel" "Decide later"))))))
@@ -1341,8 +1344,9 @@ Signal a `user-error' if the user does not want it."
   (let ((text (gemini-companion-review-current-text review)))
     (if (string-empty-p text)
         (and (not (string-empty-p (gemini-companion-review-proposed review)))
-             "The client takes an empty text for no text, and would write \
-its own proposal.  Accept? ")
+             (format "%s takes an empty text for none, and would write its own proposal.  \
+Accept? "
+                     (gemini-companion-review-client-title review)))
       (gemini-companion-review--deletion review text))))
 
 (defun gemini-companion-review--deletion (review text)
@@ -1351,8 +1355,8 @@ its own proposal.  Accept? ")
          (before (gemini-companion-review--count-lines base))
          (after (gemini-companion-review--count-lines text)))
     (and (gemini-companion-change-deletion-p before after)
-         (format "The client would write a text of %d lines in place of %d lines.  Accept? "
-                 after before))))
+         (format "%s would write a text of %d lines in place of %d lines.  Accept? "
+                 (gemini-companion-review-client-title review) after before))))
 
 (defun gemini-companion-review--count-lines (text)
   "Return the number of newlines in TEXT, which may be of megabytes."

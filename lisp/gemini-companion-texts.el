@@ -79,8 +79,10 @@ Org's fontification calls any function that a text names.")
   "Say that the client, not you, writes the file."
   (interactive)
   (message "%s" (substitute-command-keys
-                 "\\<gemini-companion-review-mode-map>Gemini CLI writes the file when you \
-accept: \\[gemini-companion-accept]")))
+                 (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
+accept: \\[gemini-companion-accept]"
+                         (gemini-companion-review-client-title
+                          gemini-companion-review--of-buffer)))))
 
 ;;;; The buffers
 

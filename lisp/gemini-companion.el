@@ -298,7 +298,9 @@ is done, which is when its hooks run with the mode on; see
   (setq gemini-companion--wanted gemini-companion-mode)
   (if gemini-companion-mode
       (gemini-companion--switch-on (called-interactively-p 'any))
-    (gemini-companion--stop)))
+    (gemini-companion--stop))
+  (when (and gemini-companion-mode (called-interactively-p 'any))
+    (message "Gemini companion is on: M-x gemini-companion-run starts Gemini CLI here")))
 
 (defun gemini-companion--switch-on (ask)
   "Start everything; leave the mode off, and say why, if that cannot be.

@@ -160,7 +160,7 @@
         (cl-letf (((symbol-function 'message)
                    (lambda (&rest arguments) (setq said (apply #'format arguments)))))
           (gemini-companion-accept))
-        (should (string-match-p "decided in the client already" said))))))
+        (should (string-match-p "decided in Gemini CLI already" said))))))
 
 (ert-deftest gemini-companion-review/a-killed-buffer-postpones-and-loses-nothing ()
   (dolist (part '(control ediff-buffer-A ediff-buffer-B))

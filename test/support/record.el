@@ -94,6 +94,7 @@ the screen text with escape sequences.")
   "Make EMACS look as in the recording."
   (gemini-companion-test-eval
    emacs '(progn (load-theme 'modus-operandi t)
+                 (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
                  (require 'disp-table)
                  (setq frame-background-mode 'light)
                  (frame-set-background-mode nil)

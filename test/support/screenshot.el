@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; What `make screenshot' runs: Gemini CLI in a terminal of a graphical Emacs,
-;; with a stand-in for its model, proposes a change; the frame with the review
-;; is drawn into a file.  Expects DISPLAY, and in GEMINI_COMPANION_TEST_EMACS
-;; an Emacs that can draw there.
+;; What `make screenshot' runs: Gemini CLI in vterm in a graphical Emacs, with a
+;; stand-in for its model, proposes a change; the frame with the review is drawn
+;; into a file, in Ediff and as one diff.  Expects DISPLAY, and in
+;; GEMINI_COMPANION_TEST_EMACS an Emacs that can draw there.
 
 ;;; Code:
 
@@ -61,14 +61,16 @@ if __name__ == \"__main__\":
 "
   "The file as it is proposed.")
 
-(defconst gemini-companion-screenshot--size '(150 . 48)
+(defconst gemini-companion-screenshot--prompt "add types, and some excitement"
+  "What the user asks for.")
+
+(defconst gemini-companion-screenshot--size '(200 . 44)
   "Columns and lines of the frame.")
 
 (defun gemini-companion-screenshot--open-frame (emacs)
-  "Show the terminal of EMACS in a graphical frame, and nowhere else."
+  "Show the file in a graphical frame of EMACS, and select that."
   (gemini-companion-test-eval
-   emacs `(let ((terminal (get-buffer "*terminal*")))
-            (switch-to-buffer "*scratch*")
+   emacs `(progn
             (select-frame
              (make-frame-on-display
               ,(getenv "DISPLAY")
@@ -77,8 +79,25 @@ if __name__ == \"__main__\":
                 (font . "DejaVu Sans Mono-11")
                 (tool-bar-lines . 0) (menu-bar-lines . 0)
                 (vertical-scroll-bars . nil))))
-            (switch-to-buffer terminal)
+            (switch-to-buffer ,(file-name-nondirectory gemini-companion-screenshot--file))
             nil)))
+
+(defun gemini-companion-screenshot--start (emacs)
+  "Run a CLI beside the file in the selected frame of EMACS; return it."
+  (let ((cli (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs)
+                                             'inside)))
+    (setf (gemini-companion-test-cli-emacs cli) emacs
+          (gemini-companion-test-cli-pid cli)
+          (gemini-companion-test-eval
+           emacs
+           `(progn
+              (setq load-path (append ',(gemini-companion-test-terminal-directories 'vterm)
+                                      load-path)
+                    gemini-companion-program ,(gemini-companion-test-cli-file cli "launch")
+                    gemini-companion-terminal 'vterm)
+              (gemini-companion-run)
+              (process-id (get-buffer-process (window-buffer))))))
+    cli))
 
 (defun gemini-companion-screenshot--take (emacs file)
   "Draw the graphical frame of EMACS into FILE."
@@ -89,46 +108,58 @@ if __name__ == \"__main__\":
               (write-region (x-export-frames nil 'png) nil ,file nil 'silent))
             nil)))
 
-(defun gemini-companion-screenshot (file)
-  "Take a picture of a review and write it to FILE."
+(defun gemini-companion-screenshot--wait-terminal (emacs text)
+  "Wait until the window of the CLI of EMACS shows TEXT."
+  (gemini-companion-test-wait-eval
+   emacs `(let ((buffer (caar (gemini-companion-run-terminals))))
+            (with-current-buffer buffer
+              (save-excursion
+                (goto-char (window-start (get-buffer-window buffer t)))
+                (search-forward ,text nil t))))))
+
+(defun gemini-companion-screenshot--show (emacs view)
+  "Show the proposed change in EMACS by the function VIEW."
+  (gemini-companion-test-eval
+   emacs `(let ((review (car (gemini-companion-review-list-open))))
+            (when (gemini-companion-review-hide review)
+              (gemini-companion-review-postpone review))
+            (setq gemini-companion-diff-function ',view
+                  gemini-companion-diff-focus 'keep)
+            (gemini-companion-review--pop-up review)
+            (gemini-companion-review--tell-news)
+            nil))
+  ;; The terminal may have another size now, in which the CLI draws itself anew.
+  (gemini-companion-screenshot--wait-terminal emacs "Allow once"))
+
+(defun gemini-companion-screenshot (review diff)
+  "Take pictures of a review: in Ediff for the file REVIEW, as one diff for DIFF."
   (gemini-companion-test-with-emacs
       (emacs :files `((,gemini-companion-screenshot--file
                        . ,gemini-companion-screenshot--before))
              :size gemini-companion-screenshot--size)
     (gemini-companion-test-visit emacs gemini-companion-screenshot--file)
-    (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
-    (gemini-companion-test-with-cli
-        (cli (gemini-companion-test-cli-start-in-term emacs))
-      (gemini-companion-screenshot--open-frame emacs)
-      (gemini-companion-test-cli-script
-       cli `("write_file"
-             :file_path ,(gemini-companion-test-project
-                          emacs gemini-companion-screenshot--file)
-             :content ,gemini-companion-screenshot--after)
-       "Done")
-      (gemini-companion-test-eval
-       emacs '(progn (term-send-raw-string "add types, and some excitement") nil))
-      (gemini-companion-test-wait-eval
-       emacs '(with-current-buffer "*terminal*"
-                (string-search "excitement" (buffer-string))))
-      (gemini-companion-test-eval emacs '(progn (term-send-raw-string "\r") nil))
-      (gemini-companion-test-wait-eval
-       emacs '(and (= 1 (gemini-companion-review-count))
-                   (with-current-buffer "*terminal*"
-                     (string-search "Allow once" (buffer-string)))))
-      (gemini-companion-test-eval
-       emacs '(progn (gemini-companion-review-show
-                      (car (gemini-companion-review-list-open)) 'keep)
-                     (message "Gemini CLI proposes a change of greet.py")
-                     nil))
-      ;; The terminal is smaller now, and the CLI draws itself anew.
-      (gemini-companion-test-wait-eval
-       emacs '(with-current-buffer "*terminal*"
-                (save-excursion
-                  (goto-char (window-start (get-buffer-window)))
-                  (and (search-forward "Allow once" nil t)
-                       (search-forward "╯" nil t)))))
-      (gemini-companion-screenshot--take emacs file))))
+    (gemini-companion-test-eval
+     emacs '(progn (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
+                   (setq gemini-companion-diff-focus 'announce)))
+    (gemini-companion-screenshot--open-frame emacs)
+    (let ((gemini-companion-test-cli-colors t))
+      (gemini-companion-test-with-cli (cli (gemini-companion-screenshot--start emacs))
+        (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
+        (gemini-companion-screenshot--wait-terminal emacs "Type your message")
+        (gemini-companion-test-cli-script
+         cli `("write_file"
+               :file_path ,(gemini-companion-test-project
+                            emacs gemini-companion-screenshot--file)
+               :content ,gemini-companion-screenshot--after)
+         "Done")
+        (gemini-companion-test-eval
+         emacs `(progn (gemini-companion-send-prompt ,gemini-companion-screenshot--prompt) nil))
+        (gemini-companion-test-wait-eval emacs '(= 1 (gemini-companion-review-count)))
+        (gemini-companion-screenshot--wait-terminal emacs "Allow once")
+        (gemini-companion-screenshot--show emacs 'gemini-companion-ediff-show)
+        (gemini-companion-screenshot--take emacs review)
+        (gemini-companion-screenshot--show emacs 'gemini-companion-diff-show)
+        (gemini-companion-screenshot--take emacs diff)))))
 
 (provide 'screenshot)
 ;;; screenshot.el ends here
