@@ -458,10 +458,17 @@ It has ENVIRONMENT."
 (ert-deftest gemini-companion-doctor/beside-emacs-in-its-container ()
   "A CLI that Emacs did not start looks outside: that is said before and after."
   (gemini-companion-doctor-test--with
-    (let ((noninteractive nil)
-          (gemini-companion-environment--container-files '("/"))
-          (outside (seq-remove (lambda (it) (string-match-p "\\`\\(?:SSH\\|.*REMOTE\\)_" it))
-                               (default-toplevel-value 'process-environment))))
+    (cl-letf* ((noninteractive nil)
+               (gemini-companion-environment--container-files '("/"))
+               (outside (seq-remove (lambda (it)
+                                      (string-match-p "\\`\\(?:SSH\\|.*REMOTE\\)_" it))
+                                    (default-toplevel-value 'process-environment)))
+               (runs-p (symbol-function 'gemini-companion-diagnosis--runs-p))
+               ;; Other tests may run a CLI on this machine.
+               ((symbol-function 'gemini-companion-diagnosis--runs-p)
+                (lambda (name id)
+                  (and (memq id (mapcar #'process-id (process-list)))
+                       (funcall runs-p name id)))))
       (gemini-companion-mode -1)
       (set-default-toplevel-value 'process-environment outside)
       (gemini-companion-mode 1)

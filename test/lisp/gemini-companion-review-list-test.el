@@ -432,7 +432,7 @@ A message is returned in place of a question that was not asked."
       (should (equal (gemini-companion-review-list-test--files "*gemini history*" 2)
                      '("c.txt" "b.txt" "a.txt")))
       (should (equal (gemini-companion-review-list-test--column "*gemini history*" 1)
-                     '("in the client" "accepted" "rejected")))
+                     '("in the CLI" "accepted" "rejected")))
       (should (equal (gemini-companion-review-list-test--column "*gemini history*" 4)
                      '("new, +1" "new, +1" "+1 -2"))))
     ;; What an undo replaced counts as well.
