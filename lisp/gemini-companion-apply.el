@@ -20,9 +20,12 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-decide)
 (require 'gemini-companion-follow)
 (require 'gemini-companion-history)
+(require 'gemini-companion-log)
 (require 'gemini-companion-private)
+(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-scope)
 (require 'gemini-companion-workspace)
@@ -49,6 +52,7 @@ accept."
 
 ;;;; Decisions
 
+;;;###autoload
 (defun gemini-companion-apply-decision (id accept call directory)
   "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL.
 DIRECTORY is where the client works, or nil if that is not known."
@@ -68,6 +72,7 @@ DIRECTORY is where the client works, or nil if that is not known."
                                             #'gemini-companion-bridge-reject 'by-client)
             (gemini-companion-apply--answer review 'rejected call))
         (error (gemini-companion-bridge-fail call (gemini-companion-log-reason error))))))))
+;;;###autoload (put 'decide-review 'gemini-companion-handler #'gemini-companion-apply-decision)
 
 (defun gemini-companion-apply--accept (review call directory)
   "Accept REVIEW for its client, or have the user asked; answer CALL.

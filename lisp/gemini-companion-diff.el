@@ -21,10 +21,12 @@
 (require 'gemini-companion-compare)
 (require 'gemini-companion-evil)
 (require 'gemini-companion-header)
+(require 'gemini-companion-queue)
+(require 'gemini-companion-review)
 (require 'gemini-companion-texts)
 (require 'gemini-companion-view)
 
-(autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
+(declare-function gemini-companion-ediff-show "gemini-companion-ediff")
 
 (defconst gemini-companion-diff--max-refined 20000
   "Size in characters of a diff beyond which no changes within lines are shown.")
@@ -108,6 +110,7 @@ Each hunk is accepted or rejected with the whole, unless you drop it.
 
 ;;;; Showing
 
+;;;###autoload
 (defun gemini-companion-diff-show (review focus)
   "Show REVIEW as one diff.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Three

@@ -15,6 +15,7 @@
 
 (require 'diff-mode)
 (require 'ediff)
+(require 'gemini-companion-review)
 (require 'gemini-companion-texts)
 (require 'gemini-companion-view)
 (require 'gemini-companion-whole)
@@ -54,6 +55,7 @@ Ediff's own are grey in grey.")
   (offered nil :documentation "Non-nil while the first difference is selected, not by the user.")
   (helpers nil :documentation "Buffers that Ediff made for the session, and names of some."))
 
+;;;###autoload
 (defun gemini-companion-ediff-show (review focus)
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  A new
@@ -187,7 +189,7 @@ The current buffer is its control buffer."
   "Make the current buffer, the control buffer of a new session, that of VIEW."
   (setf (gemini-companion-ediff-control view) (current-buffer)
         (gemini-companion-review-front (gemini-companion-ediff-review view)) (current-buffer))
-  (setq gemini-companion-review--of-buffer (gemini-companion-ediff-review view))
+  (setq gemini-companion-review-of-buffer (gemini-companion-ediff-review view))
   (setq-local ediff-actual-diff-options gemini-companion-ediff--diff-options
               ediff-actual-diff3-options gemini-companion-ediff--diff-options)
   (add-hook 'ediff-before-setup-windows-hook (gemini-companion-ediff--arranger view)

@@ -14,6 +14,8 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-compare)
+(require 'gemini-companion-decide)
+(require 'gemini-companion-log)
 (require 'gemini-companion-review)
 
 (cl-defstruct (gemini-companion-header--piece

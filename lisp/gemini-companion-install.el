@@ -25,6 +25,7 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-install)
 (defcustom gemini-companion-install-policy 'ask
   "How to get the native module where it is missing.
 `ask' asks once, when you switch the mode on by a command.  `download' and
@@ -82,6 +83,7 @@ address of https."
      (gemini-companion-native-missing
       (user-error "Native module of gemini-companion: %s" (gemini-companion-log-reason error)))))
 
+;;;###autoload
 (defun gemini-companion-install-instead (continue ask)
   "Get the native module, and call CONTINUE when it is loaded.
 This returns before that is done.  With ASK non-nil the user is asked how

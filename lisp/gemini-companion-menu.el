@@ -13,16 +13,17 @@
 
 (require 'transient)
 (require 'gemini-companion-context-view)
+(require 'gemini-companion-decide)
 (require 'gemini-companion-doctor)
+(require 'gemini-companion-mode-line)
+(require 'gemini-companion-queue)
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-run)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
 (require 'gemini-companion-talk)
 
-(declare-function gemini-companion-cli-p "gemini-companion")
 (declare-function gemini-companion-mode "gemini-companion")
-(declare-function gemini-companion-state "gemini-companion")
 (defvar gemini-companion-mode)
 
 (defun gemini-companion-menu--no-cli-p ()

@@ -20,6 +20,7 @@
 (require 'subr-x)
 (require 'gemini-companion-compare)
 (require 'gemini-companion-log)
+(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 
 (declare-function dbus-call-method-asynchronously "dbus")
@@ -29,6 +30,24 @@
 (declare-function dbus-register-signal "dbus")
 (declare-function w32-notification-close "ext:w32fns" (id) t)
 (declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
+
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-notify)
+(defcustom gemini-companion-notify t
+  "How you are told of a change while no frame of this Emacs has the focus.
+If t, by a notification of the desktop, which shows the change if you
+click it; where there are none, and in text terminals, by the bell.  A
+terminal that does not say whether it has the focus counts as having it
+until you have pressed no key for a while.  If `bell', by the bell; if
+nil, not at all.  It may be a function, to be called with the review."
+  :group 'gemini-companion
+  :type '(choice (const :tag "Notification" t)
+                 (const :tag "Bell" bell)
+                 (const :tag "Not at all" nil)
+                 (function :tag "Another function"))
+  :risky t)
+
+(defconst gemini-companion-notify--away 20
+  "Seconds without a key after which a terminal may be one that nobody looks at.")
 
 (defconst gemini-companion-notify--service "org.freedesktop.Notifications")
 (defconst gemini-companion-notify--path "/org/freedesktop/Notifications")
@@ -70,7 +89,26 @@
 
 ;;;; What is told, and how
 
-(defun gemini-companion-notify-add (review)
+;;;###autoload
+(defun gemini-companion-notify-note-waiting (review)
+  "Tell the user of REVIEW, which begins to wait, unless the user looks at Emacs."
+  (when (and gemini-companion-notify
+             (gemini-companion-review-open-p review)
+             (gemini-companion-notify--away-p))
+    (gemini-companion-notify--add review)))
+;;;###autoload (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-notify-note-waiting)
+
+(defun gemini-companion-notify--away-p ()
+  "Return non-nil if the user seems not to look at this Emacs."
+  (let ((states (mapcar #'frame-focus-state (frame-list)))
+        (idle (current-idle-time)))
+    (cond (noninteractive nil)
+          ((memq t states) nil)
+          ((memq 'unknown states)
+           (and idle (> (float-time idle) gemini-companion-notify--away)))
+          (t t))))
+
+(defun gemini-companion-notify--add (review)
   "Tell the user, who does not look at Emacs, of REVIEW.
 Of each review that is done once; `gemini-companion-notify' says how."
   (unless (memq review gemini-companion-notify--told)

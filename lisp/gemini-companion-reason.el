@@ -14,6 +14,7 @@
 
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
 (require 'gemini-companion-talk)
@@ -21,6 +22,7 @@
 (defvar gemini-companion-reason-history nil
   "Reasons that were given, the newest first.")
 
+;;;###autoload
 (defun gemini-companion-reason-reject (review)
   "Ask for a reason, reject REVIEW, and let its client know the reason.
 Without a reason it is just rejected."

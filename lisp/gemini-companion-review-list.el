@@ -25,11 +25,13 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'gemini-companion-compare)
+(require 'gemini-companion-decide)
 (require 'gemini-companion-evil)
 (require 'gemini-companion-follow)
 (require 'gemini-companion-header)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
+(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-texts)
 

@@ -40,6 +40,7 @@
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
 
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
 (defcustom gemini-companion-agent 'gemini
   "What `gemini-companion-run' runs: a name in `gemini-companion-agent-profiles'."
   :type '(choice (const :tag "Gemini CLI" gemini)
@@ -486,6 +487,8 @@ dark background."
     (setq-local ghostel-kill-buffer-on-exit nil)
     ;; Emacs asks, and once will do.
     (setq-local ghostel-query-before-killing nil)))
+
+(add-hook 'gemini-companion-mode-line-cli-functions #'gemini-companion-run-terminals)
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

@@ -24,6 +24,7 @@
 
 (declare-function custom-file "cus-edit")
 
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-setup)
 (defcustom gemini-companion-setup-policy nil
   "What you answered when asked whether a program shall connect by itself.
 An alist of names in `gemini-companion-agent-profiles' and `always' or

@@ -19,6 +19,7 @@
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
+(require 'gemini-companion-queue)
 (require 'gemini-companion-report)
 (require 'gemini-companion-review)
 (require 'gemini-companion-scope)

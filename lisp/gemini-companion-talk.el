@@ -16,7 +16,9 @@
 (require 'project)
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-evil)
+(require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
 
@@ -212,7 +214,7 @@ For these see `gemini-companion-talk--queue'."
   (setq gemini-companion-talk--prompt
         (cons (substring text 0 (min (length text) gemini-companion-talk--remembered))
               (current-time)))
-  (add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-talk--prompt-of)
+  (add-hook 'gemini-companion-queue-prompt-functions #'gemini-companion-talk--prompt-of)
   (add-hook 'pre-command-hook #'gemini-companion-talk--note-key nil t))
 
 (defun gemini-companion-talk--note-key ()

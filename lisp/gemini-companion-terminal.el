@@ -18,6 +18,7 @@
 (declare-function package-install "package")
 (declare-function package-refresh-contents "package")
 
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-terminal)
 (defcustom gemini-companion-terminal 'auto
   "The terminal emulator in which `gemini-companion-run' runs its program.
 If `auto', the first of Eat, vterm and Ghostel that is installed, else

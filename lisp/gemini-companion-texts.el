@@ -14,6 +14,7 @@
 
 (require 'subr-x)
 (require 'gemini-companion-compare)
+(require 'gemini-companion-decide)
 (require 'gemini-companion-header)
 (require 'gemini-companion-review)
 
@@ -82,7 +83,7 @@ Org's fontification calls any function that a text names.")
                  (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
 accept: \\[gemini-companion-accept]"
                          (gemini-companion-review-client-title
-                          gemini-companion-review--of-buffer)))))
+                          gemini-companion-review-of-buffer)))))
 
 ;;;; The buffers
 
@@ -103,7 +104,7 @@ accept: \\[gemini-companion-accept]"
 
 (defun gemini-companion-texts--keep ()
   "Keep what the proposal in the current buffer says, for it is being killed."
-  (let ((review gemini-companion-review--of-buffer))
+  (let ((review gemini-companion-review-of-buffer))
     (setf (gemini-companion-review-text review)
           (gemini-companion-review-current-text review))))
 
@@ -192,7 +193,7 @@ that inserts the text."
 (defun gemini-companion-texts-adopt (review header)
   "Make the current buffer one of REVIEW: with its keys, and with HEADER.
 HEADER is a function that returns the header line for REVIEW."
-  (setq gemini-companion-review--of-buffer review
+  (setq gemini-companion-review-of-buffer review
         gemini-companion-texts--header header)
   (gemini-companion-texts--dress)
   ;; The user may choose another major mode.
@@ -211,7 +212,7 @@ HEADER is as in `gemini-companion-texts-adopt'."
 
 (defun gemini-companion-texts--header-line ()
   "Return the header line of the current buffer."
-  (let ((review gemini-companion-review--of-buffer))
+  (let ((review gemini-companion-review-of-buffer))
     (concat " " (string-replace
                  "%" "%%"
                  (if (gemini-companion-review-open-p review)

@@ -17,6 +17,8 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-log)
+(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 
 (defconst gemini-companion-view--side-by-side 70

@@ -13,6 +13,8 @@
 
 (require 'subr-x)
 (require 'gemini-companion-header)
+(require 'gemini-companion-queue)
+(require 'gemini-companion-review)
 (require 'gemini-companion-texts)
 (require 'gemini-companion-view)
 
@@ -45,7 +47,7 @@
 (defun gemini-companion-whole-edit ()
   "Let the proposal be edited."
   (interactive)
-  (gemini-companion-review-check-open gemini-companion-review--of-buffer)
+  (gemini-companion-review-check-open gemini-companion-review-of-buffer)
   (gemini-companion-whole-mode -1)
   (force-mode-line-update))
 

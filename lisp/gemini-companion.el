@@ -44,85 +44,33 @@
 (require 'gemini-companion-environment)
 (require 'gemini-companion-workspace)
 (require 'gemini-companion-context)
-(require 'gemini-companion-review)
+(require 'gemini-companion-mode-line)
+(require 'gemini-companion-queue)
 
-(declare-function gemini-companion-run-terminals "gemini-companion-run")
-(defvar gemini-companion-mode)
+(declare-function gemini-companion-install-instead "gemini-companion-install")
+(declare-function loaddefs-generate "ext:loaddefs-gen")
+(declare-function make-directory-autoloads "autoload")
 
-(autoload 'gemini-companion-install-instead "gemini-companion-install")
-(autoload 'gemini-companion-install-module "gemini-companion-install"
-  "Install the native module of gemini-companion: download it or build it." t)
-(autoload 'gemini-companion-install-from-file "gemini-companion-install"
-  "Install the native module from a file, which you have downloaded." t)
-(autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
-(autoload 'gemini-companion-diff-show "gemini-companion-diff")
-(autoload 'gemini-companion-run "gemini-companion-run"
-  "Run Gemini CLI in a terminal, in the current project." t)
-(autoload 'gemini-companion-run-other "gemini-companion-run"
-  "Run another agent in a terminal, in the current project." t)
-(autoload 'gemini-companion-setup "gemini-companion-setup"
-  "Let Gemini CLI connect by itself when it starts, after a question." t)
-(autoload 'gemini-companion-menu "gemini-companion-menu"
-  "Menu of all commands of gemini-companion." t)
-(autoload 'gemini-companion-status "gemini-companion-status"
-  "Show whether the companion runs, and who is connected." t)
-(autoload 'gemini-companion-doctor "gemini-companion-doctor"
-  "Show what keeps a CLI from connecting, and what to do." t)
-(autoload 'gemini-companion-send-prompt "gemini-companion-talk"
-  "Send a prompt to the CLI." t)
-(autoload 'gemini-companion-send-region "gemini-companion-talk"
-  "Put the region into the prompt of the CLI." t)
-(autoload 'gemini-companion-send-file "gemini-companion-talk"
-  "Mention the current file to the CLI, so that it reads it." t)
-(autoload 'gemini-companion-send-diagnostic "gemini-companion-talk"
-  "Put what Flymake or Flycheck says at point into the prompt of the CLI." t)
-(autoload 'gemini-companion-compose "gemini-companion-talk"
-  "Compose a prompt of several lines for the CLI." t)
-(autoload 'gemini-companion-answer-yes "gemini-companion-talk"
-  "Answer the question that the CLI asks with the choice that it proposes." t)
-(autoload 'gemini-companion-answer-no "gemini-companion-talk"
-  "Answer the question that the CLI asks with no." t)
-(autoload 'gemini-companion-reason-reject "gemini-companion-reason")
-(autoload 'gemini-companion-notify-add "gemini-companion-notify")
-(autoload 'gemini-companion-show-context "gemini-companion-context-view"
-  "Show what clients are told of what you look at, as it changes." t)
-(autoload 'gemini-companion-review-list "gemini-companion-review-list"
-  "List the changes that await your decision, to show or to decide them." t)
-(autoload 'gemini-companion-review-history "gemini-companion-review-list"
-  "List the changes that were decided, the newest first." t)
+(defun gemini-companion--load-autoloads ()
+  "Make a file of autoloads for this checkout, which has none, and load it."
+  (let* ((directory (file-name-directory (or load-file-name buffer-file-name)))
+         (temporary (make-temp-file "gemini-companion-" 'directory))
+         (file (expand-file-name "gemini-companion-autoloads.el" temporary))
+         (inhibit-message t)
+         (message-log-max nil))
+    (unwind-protect
+        (progn
+          (if (fboundp 'loaddefs-generate) ; Emacs 29
+              (loaddefs-generate directory file)
+            (require 'autoload)
+            (make-directory-autoloads directory file))
+          (load file nil 'nomessage))
+      (delete-directory temporary t))))
 
-;;;; Keys
+;; Package managers make that file, and so does `make build'.
+(unless (require 'gemini-companion-autoloads nil 'noerror)
+  (gemini-companion--load-autoloads))
 
-(defvar gemini-companion-command-map
-  (let ((map (make-sparse-keymap)))
-    ;; The names are for packages like which-key.
-    (define-key map "r" '("run, show, hide" . gemini-companion-run))
-    (define-key map "R" '("run another" . gemini-companion-run-other))
-    (define-key map "S" '("set up" . gemini-companion-setup))
-    (define-key map "y" '("answer yes" . gemini-companion-answer-yes))
-    (define-key map "n" '("answer no" . gemini-companion-answer-no))
-    (define-key map "p" '("prompt" . gemini-companion-send-prompt))
-    (define-key map "e" '("compose" . gemini-companion-compose))
-    (define-key map "s" '("send region" . gemini-companion-send-region))
-    (define-key map "f" '("send file" . gemini-companion-send-file))
-    (define-key map "d" '("send diagnostic" . gemini-companion-send-diagnostic))
-    (define-key map "v" '("next change" . gemini-companion-review-next))
-    (define-key map "a" '("accept" . gemini-companion-accept))
-    (define-key map "k" '("reject" . gemini-companion-reject))
-    (define-key map "l" '("list" . gemini-companion-review-list))
-    (define-key map "h" '("history" . gemini-companion-review-history))
-    (define-key map "c" '("what is told" . gemini-companion-show-context))
-    (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
-    (define-key map "i" '("status" . gemini-companion-status))
-    (define-key map "D" '("doctor" . gemini-companion-doctor))
-    (define-key map "L" '("log" . gemini-companion-log))
-    (define-key map "m" '("mode on, off" . gemini-companion-mode))
-    (define-key map "?" '("menu" . gemini-companion-menu))
-    map)
-  "Keymap of all commands, for you to bind to a key of yours.
-For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map).")
-;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil nil 'keymap)
-(fset 'gemini-companion-command-map gemini-companion-command-map)
 
 ;;;; Options
 
@@ -131,11 +79,6 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
   :group 'tools
   :prefix "gemini-companion-"
   :link '(url-link "https://github.com/gemini-companion/gemini-companion"))
-
-;; Options in files that are loaded when they are needed.
-(custom-add-load 'gemini-companion "gemini-companion-install")
-(custom-add-load 'gemini-companion "gemini-companion-run")
-(custom-add-load 'gemini-companion "gemini-companion-setup")
 
 (defcustom gemini-companion-port 0
   "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.
@@ -154,18 +97,6 @@ be more than your largest file.  Takes effect when
   :type '(natnum :tag "MiB")
   :risky t)
 
-(defcustom gemini-companion-diff-function #'gemini-companion-ediff-show
-  "Function that shows a review.
-It is called with a `gemini-companion-review' and where the focus shall
-be, `keep' or `select' as in `gemini-companion-diff-focus'.  It shows the
-buffer that `gemini-companion-texts-proposal' makes, or lets the user
-change it in another way, and returns a function of no arguments that
-takes the review off the screen again."
-  :type '(choice (function-item :tag "Ediff" gemini-companion-ediff-show)
-                 (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
-                 (function :tag "Another function"))
-  :risky t)
-
 (defvar gemini-companion--wanted nil
   "Non-nil if the user wants the mode on; the module may not be there yet.")
 
@@ -174,110 +105,6 @@ takes the review off the screen again."
 
 (defvar gemini-companion--died 0
   "When the server died last.")
-
-;;;; The mode line and the menu bar
-
-(defun gemini-companion--lighter ()
-  "Return what the mode line shows."
-  (let ((clients (gemini-companion-bridge-clients))
-        (reviews (gemini-companion-review-count)))
-    (concat " Gem"
-            (and (> clients 0) (format ":%d" clients))
-            (and (> reviews 0) (format "!%d" reviews))
-            (and (gemini-companion-review-held-p) " waits")
-            (and gemini-companion-context-paused " off"))))
-
-(defun gemini-companion-state ()
-  "Return in words what the mode line shows."
-  (if (not gemini-companion-mode) "off"
-    (let ((clients (gemini-companion-bridge-clients))
-          (reviews (gemini-companion-review-count)))
-      (concat (pcase clients
-                (0 "no client")
-                (1 "1 client")
-                (_ (format "%d clients" clients)))
-              (pcase reviews
-                (0 ", no change waits")
-                (1 ", 1 change waits for you")
-                (_ (format ", %d changes wait for you" reviews)))
-              (and (gemini-companion-review-held-p) " to pause")
-              (and gemini-companion-context-paused ", context paused")))))
-
-(defun gemini-companion--help-echo (&rest _)
-  "Return what the mode line says where the mouse is."
-  (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu, to switch it off, too"
-          (gemini-companion-state)
-          (if (gemini-companion--reviews-p) "show the next change" "commands")))
-
-(defun gemini-companion-mode-line-click (event)
-  "Show the next change that awaits your decision; if there is none, the menu.
-EVENT is the click."
-  (interactive "e")
-  (select-window (posn-window (event-start event)))
-  (if (gemini-companion--reviews-p)
-      (gemini-companion-review-next)
-    (gemini-companion-menu)))
-
-(defvar gemini-companion--mode-line
-  (let ((map (make-sparse-keymap)))
-    (define-key map [mode-line mouse-1] #'gemini-companion-mode-line-click)
-    (define-key map [mode-line mouse-2] #'mode-line-minor-mode-help)
-    (define-key map [mode-line down-mouse-3] #'mouse-minor-mode-menu)
-    `(:propertize (:eval (gemini-companion--lighter))
-                  help-echo gemini-companion--help-echo
-                  mouse-face mode-line-highlight
-                  local-map ,map))
-  "What the mode line has of us; made once, for it is looked at often.")
-(put 'gemini-companion--mode-line 'risky-local-variable t)
-
-(defun gemini-companion--reviews-p ()
-  "Return non-nil if a change awaits a decision."
-  (> (gemini-companion-review-count) 0))
-
-(defun gemini-companion-cli-p ()
-  "Return non-nil if there may be a CLI to talk to."
-  (or (> (gemini-companion-bridge-clients) 0)
-      (and (featurep 'gemini-companion-run)
-           (gemini-companion-run-terminals))))
-
-(defvar gemini-companion-mode-map (make-sparse-keymap)
-  "Keymap of `gemini-companion-mode': a menu in the menu bar.")
-
-;; Short enough for a terminal of 24 lines.
-(easy-menu-define gemini-companion-menu-bar gemini-companion-mode-map
-  "Menu in the menu bar while `gemini-companion-mode' is on."
-  '("Gemini"
-    ["State" gemini-companion-status
-     :label (concat "Status: " (gemini-companion-state))]
-    "--"
-    ["Run, Show or Hide the CLI" gemini-companion-run]
-    ("The CLI"
-     ["Run Another Agent" gemini-companion-run-other]
-     ["Set Up to Connect" gemini-companion-setup]
-     ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
-     ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
-    ("Say"
-     ["Prompt..." gemini-companion-send-prompt :active (gemini-companion-cli-p)]
-     ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-cli-p)]
-     ["Region" gemini-companion-send-region
-      :active (and mark-active (gemini-companion-cli-p))]
-     ["File" gemini-companion-send-file :active (gemini-companion-cli-p)]
-     ["Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-cli-p)])
-    "--"
-    ["Show the Next Change" gemini-companion-review-next
-     :active (gemini-companion--reviews-p)]
-    ["Accept Change" gemini-companion-accept :active (gemini-companion--reviews-p)]
-    ["Reject Change" gemini-companion-reject :active (gemini-companion--reviews-p)]
-    ["Changes That Wait" gemini-companion-review-list]
-    ["History" gemini-companion-review-history]
-    "--"
-    ["What Clients Are Told" gemini-companion-show-context]
-    ["Pause" gemini-companion-toggle-context
-     :style toggle :selected gemini-companion-context-paused]
-    ["Doctor" gemini-companion-doctor]
-    ["Log" gemini-companion-log]
-    ["Help" (describe-function 'gemini-companion-mode)]
-    ["Switch Off" (gemini-companion-mode -1)]))
 
 ;;;; The mode
 
@@ -294,7 +121,7 @@ is done, which is when its hooks run with the mode on; see
 `gemini-companion-install-policy'."
   :global t
   :group 'gemini-companion
-  :lighter gemini-companion--mode-line
+  :lighter gemini-companion-mode-line
   (setq gemini-companion--wanted gemini-companion-mode)
   (if gemini-companion-mode
       (gemini-companion--switch-on (called-interactively-p 'any))
@@ -429,9 +256,6 @@ M-x gemini-companion-mode switches it on again" (gemini-companion-log-reason err
   "Show TEXT, which CLIENT says to the user."
   (gemini-companion-log-add "%s says: %s" client text)
   (message "%s says: %s" client (gemini-companion-log-one-line text)))
-
-(autoload 'gemini-companion-apply-decision "gemini-companion-apply")
-(put 'decide-review 'gemini-companion-handler #'gemini-companion-apply-decision)
 
 (gemini-companion-define-handler died ()
   "Start the server anew, and tell the user once."

@@ -40,7 +40,8 @@
 
 (defun gemini-companion-lint (checks)
   "Run CHECKS, names as strings, on all Lisp files of the repository."
-  (let ((files `((package . ,(file-expand-wildcards "lisp/*.el"))
+  (let ((files `((package . ,(seq-remove (lambda (file) (string-suffix-p "-autoloads.el" file))
+                                         (file-expand-wildcards "lisp/*.el")))
                  (tests . ,(append (file-expand-wildcards "test/*.el")
                                    (file-expand-wildcards "test/*/*.el")
                                    (file-expand-wildcards "scripts/*.el"))))))

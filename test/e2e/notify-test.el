@@ -76,7 +76,7 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
   (gemini-companion-notify-test--with-emacs (emacs client)
     (gemini-companion-notify-test--propose emacs client "a.txt")
     (should (= 0 (gemini-companion-notify-test--rung emacs)))
-    (gemini-companion-test-eval emacs '(setq gemini-companion-review--away 0.1))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-notify--away 0.1))
     (gemini-companion-test-wait-eval
      emacs '(let ((idle (current-idle-time))) (and idle (> (float-time idle) 0.2))))
     (gemini-companion-notify-test--propose emacs client "b.txt")

@@ -24,7 +24,7 @@
       (let ((review (gemini-companion-test-propose client "a.txt" "proposed")))
         (should (gemini-companion-bridge-accept
                  (gemini-companion-review-id review) text))
-        (gemini-companion-review--end review 'withdrawn nil "withdrawn")
+        (gemini-companion-queue--end review 'withdrawn nil "withdrawn")
         (fake-cli-wait-notification
          client "ide/diffAccepted"
          (lambda (params) (equal (alist-get 'content params) arrives)))))))
@@ -32,7 +32,7 @@
 (ert-deftest gemini-companion-bridge/a-handler-that-fails-is-logged-and-no-more ()
   "A change of which Emacs cannot take note is rejected, for nobody would decide it."
   (gemini-companion-test-with-client client
-    (cl-letf (((symbol-function 'gemini-companion-review--changed)
+    (cl-letf (((symbol-function 'gemini-companion-queue--changed)
                (lambda () (error "No view today"))))
       (fake-cli-call-tool client "openDiff"
                           (list :filePath (gemini-companion-test-file "a.txt")
@@ -94,7 +94,7 @@
     (let ((review (gemini-companion-test-propose client "a.txt" "x")))
       (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--quick))
       (should gemini-companion-bridge--timer)
-      (gemini-companion-review--end review 'withdrawn nil "withdrawn")
+      (gemini-companion-queue--end review 'withdrawn nil "withdrawn")
       (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--slow)))))
 
 (ert-deftest gemini-companion-bridge/without-a-pipe-it-looks-quickly-only-for-clients ()

@@ -156,7 +156,7 @@ FOCUS is `select' by default."
   (gemini-companion-diff-test--with-client client
     (let ((review (gemini-companion-diff-test--show client "new/dir/x.txt" "text\n")))
       (with-current-buffer (window-buffer)
-        (should (eq gemini-companion-review--of-buffer review))
+        (should (eq gemini-companion-review-of-buffer review))
         (should (equal (buffer-string) "text\n")))
       (should-not (file-exists-p (gemini-companion-test-file "new"))))))
 

@@ -429,7 +429,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
 
 (ert-deftest gemini-companion-ediff/a-file-that-changes-meanwhile-is-told ()
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-review--look 0.01)
+    (let ((gemini-companion-queue--look 0.01)
           (review nil))
       (setq review (gemini-companion-ediff-test--show client "1\ntwo\n"))
       (should-not (gemini-companion-review-warning review))
@@ -453,7 +453,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (set-file-times (gemini-companion-test-file "a.txt") '(0 0))
-      (gemini-companion-review--look-at-file)
+      (gemini-companion-queue--look-at-file)
       (should-not (gemini-companion-review-warning review))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
 

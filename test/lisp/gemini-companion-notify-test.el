@@ -27,7 +27,7 @@ BUS is the address of the desktop's bus."
          (gemini-companion-notify--told nil)
          (gemini-companion-notify-test--rung 0)
          (gemini-companion-notify-test--away t))
-     (cl-letf (((symbol-function 'gemini-companion-review-away-p)
+     (cl-letf (((symbol-function 'gemini-companion-notify--away-p)
                 (lambda () gemini-companion-notify-test--away))
                ((symbol-function 'gemini-companion-notify--means) (lambda () 'dbus))
                ((symbol-function 'ding)
@@ -257,6 +257,6 @@ DESKTOP may be a list of the variable and a kind of desktop."
                       ((unknown t) 100 nil)))
         (ert-info ((format "%S" case))
           (setq states (car case) idle (cadr case))
-          (should (eq (and (gemini-companion-review-away-p) t) (nth 2 case))))))))
+          (should (eq (and (gemini-companion-notify--away-p) t) (nth 2 case))))))))
 
 ;;; gemini-companion-notify-test.el ends here

@@ -527,7 +527,7 @@ A message is returned in place of a question that was not asked."
 (defmacro gemini-companion-review-list-test--after (prompt &rest body)
   "Evaluate BODY; the changes that come meanwhile come after PROMPT."
   (declare (indent 1) (debug t))
-  `(let ((gemini-companion-review-prompt-functions (list (lambda (_) ,prompt))))
+  `(let ((gemini-companion-queue-prompt-functions (list (lambda (_) ,prompt))))
      ,@body))
 
 (defun gemini-companion-review-list-test--undo-prompt (answer number)

@@ -144,12 +144,12 @@ SENT becomes a function that returns what that has read."
 (defun gemini-companion-talk-test--prompt (process)
   "Return the text of the prompt that a review of the client PROCESS comes after."
   (car (run-hook-with-args-until-success
-        'gemini-companion-review-prompt-functions
+        'gemini-companion-queue-prompt-functions
         (gemini-companion-review--make :process process :path "/a" :text ""))))
 
 (ert-deftest gemini-companion-talk/a-change-comes-after-the-last-prompt ()
   (gemini-companion-talk-test--with sent
-    (let* ((gemini-companion-review-prompt-functions nil)
+    (let* ((gemini-companion-queue-prompt-functions nil)
            (id (process-id (get-buffer-process "terminal"))))
       (should-not (gemini-companion-talk-test--prompt id))
       (gemini-companion-talk-send "not sent" nil)
@@ -166,7 +166,7 @@ SENT becomes a function that returns what that has read."
 
 (ert-deftest gemini-companion-talk/a-prompt-typed-in-the-terminal-is-not-known ()
   (gemini-companion-talk-test--with sent
-    (let* ((gemini-companion-review-prompt-functions nil)
+    (let* ((gemini-companion-queue-prompt-functions nil)
            (terminal (get-buffer "terminal"))
            (id (process-id (get-buffer-process terminal)))
            (press (lambda (key)

@@ -277,13 +277,13 @@
 (ert-deftest gemini-companion/the-mode-line-tells-clients-and-reviews ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client in the mode line"
-                                (lambda () (equal (gemini-companion--lighter) " Gem:1")))
+                                (lambda () (equal (gemini-companion-mode-line--lighter) " Gem:1")))
     (gemini-companion-test-propose client "a.txt" "x")
-    (should (equal (gemini-companion--lighter) " Gem:1!1"))))
+    (should (equal (gemini-companion-mode-line--lighter) " Gem:1!1"))))
 
 (defun gemini-companion-test--click ()
   "Click on the mode line of the selected window."
-  (funcall (lookup-key (plist-get (cddr gemini-companion--mode-line) 'local-map)
+  (funcall (lookup-key (plist-get (cddr gemini-companion-mode-line) 'local-map)
                        [mode-line mouse-1])
            (list 'mouse-1 (list (selected-window) 'mode-line '(0 . 0) 0))))
 
@@ -292,9 +292,9 @@
     (gemini-companion-test-wait "the client"
                                 (lambda () (= (gemini-companion-bridge-clients) 1)))
     (should (string-match-p ": 1 client, no change waits\nmouse-1: commands"
-                            (gemini-companion--help-echo)))
+                            (gemini-companion-mode-line--help-echo)))
     (let (called)
-      (cl-letf (((symbol-function 'gemini-companion-menu) (lambda () (setq called t))))
+      (cl-letf (((symbol-function 'gemini-companion-menu) (lambda () (interactive) (setq called t))))
         (gemini-companion-test--click))
       (should called))
     (let ((review (gemini-companion-test-propose client "a.txt" "x"))
@@ -302,15 +302,15 @@
       (gemini-companion-test-propose client "b.txt" "x")
       (should (string-match-p
                ": 1 client, 2 changes wait for you, context paused\nmouse-1: show the next change"
-               (gemini-companion--help-echo)))
+               (gemini-companion-mode-line--help-echo)))
       (gemini-companion-test--click)
       (should (eq (gemini-companion-review-shown) review)))))
 
 (ert-deftest gemini-companion/the-mode-line-makes-nothing-but-its-text ()
   (should (eq (cadr (assq 'gemini-companion-mode minor-mode-alist))
-              'gemini-companion--mode-line))
-  (should (get 'gemini-companion--mode-line 'risky-local-variable))
-  (pcase-let ((`(:propertize (:eval ,text) . ,properties) gemini-companion--mode-line))
+              'gemini-companion-mode-line))
+  (should (get 'gemini-companion-mode-line 'risky-local-variable))
+  (pcase-let ((`(:propertize (:eval ,text) . ,properties) gemini-companion-mode-line))
     (should (equal (eval text t) " Gem"))
     (should (keymapp (plist-get properties 'local-map)))
     (should (functionp (plist-get properties 'help-echo)))))

@@ -12,9 +12,9 @@
 Whether it writes the text is known soon."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((gemini-companion-thrifty-accept 'always)
-         (gemini-companion-review--retry 0.02)
-         (gemini-companion-review--write-time 0.1)
-         (gemini-companion-review--text-time 0.1)
+         (gemini-companion-queue--retry 0.02)
+         (gemini-companion-queue--write-time 0.1)
+         (gemini-companion-queue--text-time 0.1)
          (gemini-companion-history--entries nil))
      (gemini-companion-test-with-client ,client
        (with-current-buffer (gemini-companion-log--buffer)
@@ -187,7 +187,7 @@ Return the question; in its place, a message that nothing was asked."
     (cl-letf (((symbol-function 'run-at-time)
                (lambda (_time _repeat function) (setq look function) nil))
               ((symbol-function 'cancel-timer) #'ignore))
-      (gemini-companion-review--await (* 3.5 gemini-companion-review--retry)
+      (gemini-companion-queue--await (* 3.5 gemini-companion-queue--retry)
                                       (lambda () (pop states))
                                       (lambda (seen) (should-not seen) (cl-incf ended)))
       (dotimes (_ 103) (funcall look))

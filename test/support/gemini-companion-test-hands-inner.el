@@ -37,12 +37,12 @@
 
 ;;;; What is private to the package: adapt it here
 
-(defvar gemini-companion-review--of-buffer)
+(defvar gemini-companion-review-of-buffer)
 
 (defun gemini-companion-hands--review-of (buffer)
   "Return the review of which BUFFER is a part, or nil."
-  (let ((review (and (boundp 'gemini-companion-review--of-buffer)
-                     (buffer-local-value 'gemini-companion-review--of-buffer buffer))))
+  (let ((review (and (boundp 'gemini-companion-review-of-buffer)
+                     (buffer-local-value 'gemini-companion-review-of-buffer buffer))))
     (or review
         (seq-find (lambda (it) (eq (gemini-companion-review-proposal it) buffer))
                   (gemini-companion-review-list-open)))))

@@ -82,7 +82,7 @@ With AS-COMMAND non-nil leave that to the key f9."
 
 ;;;; Looking at the review
 
-(defvar gemini-companion-review--of-buffer)
+(defvar gemini-companion-review-of-buffer)
 (declare-function gemini-companion-review-proposal "gemini-companion-review")
 
 (defvar ediff-buffer-A)
@@ -117,7 +117,7 @@ and so on."
   "Describe the review that the current buffer shows as a diff."
   `((proposal . ,(gemini-companion-test-inner--text
                   (gemini-companion-review-proposal
-                   gemini-companion-review--of-buffer)))
+                   gemini-companion-review-of-buffer)))
     (diff . ,(gemini-companion-test-inner--text (current-buffer)))))
 
 (defun gemini-companion-test-inner--session ()
