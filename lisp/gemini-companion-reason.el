@@ -17,7 +17,7 @@
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
-(require 'gemini-companion-talk)
+(require 'gemini-companion-send)
 
 (defvar gemini-companion-reason-history nil
   "Reasons that were given, the newest first.")
@@ -97,7 +97,7 @@ the file of REVIEW is."
   (let ((title (gemini-companion-review-client-title review))
         (file (gemini-companion-review-file review)))
     (message "Change of %s rejected; %s is told why as soon as it listens" file title)
-    (gemini-companion-talk-send-at-rest
+    (gemini-companion-send-at-rest
      reason terminal
      (lambda (outcome)
        (pcase outcome

@@ -27,7 +27,7 @@
 
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
-(declare-function gemini-companion-review-history "gemini-companion-review-list")
+(declare-function gemini-companion-review-history "gemini-companion-review-history")
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
 (declare-function gemini-companion-toggle-protocol-log "gemini-companion")
 (declare-function gemini-companion-show-context "gemini-companion-context-view")

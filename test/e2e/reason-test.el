@@ -71,12 +71,12 @@ That must be TEXT."
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-test-run
      emacs '(progn (require 'gemini-companion-reason)
-                   (gemini-companion-talk-send "half typed" nil)))
+                   (gemini-companion-send-text "half typed" nil)))
     (gemini-companion-test-cli-wait-terminal cli "> half typed")
     (gemini-companion-test-run
      emacs '(progn (defvar gemini-companion-reason-test--outcome nil)
-                   (gemini-companion-talk-send-at-rest
-                    "the reason" (gemini-companion-talk-buffer)
+                   (gemini-companion-send-at-rest
+                    "the reason" (gemini-companion-send-terminal)
                     (lambda (outcome)
                       (setq gemini-companion-reason-test--outcome outcome)))))
     (gemini-companion-test-wait-eval emacs 'gemini-companion-reason-test--outcome)

@@ -43,7 +43,7 @@ Of what the CLI itself adds, nothing counts."
      (lambda () (format "%S; the model was asked %S" texts (funcall asked)))
      (lambda () (equal (funcall asked) texts)))))
 
-(gemini-companion-test-with-terminals gemini-companion-talk/answers-are-given terminal
+(gemini-companion-test-with-terminals gemini-companion-send/answers-are-given terminal
   "A yes and a no to the CLI's question, without leaving the file."
   (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
@@ -70,7 +70,7 @@ Of what the CLI itself adds, nothing counts."
       (should (gemini-companion-test-eval
                emacs '(equal (buffer-name (window-buffer)) "a.txt"))))))
 
-(gemini-companion-test-with-terminals gemini-companion-talk/no-key-goes-where-nothing-is-asked
+(gemini-companion-test-with-terminals gemini-companion-send/no-key-goes-where-nothing-is-asked
     terminal
   "A half-typed prompt is not sent, though it looks like a choice; work goes on."
   (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
@@ -80,8 +80,8 @@ Of what the CLI itself adds, nothing counts."
                      ;; The same is said again.
                      (gemini-companion-test-run emacs '(message nil)))))
       (gemini-companion-test-run
-       emacs '(progn (require 'gemini-companion-talk)
-                     (gemini-companion-talk-send "● 1. Allow once" nil)
+       emacs '(progn (require 'gemini-companion-send)
+                     (gemini-companion-send-text "● 1. Allow once" nil)
                      (select-window (get-buffer-window "a.txt"))
                      nil))
       (gemini-companion-test-cli-wait-terminal cli "> ● 1\\. Allow once")
@@ -104,7 +104,7 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-test-write (gemini-companion-test-project emacs "go") "")
       (gemini-companion-test-cli-wait-terminal cli "All done"))))
 
-(gemini-companion-test-with-terminals gemini-companion-talk/what-is-sent-arrives terminal
+(gemini-companion-test-with-terminals gemini-companion-send/what-is-sent-arrives terminal
   "Prompts of one line and of many, a region, a file."
   (gemini-companion-talk-test--with
       (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")) terminal)
@@ -119,7 +119,7 @@ Of what the CLI itself adds, nothing counts."
       (funcall asks asked)
       ;; Many lines, and what would be keys.
       (gemini-companion-test-run
-       emacs '(gemini-companion-talk-send "x\n\n\ty\e[201~\C-c\r\nz" t))
+       emacs '(gemini-companion-send-text "x\n\n\ty\e[201~\C-c\r\nz" t))
       (push "x\n\n\ty[201~\nz" asked)
       (funcall asks asked)
       (gemini-companion-test-run emacs '(progn (push-mark 5 t t) (goto-char (point-max)) nil))
@@ -143,7 +143,7 @@ Of what the CLI itself adds, nothing counts."
                 (seq-some (lambda (text) (string-search "one\ntwo ä𝕏\nthree" text))
                           texts))))))))
 
-(ert-deftest gemini-companion-talk/a-cli-that-the-user-started-is-found ()
+(ert-deftest gemini-companion-send/a-cli-that-the-user-started-is-found ()
   "It runs in a terminal that `gemini-companion-run' did not make."
   :tags '(e2e real)
   (gemini-companion-test-require-real-client)
@@ -155,17 +155,17 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt "hello"))
       (gemini-companion-talk-test--wait-asked cli '("hello"))
       (should (equal (gemini-companion-test-eval
-                      emacs '(progn (require 'gemini-companion-talk)
-                                    (gemini-companion-talk--mention
+                      emacs '(progn (require 'gemini-companion-send)
+                                    (gemini-companion-send--mention
                                      buffer-file-name
-                                     (gemini-companion-talk--directory
-                                      (gemini-companion-talk-buffer)))))
+                                     (gemini-companion-send--directory
+                                      (gemini-companion-send-terminal)))))
                      "@sub/a.txt"))
       ;; It is shown, and no other is started.
       (gemini-companion-test-run emacs '(progn (delete-other-windows) (gemini-companion-run)))
       (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*terminal*")))))
 
-(ert-deftest gemini-companion-talk/a-diagnostic-is-sent ()
+(ert-deftest gemini-companion-send/a-diagnostic-is-sent ()
   "What Flymake says at point arrives with its place."
   :tags '(e2e real)
   (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
@@ -186,7 +186,7 @@ Of what the CLI itself adds, nothing counts."
               (call-interactively #'gemini-companion-send-diagnostic)))
     (gemini-companion-talk-test--wait-asked cli '("a.txt, line 2: two is not three"))))
 
-(ert-deftest gemini-companion-talk/the-history-knows-the-prompt-of-a-change ()
+(ert-deftest gemini-companion-send/the-history-knows-the-prompt-of-a-change ()
   "All that came after one is undone by it; what was typed in the terminal is not known."
   :tags '(e2e real)
   (gemini-companion-talk-test--with
@@ -230,7 +230,7 @@ Of what the CLI itself adds, nothing counts."
       (should (equal (gemini-companion-test-read (funcall file "a.txt")) "one\n"))
       (should (equal (gemini-companion-test-read (funcall file "b.txt")) "three\n")))))
 
-(ert-deftest gemini-companion-talk/without-a-cli-it-says-so-at-once ()
+(ert-deftest gemini-companion-send/without-a-cli-it-says-so-at-once ()
   "Before a prompt is typed."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs)

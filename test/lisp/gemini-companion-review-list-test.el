@@ -6,6 +6,7 @@
 
 (require 'ert)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-review-history)
 (require 'gemini-companion-review-list)
 
 ;;;; Support
@@ -18,7 +19,7 @@
 The history is empty at first."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((gemini-companion-history--entries nil))
-     (cl-letf (((symbol-function 'gemini-companion-review-list--room)
+     (cl-letf (((symbol-function 'gemini-companion-list--room)
                 (lambda () gemini-companion-review-list-test--room)))
        (gemini-companion-test-with-client ,client ,@body))))
 
@@ -319,7 +320,7 @@ A message is returned in place of a question that was not asked."
                                              (concat project "/" long)))))
       ;; Of a path its end is left, and nothing else is cut but what must be.
       (let ((gemini-companion-review-list-test--room 80))
-        (gemini-companion-review-list--resize (selected-window))
+        (gemini-companion-list--resize (selected-window))
         (should (<= (funcall width) 80))
         (should (string-match-p "\\`….*/project/with_a_long_name\\.txt\\'" (cadr (funcall files))))
         (should (equal (car (funcall files)) (concat project "/" short)))
@@ -327,7 +328,7 @@ A message is returned in place of a question that was not asked."
           (should (string-match-p "some-client-of-the-pro" (nth 2 lines)))
           (should (string-suffix-p "new, +1 waiting" (nth 2 lines)))))
       (let ((gemini-companion-review-list-test--room 50))
-        (gemini-companion-review-list--resize (selected-window))
+        (gemini-companion-list--resize (selected-window))
         (should (<= (funcall width) 55))
         (should (string-suffix-p "_long_name.txt" (cadr (funcall files))))))))
 
@@ -335,14 +336,14 @@ A message is returned in place of a question that was not asked."
   (gemini-companion-review-list-test--with client
     (gemini-companion-test-propose client "a.txt" "1\n")
     (gemini-companion-review-list)
-    (should (memq #'gemini-companion-review-list--resize window-size-change-functions))
+    (should (memq #'gemini-companion-list--resize window-size-change-functions))
     (let ((printed 0))
       (cl-letf (((symbol-function 'tabulated-list-print) (lambda (&rest _) (cl-incf printed))))
-        (gemini-companion-review-list--resize (selected-window))
+        (gemini-companion-list--resize (selected-window))
         (should (= printed 0))
         (let ((gemini-companion-review-list-test--room 70))
-          (gemini-companion-review-list--resize (selected-window))
-          (gemini-companion-review-list--resize (selected-window)))
+          (gemini-companion-list--resize (selected-window))
+          (gemini-companion-list--resize (selected-window)))
         (should (= printed 1))))))
 
 (ert-deftest gemini-companion-review-list/a-click-on-a-file-does-what-ret-does ()

@@ -213,6 +213,7 @@
           (should-not (gemini-companion-review-list-open))
           (dolist (buffer (buffer-list))
             (with-current-buffer buffer (remove-hook 'kill-buffer-hook failure t))))
+        (run-hooks 'post-command-hook)
         (pcase-let ((`(,environment-after ,processes-after ,_timers . ,others-after)
                      (gemini-companion-test--traces)))
           (should (equal environment-after environment))
