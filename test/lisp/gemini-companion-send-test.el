@@ -480,7 +480,7 @@ SENT becomes a function that returns what was sent there."
     (let (outcome)
       (gemini-companion-send-test--draw terminal gemini-companion-send-test--question)
       (gemini-companion-send-at-rest "use tabs" terminal
-                                          (lambda (it) (setq outcome it)))
+                                     (lambda (it) (setq outcome it)))
       (gemini-companion-send-test--look terminal 20)
       (should (equal (funcall sent) ""))
       (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
@@ -502,7 +502,7 @@ SENT becomes a function that returns what was sent there."
       (let (outcome)
         (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
         (gemini-companion-send-at-rest "use tabs" terminal
-                                            (lambda (it) (setq outcome it)))
+                                       (lambda (it) (setq outcome it)))
         (gemini-companion-send-test--wait sent "\e[200~use tabs\e[201~")
         (gemini-companion-send-test--draw terminal between)
         (gemini-companion-test-wait "an outcome" (lambda () outcome))
@@ -524,7 +524,7 @@ SENT becomes a function that returns what was sent there."
         (let ((became 'nothing))
           (gemini-companion-send-test--draw terminal screen)
           (gemini-companion-send-at-rest "use tabs" terminal
-                                              (lambda (it) (setq became it)))
+                                         (lambda (it) (setq became it)))
           (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
           (should (eq became outcome))
           (gemini-companion-send-test--wait sent text))))))
