@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::agent::Agent;
-use crate::bridge::{Bridge, Event, lock};
+use crate::bridge::{Bridge, Event};
 use crate::discovery::{DiscoveryFile, split_roots};
+use crate::lock::lock;
 
 pub struct Announcement {
     bridge: Arc<Bridge>,

@@ -6,15 +6,15 @@
 //! network, and can so tell at once whether somebody was still there to hear.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::oneshot;
 
 use crate::ide::ReviewId;
-use crate::trace::Direction;
+use crate::lock::lock;
 
 /// Proposals that may wait for a busy Emacs, in number and bytes of content. More are refused;
 /// every other event is bounded by these or held once.
@@ -78,6 +78,13 @@ pub enum Event {
     Died,
     /// Something went wrong that the user may want to know.
     Warning(String),
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    FromClient,
+    ToClient,
 }
 
 pub struct Bridge {
@@ -297,11 +304,6 @@ impl Bell {
 #[cfg(not(unix))]
 impl Bell {
     fn ring(&self) {}
-}
-
-/// Locks even after a panic elsewhere: our critical sections leave no half-made state.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

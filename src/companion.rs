@@ -7,8 +7,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::agent::Agent;
 use crate::announcement::Announcement;
-use crate::bridge::{Bridge, lock};
+use crate::bridge::Bridge;
 use crate::limits::Limits;
+use crate::lock::lock;
 use crate::mcp::Protocol;
 use crate::mcp::session::Sessions;
 use crate::server::Server;

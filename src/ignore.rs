@@ -20,8 +20,8 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use self::glob::{Budget, TooCostly};
 use self::rules::Rules;
-use crate::bridge::lock;
 use crate::file::{Links, open_regular};
+use crate::lock::lock;
 
 /// Larger than any that is written by hand.
 const MAX_SIZE: u64 = 1 << 15;

@@ -14,6 +14,7 @@ mod file;
 mod ide;
 mod ignore;
 mod limits;
+mod lock;
 mod mcp;
 mod panics;
 mod process;
@@ -33,13 +34,12 @@ use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use agent::Agent;
-use bridge::{Answered, Bell, CallId, Event};
+use bridge::{Answered, Bell, CallId, Direction, Event};
 use companion::Companion;
 use diff::{Comparison, Overlap};
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use limits::Limits;
 use token::Token;
-use trace::Direction;
 
 emacs::plugin_is_GPL_compatible!();
 

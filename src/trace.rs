@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use crate::bridge::Bridge;
+use crate::bridge::{Bridge, Direction};
 use crate::token::Token;
 
 /// Characters beyond which a string in a message is cut, and those that are left of it.
@@ -19,13 +19,6 @@ const LONG: usize = 200;
 const LEFT: usize = 100;
 /// Characters of one message.
 const MOST: usize = 4000;
-
-/// Where a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    FromClient,
-    ToClient,
-}
 
 /// Shows the user the messages of one HTTP exchange.
 #[derive(Clone)]

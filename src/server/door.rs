@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::bridge::lock;
+use crate::lock::lock;
 
 pub struct Door {
     places: Arc<Semaphore>,

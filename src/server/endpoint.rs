@@ -22,7 +22,7 @@ use super::door::Visitor;
 use super::guard::{Guard, Refusal};
 use super::sse::{EventStream, LateReply};
 use crate::agent::Agent;
-use crate::bridge::Event;
+use crate::bridge::{Direction, Event};
 use crate::limits::Limits;
 use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::session::Busy;
@@ -30,7 +30,7 @@ use crate::mcp::{Protocol, Revision};
 use crate::panics;
 use crate::socket::Connection;
 use crate::token::Token;
-use crate::trace::{Direction, Traced, Tracer};
+use crate::trace::{Traced, Tracer};
 
 /// What is read and dropped of a body that is too large, so that the client sees our answer and no
 /// reset.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::support::{Session, TestCompanion, notification, wait_for};
+use crate::bridge::Direction::{self, FromClient, ToClient};
 use crate::bridge::Event;
-use crate::trace::Direction::{self, FromClient, ToClient};
 
 /// The messages that were queued for the log, without other events.
 fn traces(server: &TestCompanion) -> Vec<(Direction, String, String)> {

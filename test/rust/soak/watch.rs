@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::bridge::lock;
+use crate::lock::lock;
 
 /// Ends the process when the time is over, and says what was being waited for. From a thread of
 /// its own, as the test's thread may hang in a call of the companion.
