@@ -11,7 +11,7 @@ use crate::bridge::Bridge;
 use crate::limits::Limits;
 use crate::lock::lock;
 use crate::mcp::Protocol;
-use crate::mcp::session::Sessions;
+use crate::mcp::sessions::Sessions;
 use crate::server::Server;
 
 pub struct Companion {

@@ -40,15 +40,14 @@ pub fn random_hex<const BYTES: usize>() -> anyhow::Result<String> {
 }
 
 #[cfg(test)]
-impl Token {
-    pub fn fixed(text: &str) -> Token {
-        Token(text.into())
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Token {
+        pub fn fixed(text: &str) -> Token {
+            Token(text.into())
+        }
+    }
 
     #[test]
     fn a_token_shows_itself_only_when_asked() {

@@ -3,13 +3,19 @@
 //! Revisions up to 2025-11-25; later ones removed what companions are made of (sessions, and
 //! notifications of our own).
 
+pub mod sessions;
+mod tools;
+
+mod session;
+
+mod calls;
+mod client;
 mod listeners;
 pub mod message;
 mod outbox;
 pub mod places;
 mod reviews;
-pub mod session;
-mod tools;
+pub mod revision;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +30,11 @@ use crate::process::Process;
 use crate::socket::Connection;
 use message::{Failure, Message, Output, Params, Request, Response};
 use places::Place;
-use session::{Busy, Client, SessionId, Sessions};
+use revision::Revision;
+use sessions::{Busy, Client, SessionId, Sessions};
 
 /// How long a client waits to be recognised.
 const RECOGNITION: Duration = Duration::from_secs(1);
-
-/// A revision of MCP that we speak. They are dates, so they sort.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Revision(&'static str);
 
 pub struct Protocol {
     bridge: Arc<Bridge>,
@@ -110,7 +113,7 @@ impl Protocol {
             message: error.to_string(),
         })?;
         let result = json!({
-            "protocolVersion": revision.0,
+            "protocolVersion": revision.as_str(),
             "capabilities": { "tools": {} },
             "serverInfo": {
                 "name": "gemini-companion",
@@ -184,27 +187,6 @@ impl Hello {
     /// What the client asks for if we speak it, else our newest: the client decides then.
     fn revision(&self) -> Revision {
         self.protocol_version.as_deref().and_then(Revision::named).unwrap_or(Revision::NEWEST)
-    }
-}
-
-impl Revision {
-    pub const NEWEST: Revision = Revision("2025-11-25");
-    const ALL: [Revision; 4] =
-        [Revision::NEWEST, Revision("2025-06-18"), Revision("2025-03-26"), Revision("2024-11-05")];
-
-    pub fn named(name: &str) -> Option<Revision> {
-        Revision::ALL.into_iter().find(|revision| revision.0 == name)
-    }
-
-    /// Whether it has JSON-RPC batches.
-    pub fn has_batches(self) -> bool {
-        self <= Revision("2025-03-26")
-    }
-
-    /// Whether arguments of the wrong shape are told as the tool's error, for the model to see, and
-    /// not as one of the protocol.
-    pub fn has_argument_errors(self) -> bool {
-        self >= Revision("2025-11-25")
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::session::SessionId;
+use super::client::SessionId;
 use crate::ide::ReviewId;
 
 /// Outcomes that wait to be handed out. With more of them a client has to read first.

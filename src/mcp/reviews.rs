@@ -2,13 +2,13 @@
 //!
 //! An owner has at most one open review of a file, and the newest wins: the client knows a review by
 //! its path alone, and would take the outcome of the older one for that of the newer one. Here is no
-//! lock, no clock and no connection; `session` says when things happen.
+//! lock, no clock and no connection; `sessions` says when things happen.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use super::session::SessionId;
+use super::client::SessionId;
 use crate::bridge::CallId;
 use crate::ide::ReviewId;
 

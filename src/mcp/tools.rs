@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::Protocol;
 use super::message::{Failure, Params, clip};
-use super::session::{Asked, Busy, STOPPING, SessionId};
+use super::sessions::{Asked, Busy, STOPPING, SessionId};
 use crate::bridge::{Answer, Answered};
 use crate::file::{Links, open_regular};
 use crate::ide::{ActiveFile, Cursor, Outcome};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::mcp::session::{EventReader, StreamReader};
+use crate::mcp::sessions::{EventReader, StreamReader};
 
 /// The body of a GET response.
 pub struct EventStream<S> {

@@ -4,12 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
+use std::task::{Poll, Waker};
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 
+use tokio::sync::oneshot;
+
 use super::*;
+use crate::agent::Agent;
+use crate::ide::Outcome;
 
 const RUNS: u64 = 100;
 const STEPS: usize = 60;
@@ -173,7 +178,7 @@ impl World {
     }
 
     fn decide(&mut self) {
-        let open = self.sessions.state().reviews.all();
+        let open = self.sessions.table().reviews.all();
         if !open.is_empty() {
             let review = open[self.draw(open.len())];
             self.accept(review);
@@ -192,7 +197,7 @@ impl World {
     fn pass(&mut self, milliseconds: u64) {
         let time = Duration::from_millis(milliseconds);
         self.people.iter_mut().for_each(|person| person.left.clear());
-        for session in self.sessions.state().sessions.values_mut() {
+        for session in self.sessions.table().sessions.values_mut() {
             for moment in [&mut session.begun, &mut session.last_used, &mut session.last_heard] {
                 *moment -= time;
             }
@@ -239,7 +244,7 @@ impl World {
     }
 
     fn check(&self) {
-        let open: BTreeSet<ReviewId> = self.sessions.state().reviews.all().into_iter().collect();
+        let open: BTreeSet<ReviewId> = self.sessions.table().reviews.all().into_iter().collect();
         let ended = |review: &&ReviewId| !self.ended.contains(review);
         assert_eq!(open, self.opened.keys().filter(ended).copied().collect());
         let mut whose = BTreeSet::new();
@@ -259,7 +264,7 @@ impl World {
         }
         self.pass(6000);
         self.drain();
-        let open = self.sessions.state().reviews.all();
+        let open = self.sessions.table().reviews.all();
         open.into_iter().for_each(|review| self.accept(review));
         for who in [0, 1] {
             self.come_back(who);

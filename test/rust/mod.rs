@@ -5,6 +5,7 @@ mod calls;
 mod cost;
 mod diff;
 mod discovery;
+mod fixtures;
 pub mod hostile;
 mod life;
 mod limits;

@@ -1,0 +1,72 @@
+//! The calls of one session that are being answered, each with the way to cancel it.
+
+use std::collections::HashMap;
+
+use tokio::sync::oneshot;
+
+use super::message::Id;
+
+#[derive(Default)]
+pub struct Calls {
+    cancels: HashMap<Box<str>, oneshot::Sender<()>>,
+}
+
+impl Calls {
+    /// Adds a call. Returns where it hears that it is cancelled.
+    pub fn begin(&mut self, id: &Id) -> oneshot::Receiver<()> {
+        let (cancel, cancelled) = oneshot::channel();
+        self.cancels.insert(id.as_str().into(), cancel);
+        cancelled
+    }
+
+    pub fn cancel(&mut self, id: &Id) {
+        if let Some(cancel) = self.cancels.remove(id.as_str()) {
+            let _ = cancel.send(());
+        }
+    }
+
+    /// Removes the call if it is over. If the client has used its id again, the entry is that of
+    /// another call.
+    pub fn end(&mut self, id: &Id) {
+        if self.cancels.get(id.as_str()).is_some_and(oneshot::Sender::is_closed) {
+            self.cancels.remove(id.as_str());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::message::{Incoming, Message, parse};
+
+    fn id() -> Id {
+        match parse(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#) {
+            Ok(Incoming::One(Message::Request(request))) => request.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_call_is_cancelled_once() {
+        let mut calls = Calls::default();
+        let mut cancelled = calls.begin(&id());
+        calls.cancel(&id());
+        assert_eq!(cancelled.try_recv(), Ok(()));
+        assert!(calls.cancels.is_empty());
+        calls.cancel(&id());
+    }
+
+    #[test]
+    fn a_call_that_ends_leaves_another_with_its_id_alone() {
+        let mut calls = Calls::default();
+        let first = calls.begin(&id());
+        let mut second = calls.begin(&id());
+        drop(first);
+        calls.end(&id());
+        calls.cancel(&id());
+        assert_eq!(second.try_recv(), Ok(()));
+        drop(calls.begin(&id()));
+        calls.end(&id());
+        assert!(calls.cancels.is_empty());
+    }
+}

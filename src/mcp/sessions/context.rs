@@ -1,0 +1,149 @@
+//! What the user looks at: where clients work, and who is told what of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::Sessions;
+use super::table::Table;
+use crate::bridge::Event;
+use crate::ide::{ActiveFile, IdeContext, Notification};
+use crate::mcp::client::SessionId;
+use crate::mcp::message::notification_json;
+use crate::mcp::outbox::Outgoing;
+use crate::mcp::places::{Context, Place};
+
+/// Of how many clients that is asked at once, for Emacs waits meanwhile.
+const MAX_LOOKS: usize = 16;
+/// How long a client waits for the first context: less than after what an answer is a stream.
+const FIRST_CONTEXT: Duration = Duration::from_millis(800);
+
+impl Sessions {
+    /// Where clients work, each place once.
+    pub fn places(&self) -> Vec<Place> {
+        let mut table = self.table();
+        self.look_for_moves(&mut table);
+        table.places()
+    }
+
+    /// Notes where clients are by now, those first of which that was found out longest ago.
+    pub(super) fn look_for_moves(&self, table: &mut Table) {
+        let mut due: Vec<_> =
+            table.sessions.iter().filter(|(_, session)| session.may_have_moved()).collect();
+        due.sort_unstable_by_key(|(_, session)| session.placed);
+        due.truncate(MAX_LOOKS);
+        let found: Vec<_> =
+            due.into_iter().map(|(id, session)| (id.clone(), session.place_now())).collect();
+        for (id, place) in found {
+            self.settle_in(table, &id, place);
+        }
+    }
+
+    /// Notes where the client of a session works: that is whose context it hears from now on.
+    pub(super) fn settle_in(&self, table: &mut Table, id: &SessionId, place: Place) {
+        let context = table.contexts.get(&place).map(|context| context.message.clone());
+        let Some(session) = table.sessions.get_mut(id) else { return };
+        session.placed = Instant::now();
+        if session.place.as_ref() == Some(&place) {
+            return;
+        }
+        session.place = Some(place);
+        session.outbox.forget_context();
+        if let Some(context) = context {
+            session.push(Outgoing::Context(context));
+        }
+        self.bridge.send(Event::Clients); // Lisp says what there is to hear in a new place
+    }
+
+    /// Tells the clients in each of these places what the user looks at, unless they know it already.
+    pub fn publish_contexts(&self, contexts: Vec<(Place, IdeContext)>) {
+        let contexts: Vec<_> =
+            contexts.into_iter().map(|(place, snapshot)| (place, Context::new(snapshot))).collect();
+        let mut table = self.table();
+        if table.announced == 0 {
+            return;
+        }
+        for (place, context) in contexts {
+            if !table.contexts.is_known(&place, &context) {
+                table.tell_context(place, context);
+            }
+        }
+        let places = table.places();
+        table.contexts.keep(&places);
+        drop(table);
+        self.published.notify_waiters();
+    }
+
+    /// The active file, for a client of document 003, who hears from now on when it changes. One
+    /// that has just come waits a moment until Emacs has said what it is.
+    pub async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
+        let published = self.published.notified();
+        {
+            let mut table = self.table();
+            if let Some(session) = table.sessions.get_mut(session) {
+                session.wants_active_file = true;
+            }
+            if let Some(context) = table.context_of(session) {
+                return context.snapshot.active_file();
+            }
+            if table.ending {
+                return None;
+            }
+        }
+        let _ = tokio::time::timeout(FIRST_CONTEXT, published).await;
+        self.table().context_of(session)?.snapshot.active_file()
+    }
+}
+
+impl Table {
+    /// Where clients work, each place once.
+    fn places(&self) -> Vec<Place> {
+        let named = self.sessions.values().filter(|session| !session.is_unnamed);
+        let of_sessions = named.filter_map(|session| session.place.as_ref());
+        let of_listeners = self.listeners.describe().map(|(_, _, place, _)| place);
+        let mut places: Vec<Place> = Vec::new();
+        for place in of_sessions.chain(of_listeners) {
+            if !places.contains(place) {
+                places.push(place.clone());
+            }
+        }
+        places
+    }
+
+    /// What a session is told.
+    pub(super) fn context_of(&self, id: &SessionId) -> Option<&Context> {
+        self.contexts.get(self.sessions.get(id)?.place.as_ref()?)
+    }
+
+    /// Tells the clients in `place` of a context that is new, each in its words.
+    fn tell_context(&mut self, place: Place, context: Context) {
+        if self.listeners.are_in(&place) {
+            self.listeners.tell_context(&place, &event_json(&context.snapshot));
+        }
+        let before = self.contexts.get(&place).map(|context| context.snapshot.active_file());
+        let active = context.snapshot.active_file();
+        let active_is_new = before.as_ref() != Some(&active);
+        let mut active_message = None;
+        for session in self.sessions.values_mut().filter(|session| session.hears_in(&place)) {
+            session.push(Outgoing::Context(context.message.clone()));
+            if session.wants_active_file && active_is_new {
+                let message =
+                    active_message.get_or_insert_with(|| active_file_json(active.as_ref()));
+                session.push(Outgoing::ActiveFile(message.clone()));
+            }
+        }
+        self.contexts.set(place, context);
+    }
+}
+
+/// What readers of `/events` are told.
+pub(super) fn event_json(snapshot: &IdeContext) -> Arc<str> {
+    notification_json(&Notification::ContextEvent(&snapshot.event())).into()
+}
+
+fn active_file_json(active: Option<&ActiveFile>) -> Arc<str> {
+    let params = active.map_or_else(|| json!({}), |active| json!(active));
+    notification_json(&Notification::ActiveFile(&params)).into()
+}

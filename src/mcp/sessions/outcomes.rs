@@ -1,0 +1,201 @@
+//! The reviews of sessions, from the proposal to the delivery of the outcome.
+
+use super::table::Table;
+use super::{STOPPING, Sessions};
+use crate::bridge::{CallId, Event};
+use crate::ide::{Notification, Outcome, ReviewId};
+use crate::mcp::client::SessionId;
+use crate::mcp::message::notification_json;
+use crate::mcp::outbox::Decided;
+use crate::mcp::places::Place;
+use crate::mcp::reviews::Ended;
+use crate::process::Process;
+use tokio::time::Instant;
+
+/// What became of a client's wish that a review be decided.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Asked {
+    Sent,
+    NotOpen,
+    /// Another call waits for that.
+    Already,
+    /// Emacs has not come to look at those before.
+    TooMany,
+}
+
+/// A review that its client has closed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Closed {
+    pub review: ReviewId,
+    /// The session that opened it has closed it, not another one of the same client.
+    pub by_proposer: bool,
+}
+
+impl Sessions {
+    /// Opens a review and tells Lisp. An open review of the same file and session is replaced. The
+    /// file has `bytes_now`, which Emacs reads.
+    pub fn open_review(
+        &self,
+        session: &SessionId,
+        path: String,
+        content: String,
+        bytes_now: usize,
+    ) -> Result<ReviewId, &'static str> {
+        let mut table = self.table();
+        if table.ending {
+            return Err(STOPPING); // no outcome could follow
+        }
+        let Some(entry) = table.sessions.get_mut(session) else {
+            return Err("the session has ended");
+        };
+        let (client, info) = (entry.client.describe(), entry.client.info());
+        let agent = entry.client.agent.name.clone();
+        let process = entry.peer.own_process().map(Process::id);
+        entry.outbox.forget_outcomes_of(&path);
+        if entry.outbox.is_full() {
+            return Err("too many outcomes wait for you: open your event stream and read them");
+        }
+        let bytes = content.len() + bytes_now;
+        let load = table.reviews.load_without(session, &path);
+        let fits = load.count < self.limits.reviews
+            && load.bytes + table.unheard_bytes() + bytes <= self.limits.review_bytes
+            && self.bridge.has_room_for(bytes);
+        if !fits {
+            return Err("too many reviews wait for the user: decide some of them first");
+        }
+        table.supersede(session, &path);
+        let (review, older) = table.reviews.open(session, &path, bytes);
+        self.tell_closed(older);
+        self.bridge.send(Event::OpenReview { review, agent, client, info, process, path, content });
+        Ok(review)
+    }
+
+    /// Closes a review at its client's wish; Lisp answers `call` with the final text. Unless
+    /// `silent`, whoever waits for the outcome hears that it was rejected.
+    pub fn close_review(
+        &self,
+        session: &SessionId,
+        path: &str,
+        silent: bool,
+        call: CallId,
+    ) -> Option<Closed> {
+        let mut table = self.table();
+        self.claim(&mut table, session, path);
+        let review = table.reviews.find(session, path)?;
+        let by_proposer = table.reviews.is_with_proposer(review);
+        if silent {
+            table.reviews.end(review);
+        } else {
+            table.settle(review, &Outcome::Rejected);
+        }
+        self.bridge.send(Event::CloseReview { review, call: Some(call) });
+        Some(Closed { review, by_proposer })
+    }
+
+    /// Asks Lisp to decide a review as the user would, at the wish of the client that opened it.
+    /// The client works in `place`, if the session does not tell.
+    pub fn ask_to_decide(
+        &self,
+        session: &SessionId,
+        path: &str,
+        accept: bool,
+        call: CallId,
+        place: Option<Place>,
+    ) -> Asked {
+        let mut table = self.table();
+        let Some(review) = table.reviews.find(session, path) else { return Asked::NotOpen };
+        if !self.bridge.has_room_for_decision() {
+            return Asked::TooMany; // calls that were cancelled leave their events behind
+        }
+        if !table.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
+            return Asked::Already;
+        }
+        let own = || table.sessions.get(session).and_then(|session| session.place.clone());
+        let place = place.or_else(own).unwrap_or(Place::Unknown);
+        let directory = place.directory().map(str::to_owned);
+        self.bridge.send(Event::DecideReview { review, accept, call, directory });
+        Asked::Sent
+    }
+
+    /// Reports the user's decision to the session that asked. False if it was no longer open.
+    pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
+        let mut table = self.table();
+        let settled = table.settle(review, &outcome);
+        table.limit_kept(self.limits.kept_bytes);
+        drop(table);
+        self.changed.notify_one();
+        settled
+    }
+
+    /// How the latest review of `path` ended that an unnamed session had, if that is known still.
+    pub fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
+        let table = self.table();
+        let session = table.sessions.get(session).filter(|session| session.is_unnamed)?;
+        session.outbox.outcome_of(path).map(|decided| Outcome::of_event(&decided.text))
+    }
+}
+
+impl Table {
+    /// Takes a review off the list and queues its outcome for the session that asked.
+    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
+        let Some(ended) = self.reviews.end(review) else { return false };
+        let Ended { id, owner, proposer, path, superseded } = ended;
+        let Some(session) = self.sessions.get(&owner) else { return true };
+        let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
+        let has_readers = self.listeners.has_reader_of(&agent);
+        let event = (has_readers || is_unnamed)
+            .then(|| notification_json(&Notification::event_of_outcome(&path, outcome)).into());
+        if let Some(event) = &event {
+            self.listeners.tell_outcome(&agent, event);
+        }
+        let text = match event.filter(|_| is_unnamed) {
+            Some(event) => event,
+            None => notification_json(&Notification::of_outcome(&path, outcome)).into(),
+        };
+        let brief = Notification::of_outcome_in_brief(&path, outcome)
+            .filter(|_| owner == proposer && !is_unnamed)
+            .map(|notification| notification_json(&notification).into());
+        self.deliver(&owner, [Decided { review: id, proposer, path, text, brief, superseded }]);
+        if let Some(session) = self.sessions.get_mut(&owner).filter(|_| is_unnamed) {
+            session.last_used = Instant::now();
+            if has_readers {
+                session.outbox.hand_out();
+            }
+        }
+        true
+    }
+
+    /// The client of a session proposes a change of `path`: it does not wait any more for what it has
+    /// asked in sessions before.
+    fn supersede(&mut self, id: &SessionId, path: &str) {
+        let Some(session) = self.sessions.get(id) else { return };
+        let earlier = self.sessions_where(|_, other| other.is_earlier_of(session));
+        for other in earlier {
+            self.reviews.supersede(&other, path);
+            if let Some(other) = self.sessions.get_mut(&other) {
+                other.outbox.supersede(path);
+            }
+        }
+    }
+
+    /// Bytes of outcomes that clients have not read.
+    fn unheard_bytes(&self) -> usize {
+        self.sessions.values().map(|session| session.outbox.waiting_bytes()).sum()
+    }
+
+    /// Forgets what the sessions unused longest keep for streams that broke, until all together keep
+    /// no more than `limit` bytes.
+    fn limit_kept(&mut self, limit: usize) {
+        let mut sessions: Vec<_> =
+            self.sessions.values_mut().filter(|session| session.outbox.kept_bytes() > 0).collect();
+        sessions.sort_unstable_by_key(|session| session.last_used);
+        let mut kept: usize = sessions.iter().map(|session| session.outbox.kept_bytes()).sum();
+        for session in sessions {
+            if kept <= limit {
+                break;
+            }
+            kept -= session.outbox.kept_bytes();
+            session.outbox.forget_kept();
+        }
+    }
+}

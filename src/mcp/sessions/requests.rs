@@ -1,0 +1,180 @@
+//! HTTP requests of a session, and the calls in them.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::Sessions;
+use crate::agent::Agent;
+use crate::bridge::Event;
+use crate::ide::IdeContext;
+use crate::mcp::client::SessionId;
+use crate::mcp::message::Id;
+use crate::mcp::outbox::Outgoing;
+use crate::mcp::places::Context;
+use crate::mcp::revision::Revision;
+use crate::mcp::session::{PING, Session};
+use crate::socket::Connection;
+
+/// An HTTP request in progress keeps its session alive.
+pub struct Busy {
+    sessions: Arc<Sessions>,
+    session: SessionId,
+    revision: Revision,
+    /// Where the request comes from, if it names no session.
+    unnamed: Option<Connection>,
+}
+
+/// A call in progress, which its client may cancel.
+pub struct Call<'a> {
+    session: &'a Busy,
+    id: Id,
+    /// None if the session has ended before.
+    cancelled: Option<oneshot::Receiver<()>>,
+}
+
+impl Sessions {
+    /// Finds the session of a request of `agent`, and keeps it alive until the request is answered.
+    pub fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<Busy> {
+        let mut table = self.table();
+        let (id, session) = table.find(id, agent)?;
+        let busy = self.occupy(session, id.clone(), None);
+        if std::mem::take(&mut session.replaced) {
+            self.give_back(&mut table, &id);
+        }
+        Some(busy)
+    }
+
+    /// Finds, or begins, the session of a request that names none, as those of document 004. All
+    /// clients that show the token of `agent` share it: they cannot be told from one another.
+    pub fn enter_unnamed(
+        self: &Arc<Self>,
+        agent: &Arc<Agent>,
+        from: Connection,
+    ) -> anyhow::Result<Busy> {
+        let mut table = self.table();
+        let id = match table.unnamed(agent) {
+            Some(id) => id,
+            None => self.begin(&mut table, Session::unnamed(agent))?,
+        };
+        let session = table.sessions.get_mut(&id).expect("it has just been found");
+        Ok(self.occupy(session, id, Some(from)))
+    }
+
+    /// Keeps `session`, whose id is `id`, alive until a request is answered.
+    fn occupy(
+        self: &Arc<Self>,
+        session: &mut Session,
+        id: SessionId,
+        unnamed: Option<Connection>,
+    ) -> Busy {
+        session.busy += 1;
+        session.last_heard = Instant::now();
+        Busy { sessions: self.clone(), session: id, revision: session.revision, unnamed }
+    }
+
+    /// Of which revision the session of a request of `agent` is.
+    pub fn revision(&self, id: &str, agent: &Agent) -> Option<Revision> {
+        self.table().find(id, agent).map(|(_, session)| session.revision)
+    }
+}
+
+impl Busy {
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Where the request comes from, if it names no session.
+    pub fn unnamed(&self) -> Option<Connection> {
+        self.unnamed
+    }
+
+    /// Begins the call with this id.
+    pub fn begin(&self, id: &Id) -> Call<'_> {
+        let mut table = self.sessions.table();
+        let session = table.sessions.get_mut(&self.session);
+        let cancelled = session.map(|session| session.calls.begin(id));
+        Call { session: self, id: id.clone(), cancelled }
+    }
+
+    /// Ends the call with this id, without an answer. Of clients that name no session, one might
+    /// end what another one asked.
+    pub fn cancel(&self, id: &Id) {
+        if self.unnamed.is_some() {
+            return;
+        }
+        let mut table = self.sessions.table();
+        if let Some(session) = table.sessions.get_mut(&self.session) {
+            session.calls.cancel(id);
+        }
+    }
+
+    /// Takes the client's answer to a request of ours, which can only be a ping.
+    pub fn pong(&self, id: &Id) {
+        let mut table = self.sessions.table();
+        let Some(session) = table.sessions.get_mut(&self.session) else { return };
+        if let Some(pinged) = session.pinged.take_if(|_| id.is_text(PING)) {
+            let client = session.client.describe();
+            self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
+        }
+    }
+
+    /// Tells the client that no file is open if nobody has told what the user looks at. After
+    /// `ping` one of them waits for that, and disconnects if it does not come, whatever Emacs does.
+    pub fn ensure_context(&self) {
+        let mut table = self.sessions.table();
+        if table.context_of(&self.session).is_none()
+            && let Some(session) = table.sessions.get_mut(&self.session)
+            && !session.is_unnamed
+        {
+            let no_file = Context::new(IdeContext::new(Vec::new()));
+            session.push(Outgoing::Context(no_file.message));
+        }
+    }
+
+    /// Passes on what the client has to say to the user.
+    pub fn say(&self, text: &str) {
+        let table = self.sessions.table();
+        let Some(session) = table.sessions.get(&self.session) else { return };
+        self.sessions.bridge.say(session.client.describe(), text.to_owned());
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut table = self.sessions.table();
+        if let Some(session) = table.sessions.get_mut(&self.session) {
+            session.busy -= 1;
+            session.last_used = Instant::now();
+            if session.idle_until().is_some() {
+                self.sessions.changed.notify_one();
+            }
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Waits until the client cancels the call; for ever if it does not.
+    pub async fn cancelled(&mut self) {
+        let Some(cancelled) = &mut self.cancelled else { return std::future::pending().await };
+        if cancelled.await.is_err() {
+            // The session has ended, or the client reused the id: the call goes on.
+            std::future::pending().await
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.cancelled = None;
+        let mut table = self.session.sessions.table();
+        if let Some(session) = table.sessions.get_mut(&self.session.session) {
+            session.calls.end(&self.id);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The table of sessions, and what belongs to all of them: the open reviews, the contexts of places
+//! and the readers of `/events`. It knows neither the lock nor Emacs.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+
+use crate::agent::Agent;
+use crate::mcp::client::SessionId;
+use crate::mcp::listeners::Listeners;
+use crate::mcp::outbox::{Decided, Outgoing};
+use crate::mcp::places::Contexts;
+use crate::mcp::reviews::Reviews;
+use crate::mcp::session::{Session, Stream};
+
+#[derive(Default)]
+pub struct Table {
+    pub sessions: HashMap<SessionId, Session>,
+    pub reviews: Reviews,
+    pub contexts: Contexts,
+    pub listeners: Listeners,
+    /// The number of connected sessions, and readers of events, that Lisp was told last.
+    pub announced: usize,
+    /// The companion stops: streams end when they have sent what they hold.
+    pub ending: bool,
+}
+
+impl Table {
+    pub fn find(&mut self, id: &str, agent: &Agent) -> Option<(SessionId, &mut Session)> {
+        let id = SessionId::from(id);
+        let session = self.sessions.get_mut(&id)?;
+        // One agent must not speak for another.
+        if *session.client.agent != *agent {
+            return None;
+        }
+        session.last_used = Instant::now();
+        Some((id, session))
+    }
+
+    /// The unnamed session of `agent`.
+    pub fn unnamed(&self, agent: &Agent) -> Option<SessionId> {
+        let mut all = self.sessions.iter();
+        let found = all.find(|(_, session)| session.is_unnamed && *session.client.agent == *agent);
+        found.map(|(id, _)| id.clone())
+    }
+
+    pub fn sessions_where(&self, matches: impl Fn(&SessionId, &Session) -> bool) -> Vec<SessionId> {
+        let found = self.sessions.iter().filter(|(id, session)| matches(id, session));
+        found.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The session that makes room for a new one of `agent`: one that nobody uses, and to which
+    /// nothing is owed unless it is of the same agent, whose own such sessions come first.
+    pub fn least_used(&self, agent: &Agent) -> Option<SessionId> {
+        let unused = self.sessions.iter().filter(|(_, session)| session.idle_until().is_some());
+        let ranked = unused.filter_map(|(id, session)| {
+            let owed = session.outbox.has_outcome() || !self.reviews.of(id).is_empty();
+            let own = *session.client.agent == *agent;
+            (own || !owed).then_some((id, (owed, !own, session.last_used)))
+        });
+        ranked.min_by_key(|(_, rank)| *rank).map(|(id, _)| id.clone())
+    }
+
+    /// Notes whether the clients of unnamed sessions read `/events`: those are their streams.
+    pub fn note_readers(&mut self) {
+        for session in self.sessions.values_mut().filter(|session| session.is_unnamed) {
+            if self.listeners.has_reader_of(&session.client.agent) {
+                session.stream = Stream::Events;
+            } else if let Stream::Events = session.stream {
+                session.stream = Stream::Lost { since: Instant::now() };
+            }
+        }
+    }
+
+    /// Forgets what the user has looked at, also what waits for sessions that may come back.
+    pub fn forget_context(&mut self) {
+        self.contexts.forget();
+        for session in self.sessions.values_mut() {
+            session.outbox.forget_context();
+        }
+    }
+
+    /// Queues outcomes for a session, but none that it would take for that of a newer review.
+    pub fn deliver(&mut self, id: &SessionId, outcomes: impl IntoIterator<Item = Decided>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        for decided in outcomes {
+            if self.reviews.find(id, &decided.path).is_none_or(|open| open < decided.review) {
+                session.push(Outgoing::Outcome(decided));
+            }
+        }
+    }
+}

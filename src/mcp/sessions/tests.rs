@@ -1,0 +1,523 @@
+//! What becomes of sessions, without a server around them.
+
+use std::task::{Poll, Wake, Waker};
+
+use super::outcomes::Closed;
+use super::*;
+use crate::agent::Agent;
+use crate::bridge::CallId;
+use crate::ide::{File, IdeContext, Notification, Outcome};
+use crate::mcp::message::{self, Id, Incoming, Message, notification_json};
+use crate::mcp::session::{IDLE_LIMIT, LOOK_AGAIN, STREAM_GRACE};
+use crate::socket::Connection;
+
+/// Panics where a call of its session is told that this has ended.
+struct Fault;
+
+impl Wake for Fault {
+    fn wake(self: Arc<Self>) {
+        panic!("broken by a test");
+    }
+}
+
+impl Sessions {
+    /// Has the server's thread die, once: by a session that is to be forgotten, and whose end is
+    /// what it cannot stand.
+    pub fn break_server(&self) {
+        let mut session = Session::new(client(""), Revision::NEWEST);
+        let since = Instant::now() - 2 * IDLE_LIMIT;
+        (session.stream, session.last_used) = (Stream::Lost { since }, since);
+        let mut cancelled = Box::pin(session.calls.begin(&ping_id()));
+        let waker = Waker::from(Arc::new(Fault));
+        assert!(cancelled.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+        std::mem::forget(cancelled); // it has to be there to be told
+        self.table().sessions.insert("broken by a test".into(), session);
+        self.changed.notify_one();
+    }
+}
+
+fn ping_id() -> Id {
+    match message::parse(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#) {
+        Ok(Incoming::One(Message::Request(request))) => request.id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
+    let bridge = Arc::new(Bridge::new());
+    (bridge.clone(), Arc::new(Sessions::new(bridge, Limits::default())))
+}
+
+fn events(bridge: &Bridge) -> Vec<Event> {
+    std::iter::from_fn(|| bridge.next_event()).collect()
+}
+
+fn gemini() -> Agent {
+    Agent::gemini(Vec::new())
+}
+
+fn client(name: &str) -> Client {
+    let version = if name.is_empty() { "" } else { "1" };
+    Client { agent: gemini().into(), name: name.to_owned(), version: version.to_owned() }
+}
+
+/// Opens a session of this very process, and its stream.
+fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.recognise(&session, Process::with_id(std::process::id()));
+    let stream = sessions.open_stream(&session, None).unwrap();
+    (session, stream)
+}
+
+fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
+    sessions.open_review(session, "/a".to_owned(), String::new(), 0).unwrap()
+}
+
+#[test]
+fn a_client_whose_stream_does_not_return_is_gone() {
+    let (bridge, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let stream = sessions.open_stream(&session, None);
+    let review = open_review(&sessions, &session);
+    events(&bridge);
+    drop(stream);
+    let lost = Instant::now();
+    let deadline = sessions.expire(lost).unwrap();
+    assert!(deadline <= lost + STREAM_GRACE);
+    assert_eq!(events(&bridge), []);
+    sessions.expire(lost + STREAM_GRACE);
+    let closed = Event::CloseReview { review, call: None };
+    assert_eq!(events(&bridge), [closed, Event::Clients]);
+    assert_eq!(sessions.count(), 0);
+    assert!(!sessions.decide(review, Outcome::Rejected));
+    // It may still come back.
+    let _stream = sessions.open_stream(&session, None);
+    assert_eq!(sessions.count(), 1);
+}
+
+#[test]
+fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
+    let (_, sessions) = sessions();
+    let publish = |path: &str| {
+        let file = File { path: path.to_owned(), is_active: Some(true), ..File::default() };
+        sessions.publish_context(IdeContext::new(vec![file]));
+    };
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.table().sessions.get_mut(&session).unwrap().wants_active_file = true;
+    let stream = sessions.open_stream(&session, None).unwrap();
+    publish("/heard");
+    assert_eq!(heard(&stream), 2);
+    publish("/waits");
+    drop(stream);
+    pass(&sessions, STREAM_GRACE);
+    publish("/told-to-nobody");
+    for last_event in [None, Some(0)] {
+        let back = sessions.open_stream(&session, last_event).unwrap();
+        assert_eq!(heard(&back), 0);
+    }
+    publish("/now");
+    let back = sessions.open_stream(&session, None).unwrap();
+    assert_eq!(heard(&back), 2);
+}
+
+#[test]
+fn who_is_being_looked_for_hears_nothing_yet_and_not_for_ever() {
+    let (_, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.expect_recognition(&session);
+    let stream = sessions.open_stream(&session, None).unwrap();
+    let publish = || {
+        let contexts = vec![(Place::Unknown, IdeContext::new(Vec::new()))];
+        sessions.publish_contexts(contexts);
+    };
+    assert_eq!(sessions.places(), []);
+    publish();
+    assert_eq!(heard(&stream), 0);
+    pass(&sessions, STREAM_GRACE);
+    assert_eq!(sessions.places(), [Place::Unknown]);
+    publish();
+    assert_eq!(heard(&stream), 1);
+}
+
+#[test]
+fn a_stream_that_returns_in_time_keeps_its_reviews() {
+    let (_, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    drop(sessions.open_stream(&session, None));
+    let review = open_review(&sessions, &session);
+    let _stream = sessions.open_stream(&session, None);
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    assert!(sessions.decide(review, Outcome::Rejected));
+}
+
+#[test]
+fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
+    let (bridge, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let review = open_review(&sessions, &session);
+    assert_eq!(sessions.count(), 1);
+    events(&bridge);
+    let busy = sessions.enter(session.as_str(), &gemini());
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    drop(busy);
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    let closed = Event::CloseReview { review, call: None };
+    assert_eq!(events(&bridge), [closed, Event::Clients]);
+    assert_eq!(sessions.count(), 0);
+    assert!(sessions.enter(session.as_str(), &gemini()).is_none());
+}
+
+#[test]
+fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
+    let (bridge, sessions) = sessions();
+    let open = || sessions.open(client(""), Revision::NEWEST).unwrap();
+    let process = Process::with_id(std::process::id()).unwrap();
+    let old = open();
+    sessions.recognise(&old, Some(process.clone()));
+    drop(sessions.open_stream(&old, None));
+    let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
+    let open_one = open_review(&sessions, &old);
+    events(&bridge);
+    sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
+    assert_eq!(events(&bridge), [Event::Clients]);
+    assert!(sessions.decide(decided, Outcome::Rejected));
+    let (stranger, heir) = (open(), open());
+    sessions.recognise(&heir, Some(process));
+    sessions.expire(Instant::now() + STREAM_GRACE);
+    assert!(sessions.decide(open_one, Outcome::Rejected));
+    let heard = |session| {
+        let reader = sessions.open_stream(session, None).unwrap();
+        let next = || match reader.poll_next(Waker::noop()) {
+            Poll::Ready(Some((_, message))) => Some(message.to_string()),
+            _ => None,
+        };
+        std::iter::from_fn(next).collect::<Vec<_>>()
+    };
+    let rejected = |path| {
+        let notification = Notification::DiffRejected { file_path: path };
+        notification_json(&notification)
+    };
+    assert_eq!(heard(&heir), [rejected("/decided"), rejected("/a")]);
+    assert_eq!(heard(&stranger), [""; 0]);
+    assert_eq!(heard(&old), [""; 0]);
+}
+
+#[test]
+fn of_two_clients_in_one_process_each_keeps_its_own() {
+    let (_, sessions) = sessions();
+    let (one, stream) = open_here(&sessions);
+    let (_, other) = open_here(&sessions);
+    sessions.table().sessions.values_mut().for_each(|session| {
+        session.begun -= 2 * STREAM_GRACE; // long before the stream is lost
+    });
+    let review = open_review(&sessions, &one);
+    drop(stream);
+    sessions.expire(Instant::now() + STREAM_GRACE);
+    assert!(sessions.decide(review, Outcome::Rejected));
+    assert!(matches!(other.poll_next(Waker::noop()), Poll::Pending));
+    let back = sessions.open_stream(&one, None).unwrap();
+    assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+}
+
+fn listen(sessions: &Arc<Sessions>, agent: Agent) -> EventReader {
+    sessions.listen(agent.into(), Place::Unknown)
+}
+
+fn enter_unnamed(sessions: &Arc<Sessions>) -> Busy {
+    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+    let from = Connection { client: nowhere, server: nowhere };
+    sessions.enter_unnamed(&gemini().into(), from).unwrap()
+}
+
+#[test]
+fn reviews_of_a_client_without_session_end_when_it_does_not_listen_any_more() {
+    let (bridge, sessions) = sessions();
+    let review = open_review(&sessions, enter_unnamed(&sessions).session());
+    drop(listen(&sessions, Agent::qwen(Vec::new())));
+    pass(&sessions, 2 * IDLE_LIMIT); // it may be one that never listens
+    drop((listen(&sessions, gemini()), listen(&sessions, gemini())));
+    pass(&sessions, STREAM_GRACE / 2);
+    let reader = listen(&sessions, gemini());
+    pass(&sessions, STREAM_GRACE);
+    sessions.interrupt_streams();
+    drop(reader);
+    pass(&sessions, STREAM_GRACE / 2);
+    let reader = listen(&sessions, gemini());
+    pass(&sessions, STREAM_GRACE);
+    assert_eq!(sessions.describe()[0].reviews, [review]);
+    drop(reader);
+    events(&bridge);
+    pass(&sessions, STREAM_GRACE);
+    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::Clients]);
+    pass(&sessions, IDLE_LIMIT);
+    assert_eq!(sessions.describe(), []);
+}
+
+#[test]
+fn what_a_client_without_session_has_not_heard_is_kept_for_a_while() {
+    let (_, sessions) = sessions();
+    let session = enter_unnamed(&sessions).session().clone();
+    let review = open_review(&sessions, &session);
+    pass(&sessions, 2 * IDLE_LIMIT);
+    assert!(sessions.decide(review, Outcome::Rejected));
+    pass(&sessions, IDLE_LIMIT / 2);
+    assert_eq!(sessions.outcome(&session, "/a"), Some(Outcome::Rejected));
+    pass(&sessions, IDLE_LIMIT);
+    assert_eq!(sessions.outcome(&session, "/a"), None);
+}
+
+/// All that was is so much longer ago.
+fn pass(sessions: &Sessions, time: Duration) {
+    for session in sessions.table().sessions.values_mut() {
+        let Session { begun, last_used, last_heard, placed, .. } = session;
+        for moment in [begun, last_used, last_heard, placed] {
+            *moment -= time;
+        }
+        if let Stream::Lost { since } = &mut session.stream {
+            *since -= time;
+        }
+    }
+    sessions.expire(Instant::now());
+}
+
+fn heard(stream: &StreamReader) -> usize {
+    std::iter::from_fn(|| next(stream)).count()
+}
+
+fn next(stream: &StreamReader) -> Option<String> {
+    match stream.poll_next(Waker::noop()) {
+        Poll::Ready(next) => next.map(|(_, text)| text.to_string()),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn another_client_behind_the_same_proxy_takes_nothing() {
+    let (_, sessions) = sessions();
+    let (one, stream) = open_here(&sessions);
+    let review = open_review(&sessions, &one);
+    drop(stream);
+    let (_, other) = open_here(&sessions); // as soon as it begins
+    let back = sessions.open_stream(&one, None).unwrap();
+    assert!(sessions.decide(review, Outcome::Rejected));
+    assert_eq!((heard(&back), heard(&other)), (1, 0));
+}
+
+#[test]
+fn who_comes_back_late_has_what_another_was_given() {
+    for decided_before in [true, false] {
+        let (_, sessions) = sessions();
+        let (one, stream) = open_here(&sessions);
+        let review = open_review(&sessions, &one);
+        drop(stream);
+        let (_, other) = open_here(&sessions);
+        pass(&sessions, STREAM_GRACE);
+        let decide = || assert!(sessions.decide(review, Outcome::Rejected));
+        if decided_before {
+            decide();
+        }
+        let back = sessions.enter(one.as_str(), &gemini()).unwrap();
+        let back = sessions.open_stream(back.session(), None).unwrap();
+        if !decided_before {
+            decide();
+        }
+        assert_eq!((heard(&back), heard(&other)), (1, 0));
+        // From now on both are known for what they are.
+        let review = open_review(&sessions, &one);
+        drop(back);
+        pass(&sessions, STREAM_GRACE);
+        assert!(sessions.decide(review, Outcome::Rejected));
+        assert_eq!(heard(&other), 0);
+    }
+}
+
+#[test]
+fn an_heir_hears_the_text_that_is_left_out_for_the_proposer() {
+    for decided_before in [true, false] {
+        let (_, sessions) = sessions();
+        let (lost, stream) = open_here(&sessions);
+        let review = open_review(&sessions, &lost);
+        let outcome = Outcome::Accepted { content: "text".to_owned(), may_omit: true };
+        let decide = || assert!(sessions.decide(review, outcome.clone()));
+        if decided_before {
+            decide();
+            assert!(!next(&stream).unwrap().contains("text"));
+        }
+        drop(stream);
+        let (_, heir) = open_here(&sessions);
+        pass(&sessions, STREAM_GRACE);
+        if !decided_before {
+            decide();
+        }
+        assert!(next(&heir).unwrap().contains("text"));
+    }
+}
+
+#[test]
+fn an_heir_recognised_late_hears_no_outcome_of_what_it_has_proposed_anew() {
+    let (_, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions);
+    let stale = open_review(&sessions, &lost);
+    drop(stream);
+    assert!(sessions.decide(stale, Outcome::Rejected));
+    let heir = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let review = open_review(&sessions, &heir);
+    sessions.recognise(&heir, Process::with_id(std::process::id()));
+    pass(&sessions, STREAM_GRACE);
+    let stream = sessions.open_stream(&heir, None).unwrap();
+    assert_eq!(heard(&stream), 0);
+    assert!(sessions.decide(review, Outcome::Rejected));
+    assert_eq!(heard(&stream), 1);
+}
+
+#[test]
+fn a_client_that_just_began_anew_may_close_what_it_has_opened_before() {
+    let (_, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions);
+    let review = open_review(&sessions, &lost);
+    let close = |session| sessions.close_review(session, "/a", true, CallId(1));
+    let stranger = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let (heir, heirs_stream) = open_here(&sessions);
+    assert_eq!(close(&heir), None);
+    drop((stream, heirs_stream));
+    assert_eq!(close(&stranger), None);
+    assert_eq!(close(&heir), Some(Closed { review, by_proposer: false }));
+}
+
+#[test]
+fn who_took_leave_hears_nothing_of_what_was_before() {
+    let (bridge, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions);
+    let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
+    let open = open_review(&sessions, &lost);
+    assert!(sessions.decide(decided, Outcome::Rejected));
+    assert_eq!(heard(&stream), 1);
+    drop(stream);
+    let (last, _stream) = open_here(&sessions);
+    assert!(sessions.close(last.as_str(), &gemini()));
+    let (_, stream) = open_here(&sessions);
+    events(&bridge);
+    pass(&sessions, STREAM_GRACE);
+    assert_eq!(heard(&stream), 0);
+    assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
+}
+
+#[test]
+fn reviews_of_a_client_behind_a_proxy_end_though_the_proxy_lives() {
+    let (bridge, sessions) = sessions();
+    let (one, stream) = open_here(&sessions);
+    let (_, _other) = open_here(&sessions);
+    pass(&sessions, 2 * LOOK_AGAIN);
+    let review = open_review(&sessions, &one);
+    drop(stream);
+    events(&bridge);
+    pass(&sessions, IDLE_LIMIT);
+    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::Clients]);
+}
+
+#[test]
+fn before_the_end_a_later_session_hears_what_the_lost_one_waits_for() {
+    let (_, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions);
+    open_review(&sessions, &lost);
+    drop(stream);
+    let (_, heir) = open_here(&sessions);
+    sessions.end_all();
+    assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(None)));
+}
+
+#[test]
+fn a_process_that_only_began_the_session_is_not_its_client() {
+    let (_, sessions) = sessions();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.recognise(&session, Process::with_id(child.id()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(sessions.open_stream(&session, None));
+    sessions.expire(Instant::now());
+    assert!(sessions.enter(session.as_str(), &gemini()).is_some());
+}
+
+#[test]
+fn a_process_that_ended_is_not_waited_for() {
+    let (bridge, sessions) = sessions();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.recognise(&session, Process::with_id(child.id()));
+    drop(sessions.open_stream(&session, None));
+    let review = open_review(&sessions, &session);
+    events(&bridge);
+    sessions.expire(Instant::now());
+    assert_eq!(events(&bridge), []);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    sessions.expire(Instant::now());
+    let closed = Event::CloseReview { review, call: None };
+    assert_eq!(events(&bridge), [closed, Event::Clients]);
+}
+
+#[test]
+fn sessions_are_described_and_can_be_ended() {
+    let (bridge, sessions) = sessions();
+    let first = sessions.open(client("cli"), Revision::NEWEST).unwrap();
+    let second = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.recognise(&first, Process::with_id(std::process::id()));
+    let stream = sessions.open_stream(&first, None);
+    let (decided, open) = (
+        sessions.open_review(&first, "/decided".to_owned(), String::new(), 0).unwrap(),
+        open_review(&sessions, &first),
+    );
+    sessions.decide(decided, Outcome::Rejected);
+    let [one, other] = &sessions.describe()[..] else { panic!("two sessions") };
+    assert_eq!((one.client.as_str(), one.process), ("cli 1", Some(std::process::id())));
+    assert_eq!((one.listens, &one.reviews[..], one.unheard), (Some(true), &[open][..], 1));
+    assert_eq!((other.listens, other.reviews.len(), other.unheard), (None, 0, 0));
+    drop(stream);
+    assert_eq!(sessions.describe()[0].listens, Some(false));
+    events(&bridge);
+    assert!(sessions.disconnect(&one.key));
+    let closed = Event::CloseReview { review: open, call: None };
+    assert_eq!(events(&bridge), [closed, Event::Clients]);
+    assert!(!sessions.disconnect(&one.key));
+    assert!(sessions.enter(first.as_str(), &gemini()).is_none());
+    assert!(sessions.enter(second.as_str(), &gemini()).is_some());
+}
+
+#[test]
+fn the_session_unused_longest_makes_room() {
+    let limits = Limits { sessions: 4, ..Limits::default() };
+    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
+    let first = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let _stream = sessions.open_stream(&first, None);
+    let second = sessions.open(client(""), Revision::NEWEST).unwrap();
+    for _ in 0..3 {
+        sessions.open(client(""), Revision::NEWEST).unwrap();
+    }
+    assert_eq!(sessions.count(), 4);
+    assert!(sessions.enter(first.as_str(), &gemini()).is_some());
+    assert!(sessions.enter(second.as_str(), &gemini()).is_none());
+}
+
+#[test]
+fn what_is_owed_to_a_session_is_safe_from_the_flood_of_another_agent() {
+    let limits = Limits { sessions: 4, ..Limits::default() };
+    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
+    let owed =
+        [sessions.open(client(""), Revision::NEWEST), sessions.open(client(""), Revision::NEWEST)];
+    let [waits, open] = owed.map(Result::unwrap);
+    let decided = open_review(&sessions, &waits);
+    sessions.decide(decided, Outcome::Rejected);
+    open_review(&sessions, &open);
+    let idle = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let qwen = || Client { agent: Agent::qwen(Vec::new()).into(), ..client("") };
+    let flood: Vec<_> = (0..5).map(|_| sessions.open(qwen(), Revision::NEWEST).unwrap()).collect();
+    assert!(sessions.table().sessions.contains_key(&idle));
+    assert_eq!(sessions.table().sessions.len(), 4);
+    // Where the flood leaves none of its own to go, one goes to which nothing is owed.
+    open_review(&sessions, &flood[4]);
+    sessions.open(qwen(), Revision::NEWEST).unwrap();
+    let known = |id: &SessionId| sessions.enter(id.as_str(), &gemini()).is_some();
+    assert_eq!([&waits, &open, &idle].map(known), [true, true, false]);
+}
