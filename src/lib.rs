@@ -19,7 +19,6 @@ mod mcp;
 mod panics;
 mod process;
 mod server;
-mod socket;
 mod token;
 mod trace;
 

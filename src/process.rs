@@ -1,12 +1,8 @@
-//! Processes of this machine: whether one lives, and which one is at the other end of a connection.
+//! Processes of this machine: whether one lives, where it works, and which one holds a socket.
 //!
 //! A client that lost its connection may come back with a new session; that it is the same process
 //! tells that what the old session was owed belongs to the new one. Known on Linux only: elsewhere
 //! nobody is recognised, and time decides whether a client is gone.
-
-use crate::socket::Connection;
-#[cfg(target_os = "linux")]
-use crate::socket::client_inode;
 
 /// A process, told from a later one with the same id by when it started.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -111,11 +107,10 @@ impl Process {
         Some(Process { id, started })
     }
 
-    /// The process of this user that holds the client's end of a loopback connection. Looks
-    /// through the file descriptors of processes, the `likely` ones first: not for the thread that
-    /// serves.
-    pub fn of_client(connection: Connection, likely: &[Process]) -> Option<Process> {
-        let socket = format!("socket:[{}]", client_inode(connection)?);
+    /// The process of this user that holds the socket with this inode. Looks through the file
+    /// descriptors of processes, the `likely` ones first: not for the thread that serves.
+    pub fn with_socket(inode: u32, likely: &[Process]) -> Option<Process> {
+        let socket = format!("socket:[{inode}]");
         let likely = likely.iter().map(|process| process.id);
         let all = std::iter::once_with(process_ids).flatten(); // only if it is none of those
         let id = likely.chain(all).find(|id| holds(*id, &socket))?;
@@ -129,7 +124,7 @@ impl Process {
         None
     }
 
-    pub fn of_client(_connection: Connection, _likely: &[Process]) -> Option<Process> {
+    pub fn with_socket(_inode: u32, _likely: &[Process]) -> Option<Process> {
         None
     }
 }
@@ -155,17 +150,6 @@ fn holds(id: u32, socket: &str) -> bool {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::socket::tests::connect;
-
-    #[test]
-    fn the_process_at_the_other_end_is_found() {
-        let (connection, _listener, _stream) = connect();
-        let process = Process::of_client(connection, &[]).unwrap();
-        assert_eq!(Some(&process), Process::with_id(std::process::id()).as_ref());
-        assert!(process.is_alive());
-        let elsewhere = Connection { client: "127.0.0.1:1".parse().unwrap(), ..connection };
-        assert_eq!(Process::of_client(elsewhere, &[process]), None);
-    }
 
     #[test]
     fn a_program_that_speaks_for_others_is_known_by_its_name() {

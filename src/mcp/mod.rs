@@ -18,35 +18,27 @@ mod reviews;
 pub mod revision;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::bridge::Bridge;
-use crate::file::Looks;
-use crate::process::Process;
-use crate::socket::Connection;
 use message::{Failure, Message, Output, Params, Request, Response};
-use places::Place;
 use revision::Revision;
 use sessions::{Busy, Client, SessionId, Sessions};
-
-/// How long a client waits to be recognised.
-const RECOGNITION: Duration = Duration::from_secs(1);
+use tools::Tools;
 
 pub struct Protocol {
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
-    looks: Looks,
+    tools: Tools,
 }
 
 impl Protocol {
     pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Protocol {
-        let limits = sessions.limits();
-        let looks = Looks::new(limits.looks, limits.look_time);
-        Protocol { bridge, sessions, looks }
+        let tools = Tools::new(bridge.clone(), sessions.clone());
+        Protocol { bridge, sessions, tools }
     }
 
     pub fn bridge(&self) -> &Arc<Bridge> {
@@ -58,45 +50,11 @@ impl Protocol {
     }
 
     /// Answers `initialize`, the request that starts a session.
-    pub async fn initialize(
-        &self,
-        request: Request,
-        agent: Arc<Agent>,
-        connection: Connection,
-    ) -> (Response, Option<SessionId>) {
+    pub fn initialize(&self, request: Request, agent: Arc<Agent>) -> (Response, Option<SessionId>) {
         match self.open_session(request.params, agent) {
-            Ok((result, session)) => {
-                self.recognise(&session, connection).await;
-                (Response::new(request.id, Ok(result.into())), Some(session))
-            }
+            Ok((result, session)) => (Response::new(request.id, Ok(result.into())), Some(session)),
             Err(failure) => (Response::new(request.id, Err(failure)), None),
         }
-    }
-
-    /// Finds out which process the client is. That may take milliseconds, in which others are served.
-    /// The client hears of its session afterwards, so that what it inherits is there by then.
-    async fn recognise(&self, session: &SessionId, connection: Connection) {
-        self.sessions.expect_recognition(session);
-        let (sessions, session) = (self.sessions.clone(), session.clone());
-        let search = self.search(connection);
-        let recognition = tokio::spawn(async move {
-            sessions.recognise(&session, search.await);
-        });
-        // If it takes longer it goes on without the client.
-        let _ = tokio::time::timeout(RECOGNITION, recognition).await;
-    }
-
-    /// Where the client works that is at the other end of `connection`.
-    pub async fn place_of(&self, connection: Connection) -> Place {
-        let process = tokio::time::timeout(RECOGNITION, self.search(connection)).await;
-        Place::of(process.ok().flatten().as_ref())
-    }
-
-    /// Looks for the process that is at the other end of `connection`.
-    fn search(&self, connection: Connection) -> impl Future<Output = Option<Process>> + use<> {
-        let known = self.sessions.clone();
-        let search = move || Process::of_client(connection, &known.processes());
-        async { tokio::task::spawn_blocking(search).await.ok()? }
     }
 
     fn open_session(
@@ -157,8 +115,8 @@ impl Protocol {
                 session.ensure_context();
                 Ok(json!({}).into())
             }
-            "tools/list" => Ok(Output::Ready(tools::list())),
-            "tools/call" => tools::call(self, session, params).await.map(Output::from),
+            "tools/list" => Ok(Output::Ready(Tools::list())),
+            "tools/call" => self.tools.call(session, params).await.map(Output::from),
             #[cfg(test)]
             "test/panic" => panic!("on purpose"),
             "initialize" => Err(Failure::invalid_request("this session is initialized already")),

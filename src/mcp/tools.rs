@@ -6,19 +6,25 @@
 //! way of the newer documents: those of 004 have none.
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::Protocol;
 use super::message::{Failure, Params, clip};
-use super::sessions::{Asked, Busy, STOPPING, SessionId};
-use crate::bridge::{Answer, Answered};
-use crate::file::{Links, open_regular};
+use super::sessions::{Asked, Busy, STOPPING, SessionId, Sessions};
+use crate::bridge::{Answer, Answered, Bridge};
+use crate::file::{Links, Looks, open_regular};
 use crate::ide::{ActiveFile, Cursor, Outcome};
+
+/// What calls of tools need.
+pub struct Tools {
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    looks: Looks,
+}
 
 /// A tool call that was understood and failed: its reason goes to the client as text.
 struct ToolError(String);
@@ -58,11 +64,36 @@ struct DecideDiff {
     file_path: String,
 }
 
-/// The result of `tools/list`, all on one page.
-pub fn list() -> &'static RawValue {
-    static LIST: LazyLock<Box<RawValue>> =
-        LazyLock::new(|| to_raw_value(&all()).expect("a value always serialises"));
-    &LIST
+impl Tools {
+    pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Tools {
+        let limits = sessions.limits();
+        let looks = Looks::new(limits.looks, limits.look_time);
+        Tools { bridge, sessions, looks }
+    }
+
+    /// The result of `tools/list`, all on one page.
+    pub fn list() -> &'static RawValue {
+        static LIST: LazyLock<Box<RawValue>> =
+            LazyLock::new(|| to_raw_value(&all()).expect("a value always serialises"));
+        &LIST
+    }
+
+    /// Runs `tools/call`.
+    pub async fn call(&self, session: &Busy, params: Params) -> Result<Value, Failure> {
+        let Call { name, arguments } = params.read()?;
+        let reason = match run(self, session, &name, arguments).await {
+            Ok(content) => return Ok(json!({ "content": content })),
+            Err(Fault::Failed(ToolError(reason))) => reason,
+            Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
+                failure.message
+            }
+            Err(Fault::Arguments(failure)) => return Err(failure),
+            Err(Fault::UnknownTool) => {
+                return Err(Failure::invalid_params(format!("unknown tool {name}")));
+            }
+        };
+        Ok(json!({ "content": [text(&reason)], "isError": true }))
+    }
 }
 
 fn all() -> Value {
@@ -150,38 +181,21 @@ fn decide_tool(name: &str, title: &str, is_destructive: bool, description: &str)
     })
 }
 
-/// Runs `tools/call`.
-pub async fn call(protocol: &Protocol, session: &Busy, params: Params) -> Result<Value, Failure> {
-    let Call { name, arguments } = params.read()?;
-    let reason = match run(protocol, session, &name, arguments).await {
-        Ok(content) => return Ok(json!({ "content": content })),
-        Err(Fault::Failed(ToolError(reason))) => reason,
-        Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
-            failure.message
-        }
-        Err(Fault::Arguments(failure)) => return Err(failure),
-        Err(Fault::UnknownTool) => {
-            return Err(Failure::invalid_params(format!("unknown tool {name}")));
-        }
-    };
-    Ok(json!({ "content": [text(&reason)], "isError": true }))
-}
-
 async fn run(
-    protocol: &Protocol,
+    tools: &Tools,
     session: &Busy,
     name: &str,
     arguments: Params,
 ) -> Result<Vec<Value>, Fault> {
     let outcome = match name {
-        "openDiff" => open_diff(protocol, session.session(), arguments.read()?).await,
-        "closeDiff" => close_diff(protocol, session, arguments.read()?).await,
+        "openDiff" => open_diff(tools, session.session(), arguments.read()?).await,
+        "closeDiff" => close_diff(tools, session, arguments.read()?).await,
         "getActiveFile" => {
             drop(arguments);
-            Ok(vec![text(&active_file(protocol, session.session()).await)])
+            Ok(vec![text(&active_file(tools, session.session()).await)])
         }
-        "acceptDiff" => decide_diff(protocol, session, arguments.read()?, true).await,
-        "rejectDiff" => decide_diff(protocol, session, arguments.read()?, false).await,
+        "acceptDiff" => decide_diff(tools, session, arguments.read()?, true).await,
+        "rejectDiff" => decide_diff(tools, session, arguments.read()?, false).await,
         _ => return Err(Fault::UnknownTool),
     };
     outcome.map_err(Fault::Failed)
@@ -200,17 +214,17 @@ fn text(text: &str) -> Value {
 /// Queues the review for Emacs and answers at once, with empty content: an Emacs that is busy is
 /// no failure, and after an error the client's own "yes" would fail, too.
 async fn open_diff(
-    protocol: &Protocol,
+    tools: &Tools,
     session: &SessionId,
     diff: OpenDiff,
 ) -> Result<Vec<Value>, ToolError> {
     let path = diff.file_path.clone();
     // The file system may be slow; the streams of other clients must not wait for it.
-    let largest = protocol.sessions().limits().body;
-    let check = protocol.looks.take(move || check_path(&path, largest)).await;
+    let largest = tools.sessions.limits().body;
+    let check = tools.looks.take(move || check_path(&path, largest)).await;
     let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
-    protocol
-        .sessions()
+    tools
+        .sessions
         .open_review(session, diff.file_path, diff.new_content, bytes)
         .map_err(|reason| ToolError(reason.to_owned()))?;
     Ok(Vec::new())
@@ -219,13 +233,13 @@ async fn open_diff(
 /// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
 /// JSON; those of document 004 have the plain text, also of a review that the user has just accepted.
 async fn close_diff(
-    protocol: &Protocol,
+    tools: &Tools,
     session: &Busy,
     diff: CloseDiff,
 ) -> Result<Vec<Value>, ToolError> {
     let silent = diff.suppress_notification.unwrap_or(false);
-    let sessions = protocol.sessions();
-    let (call, answer) = protocol.bridge().call();
+    let sessions = &tools.sessions;
+    let (call, answer) = tools.bridge.call();
     let closed = sessions.close_review(session.session(), &diff.file_path, silent, call);
     let Some(closed) = closed else {
         return match sessions.outcome(session.session(), &diff.file_path) {
@@ -234,29 +248,26 @@ async fn close_diff(
             None => Err(not_open(&diff.file_path)),
         };
     };
-    let Answered { text: content, may_omit } = answer_of_emacs(protocol, answer).await?;
-    let content = match session.unnamed() {
-        Some(_) => return Ok(vec![text(&content)]),
-        None => Some(content).filter(|_| !(may_omit && closed.by_proposer)),
-    };
+    let Answered { text: content, may_omit } = answer_of_emacs(tools, answer).await?;
+    if session.is_unnamed() {
+        return Ok(vec![text(&content)]);
+    }
+    let content = Some(content).filter(|_| !(may_omit && closed.by_proposer));
     Ok(vec![text(&json!({ "content": content }).to_string())])
 }
 
 /// Has Emacs decide the review as the user would.
 async fn decide_diff(
-    protocol: &Protocol,
+    tools: &Tools,
     session: &Busy,
     diff: DecideDiff,
     accept: bool,
 ) -> Result<Vec<Value>, ToolError> {
-    let place = match session.unnamed() {
-        Some(connection) => Some(protocol.place_of(connection).await),
-        None => None, // the session's
-    };
-    let (call, answer) = protocol.bridge().call();
-    let sessions = protocol.sessions();
+    let place = session.find_place().await;
+    let (call, answer) = tools.bridge.call();
+    let sessions = &tools.sessions;
     match sessions.ask_to_decide(session.session(), &diff.file_path, accept, call, place) {
-        Asked::Sent => Ok(vec![text(&answer_of_emacs(protocol, answer).await?.text)]),
+        Asked::Sent => Ok(vec![text(&answer_of_emacs(tools, answer).await?.text)]),
         Asked::NotOpen => Err(not_open(&diff.file_path)),
         Asked::Already => Err(ToolError("this diff is being decided already".to_owned())),
         Asked::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
@@ -272,10 +283,10 @@ fn not_open(path: &str) -> ToolError {
 }
 
 async fn answer_of_emacs(
-    protocol: &Protocol,
+    tools: &Tools,
     answer: oneshot::Receiver<Answer>,
 ) -> Result<Answered, ToolError> {
-    let patience = protocol.sessions().limits().emacs_time;
+    let patience = tools.sessions.limits().emacs_time;
     match tokio::time::timeout(patience, answer).await {
         Ok(Ok(answer)) => answer.map_err(ToolError),
         Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
@@ -284,8 +295,8 @@ async fn answer_of_emacs(
 }
 
 /// One of the three texts of document 003.
-async fn active_file(protocol: &Protocol, session: &SessionId) -> String {
-    match protocol.sessions().active_file(session).await {
+async fn active_file(tools: &Tools, session: &SessionId) -> String {
+    match tools.sessions.active_file(session).await {
         None => "No file is currently active".to_owned(),
         Some(ActiveFile { file_path, cursor: None }) => format!("Active file: {file_path}"),
         Some(ActiveFile { file_path, cursor: Some(Cursor { line, character }) }) => {

@@ -20,6 +20,8 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::door::Visitor;
 use super::guard::{Guard, Refusal};
+use super::peer::{Peer, place_of};
+use super::socket::Connection;
 use super::sse::{EventStream, LateReply};
 use crate::agent::Agent;
 use crate::bridge::{Direction, Event};
@@ -29,7 +31,6 @@ use crate::mcp::message::{self, Failure, Message, Response as Reply};
 use crate::mcp::revision::Revision;
 use crate::mcp::sessions::Busy;
 use crate::panics;
-use crate::socket::Connection;
 use crate::token::Token;
 use crate::trace::{Traced, Tracer};
 
@@ -159,7 +160,7 @@ impl Endpoint {
         match request.uri().path() {
             "/mcp" => {}
             "/events" => {
-                return self.events(request.method(), agent, from.connection, tracer).await;
+                return self.events(request.method(), agent, from, tracer).await;
             }
             _ => {
                 return Err(Problem::new(
@@ -169,7 +170,7 @@ impl Endpoint {
             }
         }
         if *request.method() == Method::POST {
-            return self.post(request, agent, from.connection, tracer).await;
+            return self.post(request, agent, from, tracer).await;
         }
         tracer.show(Direction::FromClient, request.method().as_str(), b"");
         match *request.method() {
@@ -184,7 +185,7 @@ impl Endpoint {
         &self,
         method: &Method,
         agent: Arc<Agent>,
-        from: Connection,
+        from: &Peer,
         tracer: &Tracer,
     ) -> Result<Answer, Problem> {
         tracer.show(Direction::FromClient, &format!("{method} /events"), b"");
@@ -194,7 +195,7 @@ impl Endpoint {
         if self.is_retired() {
             return Ok(event_stream(Full::default())); // it comes back, to another server
         }
-        let place = self.protocol.place_of(from).await;
+        let place = place_of(from.connection, self.protocol.sessions().clone()).await;
         let reader = self.protocol.sessions().listen(agent, place);
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
@@ -203,7 +204,7 @@ impl Endpoint {
         self: &Arc<Self>,
         request: Request<Incoming>,
         agent: Arc<Agent>,
-        from: Connection,
+        from: &Peer,
         tracer: &Tracer,
     ) -> Result<Answer, Problem> {
         let (head, body) = request.into_parts();
@@ -254,16 +255,17 @@ impl Endpoint {
         headers: &HeaderMap,
         request: message::Request,
         agent: Arc<Agent>,
-        from: Connection,
+        from: &Peer,
     ) -> Result<Answer, Problem> {
         if headers.contains_key(SESSION_ID) {
             return Err(Problem::bad_request(Failure::invalid_request(
                 "initialize must not name a session",
             )));
         }
-        let (response, session) = self.protocol.initialize(request, agent, from).await;
+        let (response, session) = self.protocol.initialize(request, agent);
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
+            from.recognise(self.protocol.sessions(), &session).await;
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
             answer.headers_mut().insert(SESSION_ID, id);
         }
@@ -415,14 +417,17 @@ impl Endpoint {
         request: &message::Request,
         headers: &HeaderMap,
         agent: &Arc<Agent>,
-        from: Connection,
+        from: &Peer,
     ) -> Result<Busy, Problem> {
         if !names_no_session(headers) || !METHODS_WITHOUT_SESSION.contains(&&*request.method) {
             return self.session(headers, agent);
         }
-        self.protocol
-            .sessions()
-            .enter_unnamed(agent, from)
+        // Of the peer the connection only: the request may outlive it.
+        let (sessions, connection) = (self.protocol.sessions(), from.connection);
+        let known = sessions.clone();
+        let find_place = Box::new(move || Box::pin(place_of(connection, known.clone())) as _);
+        sessions
+            .enter_unnamed(agent, find_place)
             .map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
     }
 
@@ -444,13 +449,6 @@ impl Endpoint {
         }
         Ok(id)
     }
-}
-
-/// Whom a request comes from.
-#[derive(Clone)]
-struct Peer {
-    connection: Connection,
-    visitor: Arc<Visitor>,
 }
 
 /// What hyper calls for each request of a connection.

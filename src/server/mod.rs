@@ -6,6 +6,8 @@
 mod door;
 mod endpoint;
 mod guard;
+mod peer;
+mod socket;
 mod sse;
 
 use std::convert::Infallible;
@@ -30,10 +32,10 @@ use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
-use crate::socket::Connection;
 use door::{Door, Visitor};
 use endpoint::Endpoint;
 use guard::Guard;
+use socket::Connection;
 
 /// Besides those that look at the files of clients: for discovery files and processes.
 const OWN_BLOCKING_THREADS: usize = 4;

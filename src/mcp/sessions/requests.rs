@@ -1,5 +1,6 @@
 //! HTTP requests of a session, and the calls in them.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -12,18 +13,20 @@ use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
 use crate::mcp::message::Id;
 use crate::mcp::outbox::Outgoing;
-use crate::mcp::places::Context;
+use crate::mcp::places::{Context, Place};
 use crate::mcp::revision::Revision;
 use crate::mcp::session::{PING, Session};
-use crate::socket::Connection;
+
+/// Finds out where the client of a request works, which costs too much to be done for each.
+pub type FindPlace = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Place> + Send>> + Send + Sync>;
 
 /// An HTTP request in progress keeps its session alive.
 pub struct Busy {
     sessions: Arc<Sessions>,
     session: SessionId,
     revision: Revision,
-    /// Where the request comes from, if it names no session.
-    unnamed: Option<Connection>,
+    /// Finds out where the client works, if the request names no session.
+    unnamed: Option<FindPlace>,
 }
 
 /// A call in progress, which its client may cancel.
@@ -51,7 +54,7 @@ impl Sessions {
     pub fn enter_unnamed(
         self: &Arc<Self>,
         agent: &Arc<Agent>,
-        from: Connection,
+        place: FindPlace,
     ) -> anyhow::Result<Busy> {
         let mut table = self.table();
         let id = match table.unnamed(agent) {
@@ -59,7 +62,7 @@ impl Sessions {
             None => self.begin(&mut table, Session::unnamed(agent))?,
         };
         let session = table.sessions.get_mut(&id).expect("it has just been found");
-        Ok(self.occupy(session, id, Some(from)))
+        Ok(self.occupy(session, id, Some(place)))
     }
 
     /// Keeps `session`, whose id is `id`, alive until a request is answered.
@@ -67,7 +70,7 @@ impl Sessions {
         self: &Arc<Self>,
         session: &mut Session,
         id: SessionId,
-        unnamed: Option<Connection>,
+        unnamed: Option<FindPlace>,
     ) -> Busy {
         session.busy += 1;
         session.last_heard = Instant::now();
@@ -89,9 +92,17 @@ impl Busy {
         self.revision
     }
 
-    /// Where the request comes from, if it names no session.
-    pub fn unnamed(&self) -> Option<Connection> {
-        self.unnamed
+    /// Whether the request names no session.
+    pub fn is_unnamed(&self) -> bool {
+        self.unnamed.is_some()
+    }
+
+    /// Finds out where the client works, if the session does not tell.
+    pub async fn find_place(&self) -> Option<Place> {
+        match &self.unnamed {
+            Some(find) => Some(find().await),
+            None => None,
+        }
     }
 
     /// Begins the call with this id.

@@ -9,7 +9,6 @@ use crate::bridge::CallId;
 use crate::ide::{File, IdeContext, Notification, Outcome};
 use crate::mcp::message::{self, Id, Incoming, Message, notification_json};
 use crate::mcp::session::{IDLE_LIMIT, LOOK_AGAIN, STREAM_GRACE};
-use crate::socket::Connection;
 
 /// Panics where a call of its session is told that this has ended.
 struct Fault;
@@ -224,9 +223,8 @@ fn listen(sessions: &Arc<Sessions>, agent: Agent) -> EventReader {
 }
 
 fn enter_unnamed(sessions: &Arc<Sessions>) -> Busy {
-    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-    let from = Connection { client: nowhere, server: nowhere };
-    sessions.enter_unnamed(&gemini().into(), from).unwrap()
+    let nowhere = || Box::pin(std::future::ready(Place::Unknown)) as _;
+    sessions.enter_unnamed(&gemini().into(), Box::new(nowhere)).unwrap()
 }
 
 #[test]

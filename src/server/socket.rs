@@ -15,6 +15,11 @@ pub struct Connection {
 #[cfg(target_os = "linux")]
 pub use linux::client_inode;
 
+#[cfg(not(target_os = "linux"))]
+pub fn client_inode(_connection: Connection) -> Option<u32> {
+    None
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use super::Connection;
