@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::ide::ReviewId;
 use crate::lock::lock;
+use crate::quota::Quota;
 
 /// Proposals that may wait for a busy Emacs, in number and bytes of content. More are refused;
 /// every other event is bounded by these or held once.
@@ -90,16 +91,17 @@ pub enum Direction {
 pub struct Bridge {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
-    waiting_proposals: AtomicUsize,
-    waiting_bytes: AtomicUsize,
-    waiting_decisions: AtomicUsize,
+    /// What waits for Lisp, where that has a bound: see `quotas`.
+    proposals: Quota,
+    proposal_bytes: Quota,
+    decisions: Quota,
+    words: Quota,
+    traces: Quota,
+    lost_traces: AtomicUsize,
     /// An `Event::Clients` is queued: the next one would say the same.
     clients_queued: AtomicBool,
     /// The user wants to see the messages.
     tracing: AtomicBool,
-    waiting_traces: AtomicUsize,
-    lost_traces: AtomicUsize,
-    waiting_words: AtomicUsize,
     /// The bell was rung since Lisp last drained.
     rung: AtomicBool,
     bell: Mutex<Option<Bell>>,
@@ -120,14 +122,14 @@ impl Bridge {
         Bridge {
             sender,
             receiver,
-            waiting_proposals: AtomicUsize::new(0),
-            waiting_bytes: AtomicUsize::new(0),
-            waiting_decisions: AtomicUsize::new(0),
+            proposals: Quota::new(MAX_WAITING_PROPOSALS),
+            proposal_bytes: Quota::new(MAX_WAITING_BYTES),
+            decisions: Quota::new(MAX_WAITING_DECISIONS),
+            words: Quota::new(MAX_WAITING_WORDS),
+            traces: Quota::new(MAX_WAITING_TRACES),
+            lost_traces: AtomicUsize::new(0),
             clients_queued: AtomicBool::new(false),
             tracing: AtomicBool::new(false),
-            waiting_traces: AtomicUsize::new(0),
-            lost_traces: AtomicUsize::new(0),
-            waiting_words: AtomicUsize::new(0),
             rung: AtomicBool::new(false),
             bell: Mutex::new(None),
             calls: Mutex::default(),
@@ -136,26 +138,21 @@ impl Bridge {
 
     /// Whether a proposal of `bytes` may be queued for Emacs.
     pub fn has_room_for(&self, bytes: usize) -> bool {
-        self.waiting_proposals.load(Ordering::Relaxed) < MAX_WAITING_PROPOSALS
-            && self.waiting_bytes.load(Ordering::Relaxed).saturating_add(bytes) <= MAX_WAITING_BYTES
+        self.proposals.has_room_for(1) && self.proposal_bytes.has_room_for(bytes)
     }
 
     /// Whether Emacs may be asked for one more decision.
     pub fn has_room_for_decision(&self) -> bool {
-        self.waiting_decisions.load(Ordering::Relaxed) < MAX_WAITING_DECISIONS
+        self.decisions.has_room_for(1)
     }
 
     /// Queues an event for Lisp and rings the bell.
     pub fn send(&self, event: Event) {
-        match &event {
-            Event::OpenReview { content, .. } => {
-                self.waiting_bytes.fetch_add(content.len(), Ordering::Relaxed);
-            }
-            Event::Clients if self.clients_queued.swap(true, Ordering::AcqRel) => return,
-            _ => {}
+        if event == Event::Clients && self.clients_queued.swap(true, Ordering::AcqRel) {
+            return;
         }
-        if let Some(waiting) = self.waiting(&event) {
-            waiting.fetch_add(1, Ordering::Relaxed);
+        for (quota, amount) in self.quotas(&event) {
+            quota.add(amount);
         }
         // Cannot fail: this bridge owns a receiver.
         let _ = self.sender.send(event);
@@ -164,7 +161,7 @@ impl Bridge {
 
     /// Queues what a client says to the user, unless so much waits that nobody would read it.
     pub fn say(&self, client: String, text: String) {
-        if self.waiting_words.load(Ordering::Relaxed) < MAX_WAITING_WORDS {
+        if self.words.has_room_for(1) {
             self.send(Event::Said { client, text });
         }
     }
@@ -183,7 +180,7 @@ impl Bridge {
         if !self.is_tracing() {
             return;
         }
-        if self.waiting_traces.load(Ordering::Relaxed) >= MAX_WAITING_TRACES {
+        if !self.traces.has_room_for(1) {
             self.lost_traces.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -200,28 +197,27 @@ impl Bridge {
         // Before looking, so that an event queued in between rings again.
         self.rung.store(false, Ordering::Release);
         let event = self.receiver.try_recv().ok()?;
-        match &event {
-            Event::OpenReview { content, .. } => {
-                self.waiting_bytes.fetch_sub(content.len(), Ordering::Relaxed);
-            }
-            Event::Clients => self.clients_queued.store(false, Ordering::Release),
-            _ => {}
+        if event == Event::Clients {
+            self.clients_queued.store(false, Ordering::Release);
         }
-        if let Some(waiting) = self.waiting(&event) {
-            waiting.fetch_sub(1, Ordering::Relaxed);
+        for (quota, amount) in self.quotas(&event) {
+            quota.remove(amount);
         }
         Some(event)
     }
 
-    /// How many events of this kind wait, where that has a bound.
-    fn waiting(&self, event: &Event) -> Option<&AtomicUsize> {
-        match event {
-            Event::OpenReview { .. } => Some(&self.waiting_proposals),
-            Event::DecideReview { .. } => Some(&self.waiting_decisions),
-            Event::Said { .. } => Some(&self.waiting_words),
-            Event::Trace { .. } => Some(&self.waiting_traces),
-            _ => None,
-        }
+    /// What an event takes of which quotas while it waits.
+    fn quotas(&self, event: &Event) -> impl Iterator<Item = (&Quota, usize)> {
+        let (count, bytes) = match event {
+            Event::OpenReview { content, .. } => {
+                (Some(&self.proposals), Some((&self.proposal_bytes, content.len())))
+            }
+            Event::DecideReview { .. } => (Some(&self.decisions), None),
+            Event::Said { .. } => (Some(&self.words), None),
+            Event::Trace { .. } => (Some(&self.traces), None),
+            _ => (None, None),
+        };
+        count.map(|quota| (quota, 1)).into_iter().chain(bytes)
     }
 
     /// Registers a tool call that waits for Lisp.

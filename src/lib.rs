@@ -18,6 +18,7 @@ mod lock;
 mod mcp;
 mod panics;
 mod process;
+mod quota;
 mod server;
 mod token;
 mod trace;

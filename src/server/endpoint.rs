@@ -6,20 +6,25 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{
-    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    WWW_AUTHENTICATE,
-};
+use http_body_util::Full;
+use hyper::body::{Body, Incoming};
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::answer::{
+    Answer, EVENT_STREAM, JSON, Problem, accepted, closing, empty, event_stream, json, json_text,
+    method_not_allowed, refuse,
+};
+use super::body::{Bodies, Share};
 use super::door::Visitor;
 use super::guard::{Guard, Refusal};
+use super::headers::{
+    LAST_EVENT_ID, SESSION_ID, accepts, has_json, named_revision, names_no_session, prefers_stream,
+    session_id, session_key,
+};
 use super::peer::{Peer, place_of};
 use super::socket::Connection;
 use super::sse::{EventStream, LateReply};
@@ -28,27 +33,14 @@ use crate::bridge::{Direction, Event};
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::message::{self, Failure, Message, Response as Reply};
-use crate::mcp::revision::Revision;
 use crate::mcp::sessions::Busy;
 use crate::panics;
 use crate::token::Token;
 use crate::trace::{Traced, Tracer};
 
-/// What is read and dropped of a body that is too large, so that the client sees our answer and no
-/// reset.
-const MAX_DROPPED: usize = 64 << 20;
-/// What is set aside for a body before any of it has come.
-const FIRST_BUFFER: u64 = 1 << 20;
-
 /// A request that takes longer is answered on an event stream, which comments keep alive.
 const QUICK: Duration = Duration::from_secs(1);
 
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-
-const JSON: &str = "application/json";
-const EVENT_STREAM: &str = "text/event-stream";
 /// For a client that has shown the token, when there is no place left.
 const FULL: Refusal = Refusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
@@ -60,23 +52,13 @@ const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
 
 const METHODS: &str = "GET, POST, DELETE";
 
-/// To one HTTP request.
-type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
-
 pub struct Endpoint {
     guard: Guard,
     secrets: Arc<[Token]>,
     protocol: Protocol,
     limits: Limits,
-    /// Bytes of the messages that are being received or answered.
-    received: Arc<AtomicUsize>,
+    bodies: Bodies,
     retired: AtomicBool,
-}
-
-/// An HTTP error and the JSON-RPC error in its body.
-struct Problem {
-    status: StatusCode,
-    failure: Failure,
 }
 
 impl Endpoint {
@@ -85,8 +67,8 @@ impl Endpoint {
             secrets: guard.tokens().cloned().collect(),
             guard,
             protocol,
+            bodies: Bodies::new(limits.clone()),
             limits,
-            received: Arc::default(),
             retired: AtomicBool::new(false),
         }
     }
@@ -221,7 +203,7 @@ impl Endpoint {
             ));
         }
         named_revision(&head.headers)?;
-        let (body, share) = self.read(body).await?;
+        let (body, share) = self.bodies.read(body).await?;
         tracer.show(Direction::FromClient, "POST", &body);
         let incoming = message::parse(&body).map_err(Problem::bad_request)?;
         drop(body); // large ones are not held while the call waits
@@ -345,47 +327,6 @@ impl Endpoint {
         Some(event_stream(LateReply::new(work, self.limits.keep_alive)))
     }
 
-    /// Reads a body within limits of size and time.
-    async fn read(&self, body: Incoming) -> Result<(Bytes, Share), Problem> {
-        let reading = tokio::time::timeout(self.limits.body_time, self.collect(body));
-        reading.await.unwrap_or_else(|_| {
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
-        })
-    }
-
-    async fn collect(&self, mut body: Incoming) -> Result<(Bytes, Share), Problem> {
-        let limit = self.limits.body;
-        let announced = body.size_hint().lower();
-        if announced > (limit + MAX_DROPPED) as u64 {
-            return Err(self.too_large());
-        }
-        let mut share = Share { received: self.received.clone(), bytes: 0 };
-        let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
-        let mut dropped = 0;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "broken body"))?;
-            let Ok(data) = frame.into_data() else { continue };
-            if dropped == 0 && bytes.len() + data.len() <= limit {
-                if share.grow(data.len()) > self.limits.bodies {
-                    return Err(busy());
-                }
-                bytes.extend_from_slice(&data);
-            } else {
-                bytes = Vec::new();
-                dropped += data.len();
-                if dropped > MAX_DROPPED {
-                    break;
-                }
-            }
-        }
-        if dropped > 0 { Err(self.too_large()) } else { Ok((Bytes::from(bytes), share)) }
-    }
-
-    fn too_large(&self) -> Problem {
-        let reason = format!("a message may have at most {} bytes", self.limits.body);
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, &reason)
-    }
-
     fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
         if !accepts(headers, EVENT_STREAM) {
             return Err(Problem::new(
@@ -472,229 +413,5 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let answer = self.endpoint.clone().respond(request, self.peer.clone());
         Box::pin(async move { Ok(answer.await) })
-    }
-}
-
-impl Problem {
-    fn new(status: StatusCode, reason: &str) -> Problem {
-        Problem { status, failure: Failure::invalid_request(reason) }
-    }
-
-    fn bad_request(failure: Failure) -> Problem {
-        Problem { status: StatusCode::BAD_REQUEST, failure }
-    }
-
-    /// MCP: the client then starts a new session.
-    fn unknown_session() -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
-    }
-
-    fn into_answer(self) -> Answer {
-        json(self.status, &Reply::failure(self.failure))
-    }
-}
-
-/// A part of all that is being received or answered, given back in the end.
-struct Share {
-    received: Arc<AtomicUsize>,
-    bytes: usize,
-}
-
-impl Share {
-    /// Returns how much that is in all.
-    fn grow(&mut self, bytes: usize) -> usize {
-        self.bytes += bytes;
-        self.received.fetch_add(bytes, Ordering::Relaxed) + bytes
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.received.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-fn busy() -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many large messages at once: send it again")
-}
-
-/// Enough of a session's id to tell it from others, as in `session::Description`.
-fn session_key(headers: &HeaderMap) -> String {
-    let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-    id.chars().take(8).collect()
-}
-
-fn names_no_session(headers: &HeaderMap) -> bool {
-    !headers.contains_key(SESSION_ID)
-}
-
-fn session_id(headers: &HeaderMap) -> Result<&str, Problem> {
-    headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
-        Problem::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing")
-    })
-}
-
-/// The revision of MCP that a request names.
-fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, Problem> {
-    let Some(name) = headers.get(PROTOCOL_VERSION) else { return Ok(None) };
-    match name.to_str().ok().and_then(Revision::named) {
-        Some(revision) => Ok(Some(revision)),
-        None => Err(Problem::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported")),
-    }
-}
-
-/// Whether the Accept headers admit `media_type`.
-fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
-    quality(headers, media_type) > 0.0
-}
-
-fn prefers_stream(headers: &HeaderMap) -> bool {
-    quality(headers, EVENT_STREAM) > quality(headers, JSON)
-}
-
-/// How much the Accept headers want `media_type`: of those that name it the most specific one says.
-/// Without any, everything is welcome.
-fn quality(headers: &HeaderMap, media_type: &str) -> f32 {
-    let (group, _) = media_type.split_once('/').unwrap_or((media_type, ""));
-    let mut ranges = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .peekable();
-    if ranges.peek().is_none() {
-        return 1.0;
-    }
-    let named = ranges.filter_map(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let precision = match name.strip_suffix("/*") {
-            _ if name == media_type => 2,
-            Some(named) if named == group => 1,
-            Some("*") => 0,
-            _ => return None,
-        };
-        Some((precision, parts.find_map(quality_value).unwrap_or(1.0)))
-    });
-    let most_specific = named.reduce(|one: (u8, f32), other| {
-        let wins = other.0 > one.0 || other.0 == one.0 && other.1 > one.1;
-        if wins { other } else { one }
-    });
-    most_specific.map_or(0.0, |(_, quality)| quality)
-}
-
-fn quality_value(parameter: &str) -> Option<f32> {
-    let (name, value) = parameter.split_once('=')?;
-    name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse().ok())?
-}
-
-fn has_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (essence, _) = value.split_once(';').unwrap_or((value, ""));
-    essence.trim().eq_ignore_ascii_case(JSON)
-}
-
-fn refuse(refusal: &Refusal) -> Answer {
-    let mut answer = Problem::new(refusal.status, refusal.reason).into_answer();
-    if refusal.status == StatusCode::UNAUTHORIZED {
-        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    // The rest of the request was not read, and will not be.
-    closing(answer)
-}
-
-/// Has the connection closed after this answer.
-fn closing(mut answer: Answer) -> Answer {
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    answer
-}
-
-fn method_not_allowed(methods: &'static str) -> Answer {
-    let reason = format!("the methods here are {methods}");
-    let mut answer = Problem::new(StatusCode::METHOD_NOT_ALLOWED, &reason).into_answer();
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
-    answer
-}
-
-/// Exactly 202: after anything else the client never opens its stream.
-fn accepted() -> Answer {
-    empty(StatusCode::ACCEPTED)
-}
-
-fn event_stream(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Answer {
-    let mut answer = Response::new(body.boxed_unsync());
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    answer
-}
-
-fn empty(status: StatusCode) -> Answer {
-    let mut answer = Response::new(Full::default().boxed_unsync());
-    *answer.status_mut() = status;
-    answer
-}
-
-fn json(status: StatusCode, reply: &Reply) -> Answer {
-    json_text(status, reply.to_json())
-}
-
-fn json_text(status: StatusCode, text: String) -> Answer {
-    let mut answer = Response::new(Full::from(text).boxed_unsync());
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-    answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn accept(values: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(ACCEPT, value.parse().unwrap());
-        }
-        headers
-    }
-
-    #[test]
-    fn media_ranges_are_understood() {
-        for values in [
-            &["application/json, text/event-stream"][..],
-            &["application/json", "text/event-stream"],
-            &["Application/*;q=0.5,TEXT/*"],
-            &["*/*"],
-            &[],
-        ] {
-            let headers = accept(values);
-            assert!(accepts(&headers, JSON) && accepts(&headers, EVENT_STREAM), "{values:?}");
-        }
-        assert!(prefers_stream(&accept(&["application/json;q=0.5, text/event-stream"])));
-        assert!(!prefers_stream(&accept(&["application/json, text/event-stream"])));
-        for values in [
-            &["text/event-stream"][..],
-            &["application/json;q=0, text/html"],
-            &["*/*", "application/json; q=0"],
-            &["application/*;q=0.0, */*;q=0.1"],
-            &[""],
-        ] {
-            assert!(!accepts(&accept(values), JSON), "{values:?}");
-        }
-    }
-
-    #[test]
-    fn only_json_is_taken() {
-        for (value, taken) in [
-            ("application/json", true),
-            ("Application/JSON; charset=utf-8", true),
-            ("text/plain", false),
-            ("application/jsonp", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_TYPE, value.parse().unwrap());
-            assert_eq!(has_json(&headers), taken, "{value}");
-        }
-        assert!(!has_json(&HeaderMap::new()));
     }
 }

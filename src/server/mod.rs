@@ -3,9 +3,12 @@
 //! Nothing here waits for Emacs's main thread. The thread has signals blocked: they are Emacs's,
 //! and SIGPIPE would end a batch Emacs when a client hangs up.
 
+mod answer;
+mod body;
 mod door;
 mod endpoint;
 mod guard;
+mod headers;
 mod peer;
 mod socket;
 mod sse;

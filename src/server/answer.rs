@@ -1,0 +1,97 @@
+//! Answers to HTTP requests. Every error has a JSON body.
+
+use std::convert::Infallible;
+
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
+};
+use hyper::{Response, StatusCode};
+
+use super::guard::Refusal;
+use crate::mcp::message::{Failure, Response as Reply};
+
+pub const JSON: &str = "application/json";
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// To one HTTP request.
+pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// An HTTP error and the JSON-RPC error in its body.
+pub struct Problem {
+    pub status: StatusCode,
+    pub failure: Failure,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, reason: &str) -> Problem {
+        Problem { status, failure: Failure::invalid_request(reason) }
+    }
+
+    pub fn bad_request(failure: Failure) -> Problem {
+        Problem { status: StatusCode::BAD_REQUEST, failure }
+    }
+
+    /// MCP: the client then starts a new session.
+    pub fn unknown_session() -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
+    }
+
+    pub fn into_answer(self) -> Answer {
+        json(self.status, &Reply::failure(self.failure))
+    }
+}
+
+pub fn refuse(refusal: &Refusal) -> Answer {
+    let mut answer = Problem::new(refusal.status, refusal.reason).into_answer();
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    // The rest of the request was not read, and will not be.
+    closing(answer)
+}
+
+/// Has the connection closed after this answer.
+pub fn closing(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+pub fn method_not_allowed(methods: &'static str) -> Answer {
+    let reason = format!("the methods here are {methods}");
+    let mut answer = Problem::new(StatusCode::METHOD_NOT_ALLOWED, &reason).into_answer();
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    answer
+}
+
+/// Exactly 202: after anything else the client never opens its stream.
+pub fn accepted() -> Answer {
+    empty(StatusCode::ACCEPTED)
+}
+
+pub fn event_stream(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Answer {
+    let mut answer = Response::new(body.boxed_unsync());
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    answer
+}
+
+pub fn empty(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::default().boxed_unsync());
+    *answer.status_mut() = status;
+    answer
+}
+
+pub fn json(status: StatusCode, reply: &Reply) -> Answer {
+    json_text(status, reply.to_json())
+}
+
+pub fn json_text(status: StatusCode, text: String) -> Answer {
+    let mut answer = Response::new(Full::from(text).boxed_unsync());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer
+}

@@ -1,0 +1,93 @@
+//! Bodies of requests, read within limits of size and time.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body, Bytes, Incoming};
+
+use super::answer::Problem;
+use crate::limits::Limits;
+use crate::quota::Quota;
+
+/// What is read and dropped of a body that is too large, so that the client sees our answer and no
+/// reset.
+const MAX_DROPPED: usize = 64 << 20;
+/// What is set aside for a body before any of it has come.
+const FIRST_BUFFER: u64 = 1 << 20;
+
+pub struct Bodies {
+    limits: Limits,
+    /// Bytes of the messages that are being received or answered.
+    all: Arc<Quota>,
+}
+
+/// The part of all those bytes that one message takes, given back in the end.
+pub struct Share {
+    all: Arc<Quota>,
+    bytes: usize,
+}
+
+impl Bodies {
+    pub fn new(limits: Limits) -> Bodies {
+        Bodies { all: Arc::new(Quota::new(limits.bodies)), limits }
+    }
+
+    pub async fn read(&self, body: Incoming) -> Result<(Bytes, Share), Problem> {
+        let reading = tokio::time::timeout(self.limits.body_time, self.collect(body));
+        reading.await.unwrap_or_else(|_| {
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
+        })
+    }
+
+    async fn collect(&self, mut body: Incoming) -> Result<(Bytes, Share), Problem> {
+        let limit = self.limits.body;
+        let announced = body.size_hint().lower();
+        if announced > (limit + MAX_DROPPED) as u64 {
+            return Err(self.too_large());
+        }
+        let mut share = Share { all: self.all.clone(), bytes: 0 };
+        let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
+        let mut dropped = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "broken body"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if dropped == 0 && bytes.len() + data.len() <= limit {
+                if !share.grow(data.len()) {
+                    return Err(busy());
+                }
+                bytes.extend_from_slice(&data);
+            } else {
+                bytes = Vec::new();
+                dropped += data.len();
+                if dropped > MAX_DROPPED {
+                    break;
+                }
+            }
+        }
+        if dropped > 0 { Err(self.too_large()) } else { Ok((Bytes::from(bytes), share)) }
+    }
+
+    fn too_large(&self) -> Problem {
+        let reason = format!("a message may have at most {} bytes", self.limits.body);
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, &reason)
+    }
+}
+
+impl Share {
+    /// Returns whether there is room for that.
+    fn grow(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.all.add(bytes)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.all.remove(self.bytes);
+    }
+}
+
+fn busy() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many large messages at once: send it again")
+}
