@@ -32,8 +32,8 @@ const MAX_WAITING_TRACES: usize = 1000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub i64);
 
-/// What Lisp answers to a tool call: a text, or why there is none.
-pub type Answer = Result<Answered, String>;
+/// What Lisp answers to a tool call.
+pub type Answer = Result<Answered, NoAnswer>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answered {
@@ -41,6 +41,10 @@ pub struct Answered {
     /// See `Outcome::Accepted`.
     pub may_omit: bool,
 }
+
+/// Why Lisp has no text, for whoever asked.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoAnswer(pub String);
 
 impl From<String> for Answered {
     fn from(text: String) -> Answered {
@@ -242,7 +246,7 @@ impl Bridge {
     }
 
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
-    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answered>, String>) -> bool {
+    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answered>, NoAnswer>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);
         waiting.is_some_and(|waiting| waiting.send(answer.map(Into::into)).is_ok())
     }

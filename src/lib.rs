@@ -34,7 +34,7 @@ use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use agent::Agent;
-use bridge::{Answered, Bell, CallId, Direction, Event};
+use bridge::{Answered, Bell, CallId, Direction, Event, NoAnswer};
 use companion::Companion;
 use diff::{Comparison, Overlap};
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
@@ -379,7 +379,7 @@ fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value)
 /// Return non-nil if somebody still waited for it.
 #[defun]
 fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> {
-    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(utf8(reason))))
+    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(NoAnswer(utf8(reason)))))
 }
 
 /// Report that the user accepted REVIEW with TEXT, UTF-8 bytes, to the client that asked.

@@ -18,14 +18,24 @@ pub fn install_hook() {
     }));
 }
 
-/// The message of the last panic, once.
-fn take() -> String {
-    let last = LAST.lock().ok().and_then(|mut last| last.take());
-    last.unwrap_or_else(|| "unknown panic".to_owned())
+/// A panic, in words for the user.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Panic(String);
+
+impl std::fmt::Display for Panic {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
 }
 
-/// Runs `work`; a panic in it becomes its message.
-pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
+/// The last panic, once.
+fn take() -> Panic {
+    let last = LAST.lock().ok().and_then(|mut last| last.take());
+    Panic(last.unwrap_or_else(|| "unknown panic".to_owned()))
+}
+
+/// Runs `work`; a panic in it becomes an error.
+pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|context| {
         let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
@@ -64,7 +74,7 @@ mod tests {
         };
         let (fault, fine) = (run(Some("on purpose")).unwrap_err(), run(None));
         std::panic::set_hook(usual);
-        assert!(fault.starts_with("on purpose (src/panics.rs:"), "{fault}");
+        assert!(fault.to_string().starts_with("on purpose (src/panics.rs:"), "{fault}");
         assert_eq!(fine, Ok(1));
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::message::{Failure, Params, clip};
 use super::sessions::{Asked, Busy, STOPPING, SessionId, Sessions};
-use crate::bridge::{Answer, Answered, Bridge};
+use crate::bridge::{Answer, Answered, Bridge, NoAnswer};
 use crate::file::{Links, Looks, open_regular};
 use crate::ide::{ActiveFile, Cursor, Outcome};
 
@@ -226,7 +226,7 @@ async fn open_diff(
     tools
         .sessions
         .open_review(session, diff.file_path, diff.new_content, bytes)
-        .map_err(|reason| ToolError(reason.to_owned()))?;
+        .map_err(|reason| ToolError(reason.to_string()))?;
     Ok(Vec::new())
 }
 
@@ -288,7 +288,7 @@ async fn answer_of_emacs(
 ) -> Result<Answered, ToolError> {
     let patience = tools.sessions.limits().emacs_time;
     match tokio::time::timeout(patience, answer).await {
-        Ok(Ok(answer)) => answer.map_err(ToolError),
+        Ok(Ok(answer)) => answer.map_err(|NoAnswer(reason)| ToolError(reason)),
         Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
         Err(_) => Err(ToolError(format!("Emacs did not answer for {patience:?}"))),
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::TestCompanion;
-use crate::bridge::{Answered, CallId, Event};
+use crate::bridge::{Answer, Answered, CallId, Event, NoAnswer};
 use crate::ide::{Outcome, ReviewId};
 
 const PATH: &str = "/no/such/directory/файл 😀.txt";
@@ -122,7 +122,7 @@ fn an_outcome_waits_for_a_stream() {
 }
 
 /// Calls closeDiff while another thread stands in for Lisp and answers with `text`.
-fn close_diff(server: &TestCompanion, arguments: Value, answer: Result<Answered, String>) -> Value {
+fn close_diff(server: &TestCompanion, arguments: Value, answer: Answer) -> Value {
     let session = server.open_session();
     session.open_diff(PATH, "proposed");
     let review = server.opened();
@@ -168,7 +168,7 @@ fn close_diff_passes_on_why_lisp_has_no_text() {
     let arguments = json!({ "filePath": PATH, "suppressNotification": false });
     let text = json!({ "type": "text", "text": "cannot say" });
     assert_eq!(
-        close_diff(&server, arguments, Err("cannot say".to_owned())),
+        close_diff(&server, arguments, Err(NoAnswer("cannot say".to_owned()))),
         json!({ "content": [text], "isError": true })
     );
 }

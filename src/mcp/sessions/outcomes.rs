@@ -12,6 +12,31 @@ use crate::mcp::reviews::Ended;
 use crate::process::Process;
 use tokio::time::Instant;
 
+/// Why a review cannot be opened.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// No outcome could follow.
+    Stopping,
+    SessionEnded,
+    /// The client does not read the outcomes of earlier reviews.
+    TooManyUnread,
+    /// The user has enough to do.
+    TooManyOpen,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Refused::Stopping => STOPPING,
+            Refused::SessionEnded => "the session has ended",
+            Refused::TooManyUnread => {
+                "too many outcomes wait for you: open your event stream and read them"
+            }
+            Refused::TooManyOpen => "too many reviews wait for the user: decide some of them first",
+        })
+    }
+}
+
 /// What became of a client's wish that a review be decided.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -40,20 +65,20 @@ impl Sessions {
         path: String,
         content: String,
         bytes_now: usize,
-    ) -> Result<ReviewId, &'static str> {
+    ) -> Result<ReviewId, Refused> {
         let mut table = self.table();
         if table.ending {
-            return Err(STOPPING); // no outcome could follow
+            return Err(Refused::Stopping);
         }
         let Some(entry) = table.sessions.get_mut(session) else {
-            return Err("the session has ended");
+            return Err(Refused::SessionEnded);
         };
         let (client, info) = (entry.client.describe(), entry.client.info());
         let agent = entry.client.agent.name.clone();
         let process = entry.peer.own_process().map(Process::id);
         entry.outbox.forget_outcomes_of(&path);
         if entry.outbox.is_full() {
-            return Err("too many outcomes wait for you: open your event stream and read them");
+            return Err(Refused::TooManyUnread);
         }
         let bytes = content.len() + bytes_now;
         let load = table.reviews.load_without(session, &path);
@@ -61,7 +86,7 @@ impl Sessions {
             && load.bytes + table.unheard_bytes() + bytes <= self.limits.review_bytes
             && self.bridge.has_room_for(bytes);
         if !fits {
-            return Err("too many reviews wait for the user: decide some of them first");
+            return Err(Refused::TooManyOpen);
         }
         table.supersede(session, &path);
         let (review, older) = table.reviews.open(session, &path, bytes);

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
 use super::{Check, Counts, chance, check_event, ensure, pick, ping, post, send_post, wait_reply};
-use crate::bridge::{CallId, Event};
+use crate::bridge::{CallId, Event, NoAnswer};
 use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use crate::tests::support::{DEADLINE, TestCompanion, notification, request};
 use crate::tests::wire::{Events, Next, Wire};
@@ -241,7 +241,10 @@ impl Model<'_> {
             }
             1 => {
                 self.did("closeDiff", "failed");
-                self.server.companion.bridge().answer(call, Err::<String, _>("no text".to_owned()));
+                self.server
+                    .companion
+                    .bridge()
+                    .answer(call, Err::<String, _>(NoAnswer("no text".to_owned())));
                 let result = wire.answer()?["result"].take();
                 ensure(result["isError"] == true, || format!("no tool error: {result}"))
             }
