@@ -1,6 +1,6 @@
-//! The programs that we serve, forks of one another: how each finds us, and its secret.
+//! The programs that we serve, forks of one another: how each finds us, and its token.
 //!
-//! Each has a token of its own, so that we know who is who, and one cannot speak for another.
+//! Each has its own token, so that we can distinguish them, and none can impersonate another.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,22 @@ use crate::token::Token;
 
 #[derive(Debug)]
 pub struct Agent {
-    /// As Lisp calls it: "gemini".
+    /// Its name in Lisp: "gemini".
     pub name: String,
     /// For the user: "Gemini CLI".
     pub title: String,
-    /// Where it looks for discovery files: its terminals may have different temporary directories.
+    /// Where it searches for discovery files: terminals may have different temporary directories.
     pub directories: Vec<PathBuf>,
-    /// The name of such a file, with PID for our process and PORT for our port.
+    /// The name of such a file, with PID for our process id and PORT for our port.
     pub file: String,
-    /// Other processes that it may take for ours. There is a file with the id of each in its name.
+    /// Other processes that it may take for ours: each has a file with its id in the name.
     pub taken_for_ours: Vec<u32>,
-    /// Its file names our process in a member.
+    /// Whether its file has our process id in a member.
     pub tells_process: bool,
     pub token: Token,
 }
 
-/// There is one of each name.
+/// Names are unique.
 impl PartialEq for Agent {
     fn eq(&self, other: &Agent) -> bool {
         self.name == other.name
@@ -31,7 +31,7 @@ impl PartialEq for Agent {
 }
 
 impl Agent {
-    /// The names of its discovery file for this process and `port`, each once.
+    /// The names of its discovery file for this process and `port`, without duplicates.
     pub fn file_names(&self, port: u16) -> Vec<String> {
         let mut names = Vec::new();
         for process in [&[std::process::id()], self.taken_for_ours.as_slice()].concat() {
@@ -44,7 +44,7 @@ impl Agent {
         names
     }
 
-    /// The process that `name` is about, if it is the name of such a file at all and tells that.
+    /// None if `name` is not that of such a file, else the process id in it, if it has one.
     pub fn process_in_name(&self, name: &str) -> Option<Option<u32>> {
         let (mut pattern, mut rest) = (self.file.as_str(), name);
         let mut process = None;

@@ -1,4 +1,4 @@
-//! What leads clients to a companion: the discovery files of all agents, kept as they should be.
+//! The discovery files of a companion, for all agents, kept intact.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,16 +17,16 @@ pub struct Announcement {
 #[derive(Default)]
 struct State {
     roots: Vec<String>,
-    /// None before the beginning and after the end.
+    /// Empty before `begin` and after `end`.
     places: Vec<Place>,
 }
 
-/// What leads one agent to us by one directory.
+/// The discovery file for one agent in one directory.
 struct Place {
     agent: Arc<Agent>,
     directory: PathBuf,
     file: Option<DiscoveryFile>,
-    /// Why there is no such file, or an outdated one.
+    /// Why it does not exist or is outdated.
     fault: Option<String>,
 }
 
@@ -48,18 +48,17 @@ impl Announcement {
         state.places =
             agents.iter().flat_map(|agent| agent.directories.iter().map(of_agent(agent))).collect();
         state.roots = self.usable(roots);
-        state.write(self.port, |_| true); // whoever began will ask for the faults
+        state.write(self.port, |_| true); // the caller asks for the faults
     }
 
-    /// Writes all files anew for other workspace roots. What could not be written before is tried
-    /// again.
+    /// Writes all files again with other workspace roots. Retries those that could not be written.
     pub fn set_roots(&self, roots: &[String]) {
         let mut state = lock(&self.state);
         state.roots = self.usable(roots);
         self.warn(state.write(self.port, |_| true));
     }
 
-    /// Writes the files again that are gone, or were changed, and those that could not be written.
+    /// Writes files again that are missing or were changed, or could not be written.
     pub fn heal(&self) {
         let mut state = lock(&self.state);
         self.warn(state.write(self.port, |place| !place.is_intact()));
@@ -75,7 +74,7 @@ impl Announcement {
         self.collect(|file| file.paths().iter().map(PathBuf::as_path).collect())
     }
 
-    /// The names of the files that are gone, or were changed.
+    /// The names of the files that are missing or were changed.
     pub fn damaged_files(&self) -> Vec<String> {
         self.collect(|file| file.damaged().collect())
     }
@@ -86,7 +85,7 @@ impl Announcement {
         files.flat_map(names).map(|path| path.display().to_string()).collect()
     }
 
-    /// Why clients cannot find the files, as far as they cannot: a line for each.
+    /// Why clients cannot find some of the files, a line for each.
     pub fn fault(&self) -> Option<String> {
         let state = lock(&self.state);
         let faults: Vec<&str> =
@@ -94,7 +93,7 @@ impl Announcement {
         (!faults.is_empty()).then(|| faults.join("\n"))
     }
 
-    /// Those of `roots` that a discovery file can hold.
+    /// Those of `roots` that a discovery file can contain.
     fn usable(&self, roots: &[String]) -> Vec<String> {
         let (usable, unusable) = split_roots(roots);
         for root in unusable.iter().filter(|root| !root.is_empty()) {
@@ -126,7 +125,7 @@ impl Place {
         self.file.as_ref().is_some_and(DiscoveryFile::is_intact)
     }
 
-    /// Returns what is wrong if it was not so before.
+    /// Returns the fault if it is new.
     fn write(&mut self, port: u16, roots: &[String]) -> Option<String> {
         let written = match &mut self.file {
             Some(file) => file.write(&self.agent, port, roots),

@@ -1,9 +1,9 @@
 //! The crossing between the server's thread and Emacs's main thread.
 //!
-//! Events to Lisp go over a crossbeam channel, which Lisp drains; a bell (one byte on a pipe)
-//! makes that prompt. A tool call that needs Lisp waits here for its answer. In the other
-//! direction Lisp calls straight into `mcp::session`: those calls are short, never block on the
-//! network, and can so tell at once whether somebody was still there to hear.
+//! Events for Lisp go through a crossbeam channel, which Lisp drains; a byte on a pipe wakes it up
+//! to do so. A tool call that needs Lisp waits here for its answer. In the other direction Lisp
+//! calls straight into `mcp::sessions`: those calls are short, never block on the network, and so
+//! can tell at once whether a client was still there.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -21,14 +21,14 @@ use crate::quota::Quota;
 /// every other event is bounded by these or held once.
 const MAX_WAITING_PROPOSALS: usize = 256;
 const MAX_WAITING_BYTES: usize = 256 << 20;
-/// Decisions that clients ask for that may wait. More are refused.
+/// Decisions requested by clients that may wait. More are refused.
 const MAX_WAITING_DECISIONS: usize = 256;
-/// What clients say to the user that may wait. More is left out.
-const MAX_WAITING_WORDS: usize = 64;
-/// Messages that may wait to be logged. More are left out.
+/// Messages of clients to the user that may wait. More are dropped.
+const MAX_WAITING_MESSAGES: usize = 64;
+/// Messages that may wait to be logged. More are dropped.
 const MAX_WAITING_TRACES: usize = 1000;
 
-/// Our key for the answer to one tool call.
+/// Identifies a tool call that waits for an answer of Lisp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub i64);
 
@@ -42,7 +42,7 @@ pub struct Answered {
     pub may_omit: bool,
 }
 
-/// Why Lisp has no text, for whoever asked.
+/// Why a tool call failed in Lisp, in words for the client.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoAnswer(pub String);
 
@@ -55,8 +55,9 @@ impl From<String> for Answered {
 /// One message to Lisp.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A client of `agent` proposes `content` for the file `path`. `client` is for the user, `info`
-    /// its name and version as it says them, `process` its id, if it has a known one of its own.
+    /// A client of `agent` proposes `content` for the file `path`. `client` describes it for the
+    /// user; `info` is its name and version as it reports them; `process` is its process id, if
+    /// that is known and not shared with other clients.
     OpenReview {
         review: ReviewId,
         agent: String,
@@ -68,18 +69,18 @@ pub enum Event {
     },
     /// The review is over without the user; `call` waits for its text.
     CloseReview { review: ReviewId, call: Option<CallId> },
-    /// The number of sessions changed.
+    /// Which clients are connected, or where they work, has changed.
     Clients,
-    /// A client that was asked for a sign of life gave one.
+    /// A client has answered a ping.
     Pong { client: String, after: Duration },
-    /// A client has something to say to the user.
-    Said { client: String, text: String },
-    /// The user shall have accepted or rejected the review; `call` waits for that.
+    /// A client has a message for the user.
+    Message { client: String, text: String },
+    /// A client asks that the review be accepted or rejected; `call` waits for the answer.
     /// `directory` is where the client works, if that is known.
     DecideReview { review: ReviewId, accept: bool, call: CallId, directory: Option<String> },
     /// A message of `session`, for the log.
     Trace { direction: Direction, session: String, text: String },
-    /// The server's thread has ended by itself.
+    /// The server's thread has died.
     Died,
     /// Something went wrong that the user may want to know.
     Warning(String),
@@ -95,20 +96,20 @@ pub enum Direction {
 pub struct Bridge {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
-    /// What waits for Lisp, where that has a bound: see `quotas`.
+    /// Limits on the events that wait for Lisp: see `quotas`.
     proposals: Quota,
     proposal_bytes: Quota,
     decisions: Quota,
-    words: Quota,
+    messages: Quota,
     traces: Quota,
     lost_traces: AtomicUsize,
-    /// An `Event::Clients` is queued: the next one would say the same.
+    /// An `Event::Clients` is queued; another one would be redundant.
     clients_queued: AtomicBool,
-    /// The user wants to see the messages.
+    /// Whether messages are logged.
     tracing: AtomicBool,
-    /// The bell was rung since Lisp last drained.
-    rung: AtomicBool,
-    bell: Mutex<Option<Bell>>,
+    /// Lisp has been woken since it last drained the queue.
+    wake_pending: AtomicBool,
+    wake_pipe: Mutex<Option<WakePipe>>,
     calls: Mutex<Calls>,
 }
 
@@ -116,7 +117,7 @@ pub struct Bridge {
 struct Calls {
     last: i64,
     waiting: HashMap<CallId, oneshot::Sender<Answer>>,
-    /// Lisp answers nothing any more.
+    /// Lisp will answer no more calls.
     over: bool,
 }
 
@@ -129,13 +130,13 @@ impl Bridge {
             proposals: Quota::new(MAX_WAITING_PROPOSALS),
             proposal_bytes: Quota::new(MAX_WAITING_BYTES),
             decisions: Quota::new(MAX_WAITING_DECISIONS),
-            words: Quota::new(MAX_WAITING_WORDS),
+            messages: Quota::new(MAX_WAITING_MESSAGES),
             traces: Quota::new(MAX_WAITING_TRACES),
             lost_traces: AtomicUsize::new(0),
             clients_queued: AtomicBool::new(false),
             tracing: AtomicBool::new(false),
-            rung: AtomicBool::new(false),
-            bell: Mutex::new(None),
+            wake_pending: AtomicBool::new(false),
+            wake_pipe: Mutex::new(None),
             calls: Mutex::default(),
         }
     }
@@ -150,7 +151,7 @@ impl Bridge {
         self.decisions.has_room_for(1)
     }
 
-    /// Queues an event for Lisp and rings the bell.
+    /// Queues an event for Lisp and wakes it up.
     pub fn send(&self, event: Event) {
         if event == Event::Clients && self.clients_queued.swap(true, Ordering::AcqRel) {
             return;
@@ -160,17 +161,17 @@ impl Bridge {
         }
         // Cannot fail: this bridge owns a receiver.
         let _ = self.sender.send(event);
-        self.ring();
+        self.wake_lisp();
     }
 
-    /// Queues what a client says to the user, unless so much waits that nobody would read it.
-    pub fn say(&self, client: String, text: String) {
-        if self.words.has_room_for(1) {
-            self.send(Event::Said { client, text });
+    /// Queues a message of a client to the user, unless too many are waiting.
+    pub fn send_message(&self, client: String, text: String) {
+        if self.messages.has_room_for(1) {
+            self.send(Event::Message { client, text });
         }
     }
 
-    /// Begins to queue the messages of clients for the log, or ceases.
+    /// Turns the logging of messages on or off.
     pub fn set_tracing(&self, on: bool) {
         self.tracing.store(on, Ordering::Relaxed);
     }
@@ -179,7 +180,7 @@ impl Bridge {
         self.tracing.load(Ordering::Relaxed)
     }
 
-    /// Queues a message for the log, if the user wants to see it. `text` is made only then.
+    /// Queues a message for the log if that is wanted; `text` is called only then.
     pub fn trace(&self, direction: Direction, session: &str, text: impl FnOnce() -> String) {
         if !self.is_tracing() {
             return;
@@ -198,8 +199,8 @@ impl Bridge {
 
     /// The next event for Lisp. Called on Emacs's main thread until it returns `None`.
     pub fn next_event(&self) -> Option<Event> {
-        // Before looking, so that an event queued in between rings again.
-        self.rung.store(false, Ordering::Release);
+        // Before receiving, so that an event queued in between wakes Lisp again.
+        self.wake_pending.store(false, Ordering::Release);
         let event = self.receiver.try_recv().ok()?;
         if event == Event::Clients {
             self.clients_queued.store(false, Ordering::Release);
@@ -210,14 +211,14 @@ impl Bridge {
         Some(event)
     }
 
-    /// What an event takes of which quotas while it waits.
+    /// How much of which quotas an event uses while it waits.
     fn quotas(&self, event: &Event) -> impl Iterator<Item = (&Quota, usize)> {
         let (count, bytes) = match event {
             Event::OpenReview { content, .. } => {
                 (Some(&self.proposals), Some((&self.proposal_bytes, content.len())))
             }
             Event::DecideReview { .. } => (Some(&self.decisions), None),
-            Event::Said { .. } => (Some(&self.words), None),
+            Event::Message { .. } => (Some(&self.messages), None),
             Event::Trace { .. } => (Some(&self.traces), None),
             _ => (None, None),
         };
@@ -238,7 +239,7 @@ impl Bridge {
         (id, receiver)
     }
 
-    /// Ends all tool calls that wait for Lisp, and those to come: they find that nobody will answer.
+    /// Ends all tool calls that wait for Lisp, and those to come, without an answer.
     pub fn end_calls(&self) {
         let mut calls = lock(&self.calls);
         calls.over = true;
@@ -256,32 +257,32 @@ impl Bridge {
         lock(&self.calls).waiting.get(&call).is_some_and(|waiting| !waiting.is_closed())
     }
 
-    /// Makes `bell` the bell, or none. Lisp drains once afterwards.
-    pub fn attach(&self, bell: impl Into<Option<Bell>>) {
-        *lock(&self.bell) = bell.into();
-        self.rung.store(false, Ordering::Release);
+    /// Wakes Lisp by `pipe` from now on, or no more. Lisp drains the queue once afterwards.
+    pub fn attach(&self, pipe: impl Into<Option<WakePipe>>) {
+        *lock(&self.wake_pipe) = pipe.into();
+        self.wake_pending.store(false, Ordering::Release);
     }
 
-    fn ring(&self) {
-        if self.rung.swap(true, Ordering::AcqRel) {
+    fn wake_lisp(&self) {
+        if self.wake_pending.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Some(bell) = &*lock(&self.bell) {
-            bell.ring();
+        if let Some(pipe) = &*lock(&self.wake_pipe) {
+            pipe.wake();
         }
     }
 }
 
 /// The write end of Emacs's wake pipe.
-pub struct Bell {
+pub struct WakePipe {
     #[cfg(unix)]
     descriptor: std::os::fd::OwnedFd,
 }
 
 #[cfg(unix)]
-impl Bell {
+impl WakePipe {
     /// Takes over `descriptor`: not inherited by subprocesses, and never blocking.
-    pub fn new(descriptor: std::os::fd::OwnedFd) -> std::io::Result<Bell> {
+    pub fn new(descriptor: std::os::fd::OwnedFd) -> std::io::Result<WakePipe> {
         use std::os::fd::AsRawFd;
         let raw = descriptor.as_raw_fd();
         // Safety: `raw` is open, `descriptor` owns it; fcntl changes flags only.
@@ -289,21 +290,21 @@ impl Bell {
             libc::fcntl(raw, libc::F_SETFD, libc::FD_CLOEXEC)
                 | libc::fcntl(raw, libc::F_SETFL, libc::O_WRONLY | libc::O_NONBLOCK)
         };
-        if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(Bell { descriptor }) }
+        if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(WakePipe { descriptor }) }
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         use std::os::fd::AsRawFd;
         let byte = b'!';
         // Safety: the descriptor is open and the buffer is one byte long. A full pipe (EAGAIN)
-        // already has bytes for Emacs to wake up to; other errors mean that Emacs closed it.
+        // wakes Emacs up anyway; other errors mean that Emacs has closed it.
         unsafe { libc::write(self.descriptor.as_raw_fd(), (&raw const byte).cast(), 1) };
     }
 }
 
 #[cfg(not(unix))]
-impl Bell {
-    fn ring(&self) {}
+impl WakePipe {
+    fn wake(&self) {}
 }
 
 #[cfg(test)]

@@ -25,19 +25,19 @@ pub struct Companion {
 /// What `stop` takes down.
 struct Running {
     port: u16,
-    /// Why that is not the port that was wanted.
+    /// Why that is not the requested port.
     port_fault: Option<String>,
-    /// Open as long as we run: whoever comes while no server listens has to wait, and that is all.
+    /// Open as long as we run: clients that connect while no server listens just wait.
     listener: TcpListener,
     server: Server,
-    /// Those that were replaced, which may still have connections.
+    /// Servers that were replaced, which may still have connections.
     retired: Vec<Server>,
     announcement: Arc<Announcement>,
 }
 
 impl Companion {
-    /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery files
-    /// of all `agents`: a client that reads one can connect.
+    /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery files of
+    /// all `agents`: when a client reads one, it can connect.
     pub fn start(
         agents: Vec<Agent>,
         port: u16,
@@ -63,9 +63,8 @@ impl Companion {
         Ok(companion)
     }
 
-    /// Starts the server anew. Port, token and sessions stay, so that clients notice nothing but
-    /// the end of their stream, which they open again. Discovery files that are not as they should
-    /// be are written again.
+    /// Restarts the server. Port, tokens and sessions stay, so that clients only notice the end of
+    /// their stream, which they open again. Restores discovery files that are not intact.
     pub fn restart(&self) -> Result<()> {
         let mut running = lock(&self.running);
         let Some(running) = &mut *running else { bail!("the companion does not run") };
@@ -91,7 +90,7 @@ impl Companion {
         lock(&self.running).as_ref().map_or(0, |running| running.port)
     }
 
-    /// The token of the agent with this name, if that is served.
+    /// The token of the agent with this name, if there is one.
     pub fn token(&self, agent: &str) -> Option<&str> {
         self.agents.iter().find(|known| known.name == agent).map(|agent| agent.token.reveal())
     }
@@ -104,12 +103,12 @@ impl Companion {
         &self.sessions
     }
 
-    /// Why the port is not the one that was wanted, if it is not.
+    /// Why the port is not the requested one, if it is not.
     pub fn port_fault(&self) -> Option<String> {
         lock(&self.running).as_ref()?.port_fault.clone()
     }
 
-    /// What leads clients to us, as long as we run.
+    /// The discovery files, while we run.
     pub fn announcement(&self) -> Option<Arc<Announcement>> {
         Some(lock(&self.running).as_ref()?.announcement.clone())
     }
@@ -129,8 +128,8 @@ impl Companion {
     }
 }
 
-/// Listens on `port`, or on a free one, with the reason: a port that is taken must not keep those
-/// away who find us by the discovery file.
+/// Listens on `port`, or else on a free one, with the reason: clients find that by the discovery
+/// file.
 fn listen(port: u16) -> Result<(TcpListener, Option<String>)> {
     let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let fault = match bind(port) {

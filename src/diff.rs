@@ -1,7 +1,7 @@
-//! How two texts differ, line by line, and what two changes of one text make together.
+//! Compares texts line by line, and merges two changes of one text.
 //!
-//! Texts are bytes: nothing here depends on their encoding. Whatever is in them, comparing them
-//! takes bounded time: what is not told apart by then counts as changed.
+//! Texts are bytes: nothing here depends on their encoding. Comparing takes bounded time: what has
+//! not been compared by then counts as changed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use memchr::memchr_iter;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// Emacs waits so long at most for the lines of two texts to be told apart.
+/// How long Emacs waits for two texts to be compared, at most.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How one text differs from another.
+/// The differences between two texts.
 pub struct Comparison<'t> {
     before: Vec<&'t [u8]>,
     after: Vec<&'t [u8]>,
     changes: Vec<Change>,
 }
 
-/// Lines before, and what stands in their place after: numbers from 0.
+/// Lines before, and those that replace them after, counted from 0.
 #[derive(Clone)]
 struct Change {
     before: Range<usize>,
@@ -58,8 +58,8 @@ impl<'t> Comparison<'t> {
 
     /// The hunks of a unified diff, with up to `context` lines around each.
     ///
-    /// Changes that are near to each other share a hunk, unless `apart`: then each has its own,
-    /// and the lines between two are divided among them.
+    /// Changes that are close to each other share a hunk, unless `apart`: then each has its own,
+    /// and the lines between two are divided between them.
     pub fn unified(&self, context: usize, apart: bool) -> Vec<u8> {
         let share = |one: &Change, next: &Change| {
             !apart && next.before.start - one.before.end <= 2 * context
@@ -79,7 +79,7 @@ impl<'t> Comparison<'t> {
         text
     }
 
-    /// How many lines there are before the change `index` that no change is about.
+    /// How many unchanged lines there are directly before the change `index`.
     fn gap(&self, index: usize) -> usize {
         let start = index.checked_sub(1).map_or(0, |before| self.changes[before].before.end);
         let end = self.changes.get(index).map_or(self.before.len(), |next| next.before.start);
@@ -106,10 +106,9 @@ impl<'t> Comparison<'t> {
     }
 }
 
-/// The text `base` with the changes that `ours` made of it, and those of `theirs`.
+/// The text `base` with the changes of both `ours` and `theirs`.
 ///
-/// They overlap where both are about the same line, or about lines next to each other, and do not
-/// say the same.
+/// Changes overlap if they are of the same line, or of adjacent lines, and are not equal.
 pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
     let (ours, theirs) = (Comparison::new(base, ours), Comparison::new(base, theirs));
     let mut merged = Merge { base: &ours.before, done: 0, text: Vec::new() };
@@ -131,7 +130,7 @@ pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap
     Ok(merged.finish())
 }
 
-/// A text that is being made of `base`, whose first lines are done.
+/// A text that is being merged from `base`, whose first lines are done.
 struct Merge<'t> {
     base: &'t [&'t [u8]],
     done: usize,
@@ -184,7 +183,7 @@ fn is_change(operation: &DiffOp) -> bool {
     !matches!(operation, DiffOp::Equal { .. })
 }
 
-/// A number for each of `lines`, the same for those that are equal: quicker to compare.
+/// A number for each of `lines`, equal for equal ones, since numbers are quicker to compare.
 fn numbered<'t>(lines: &[&'t [u8]], numbers: &mut HashMap<&'t [u8], usize>) -> Vec<usize> {
     lines
         .iter()
@@ -195,7 +194,7 @@ fn numbered<'t>(lines: &[&'t [u8]], numbers: &mut HashMap<&'t [u8], usize>) -> V
         .collect()
 }
 
-/// Where `lines` are, as the header of a hunk says it: from 1, or the line before where none are.
+/// The range of `lines` for the header of a hunk: from 1, or the line before if there are none.
 fn place(lines: &Range<usize>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),

@@ -1,8 +1,8 @@
 //! The discovery file, by which a client finds this companion.
 //!
-//! Document 002, I.2: one JSON object in `os.tmpdir()/gemini/ide/`, its name tells our process id
-//! and port. It holds the token, so nobody else may read it or put something in its place. An agent
-//! that may take another process for ours finds it under a second name.
+//! Document 002, I.2: one JSON object in `os.tmpdir()/gemini/ide/`, with our process id and port in
+//! its name. It contains the token, so nobody else may read or replace it. An agent that may take
+//! another process for ours finds it under a second name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -19,16 +19,16 @@ use crate::token::random_hex;
 
 const IDE_NAME: &str = "emacs";
 const ROOT_SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
-/// A discovery file is a few hundred bytes; what is larger is none.
+/// A discovery file has a few hundred bytes; larger files are something else.
 const MAX_FILE_SIZE: u64 = 1 << 20;
-/// After which a file that was begun will never be finished. That takes no second.
+/// After this time a temporary file was abandoned: writing one takes less than a second.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// The file on disk, under all its names. Dropping it deletes the file.
+/// The file on disk, under all its names. Dropping this deletes it.
 #[derive(Debug)]
 pub struct DiscoveryFile {
     paths: Vec<PathBuf>,
-    /// What it holds, unless somebody has changed it.
+    /// Its content as it was written.
     content: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ struct Content<'a> {
     workspace_path: String,
     auth_token: &'a str,
     ide_info: IdeInfo<'a>,
-    /// Where our process id is ours: no client asks, but other Emacsen that clean up.
+    /// Where our process id is valid: not for clients, but for other Emacsen that clean up.
     #[serde(skip_serializing_if = "Option::is_none")]
     id_space: Option<String>,
 }
@@ -56,8 +56,7 @@ struct IdeInfo<'a> {
 impl DiscoveryFile {
     /// Creates the directory and the file for `agent` and the companion of this process on `port`.
     ///
-    /// Also deletes what Emacsen that were killed left there. Errors name the directory and what
-    /// to do.
+    /// Also deletes files of Emacsen that were killed. Errors name the directory and what to do.
     pub fn create(
         agent: &Agent,
         directory: &Path,
@@ -76,7 +75,7 @@ impl DiscoveryFile {
         &self.paths
     }
 
-    /// Replaces the content. A reader sees the old or the new file, never half of one.
+    /// Replaces the content atomically.
     pub fn write(&mut self, agent: &Agent, port: u16, roots: &[String]) -> Result<()> {
         let content = Content {
             port,
@@ -88,7 +87,7 @@ impl DiscoveryFile {
         };
         self.content = serde_json::to_vec(&content)?;
         for path in &self.paths {
-            // Whoever cleans up temporary directories may have removed it.
+            // The directory may have been removed as an old temporary one.
             prepare_directory(path.parent().context("a file has a directory")?)?;
             replace_file(path, &self.content).with_context(|| {
                 format!("cannot write {}: make its directory writable", path.display())
@@ -97,7 +96,7 @@ impl DiscoveryFile {
         Ok(())
     }
 
-    /// Its names under which it is not there as it was written, or others can read it.
+    /// Its names under which it is missing or was changed, or others can read it.
     pub fn damaged(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(PathBuf::as_path).filter(|path| !self.is_intact_at(path))
     }
@@ -120,13 +119,14 @@ impl Drop for DiscoveryFile {
     }
 }
 
-/// Splits `roots` into those a discovery file can hold and those with the separator in their name.
+/// Splits `roots` into those that a discovery file can contain, and those with the separator in
+/// their name.
 pub fn split_roots(roots: &[String]) -> (Vec<String>, Vec<String>) {
     roots.iter().cloned().partition(|root| !root.is_empty() && !root.contains(ROOT_SEPARATOR))
 }
 
-/// Writes a new private file beside `path` and renames it over it, so that whatever stands at
-/// `path`, a symbolic link too, is replaced and never followed.
+/// Writes a new private file beside `path` and renames it to `path`. Whatever was there is
+/// replaced; a symbolic link is not followed.
 fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", random_hex::<8>()?));
@@ -206,7 +206,7 @@ fn check_owner(directory: &Path) -> Result<()> {
     keep_others_out(directory, target.mode())
 }
 
-/// Takes write permission from everybody else, who could put a file in the place of ours.
+/// Removes write permission for others, who could replace our file.
 #[cfg(unix)]
 fn keep_others_out(directory: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -232,8 +232,8 @@ fn check_owner(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Deletes files of Emacsen that no longer live, and older ones of this very Emacs: the client
-/// tries only one of several. Touches no other companion's file.
+/// Deletes files of Emacsen that have ended, and older files of this one: the client tries only one
+/// of several. Keeps the files of other companions.
 fn remove_stale_files(agent: &Agent, directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
@@ -248,12 +248,12 @@ fn remove_stale_files(agent: &Agent, directory: &Path) {
     }
 }
 
-/// The name that a file would have got that was never finished, if `name` is that of one.
+/// The final name for the temporary file `name`, if it is one.
 fn unfinished(name: &str) -> Option<&str> {
     Some(name.strip_suffix(".tmp")?.rsplit_once('.')?.0)
 }
 
-/// Whether a file that was never finished is one of an Emacs's, and old. It need not tell whose.
+/// Whether a temporary file was written by an Emacs, and is old. It may be incomplete.
 fn is_abandoned(path: &Path) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|entry| entry.modified());
     let age = modified.ok().and_then(|modified| modified.elapsed().ok());
@@ -262,9 +262,9 @@ fn is_abandoned(path: &Path) -> bool {
             .is_some_and(|text| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
 }
 
-/// Whether it is certain that nobody is found by a file: its Emacs has ended, or is this one.
-/// `named` is the process in its name. What a process id means in another PID namespace, or meant
-/// before the machine was started anew, nobody can tell here.
+/// Whether it is certain that a file is stale: its Emacs has ended, or is this one. `named` is the
+/// process id in its name. Process ids of other PID namespaces, or from before a reboot, cannot be
+/// judged here.
 fn is_stale(path: &Path, named: Option<u32>) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -279,13 +279,13 @@ fn is_stale(path: &Path, named: Option<u32>) -> bool {
     }
     let told = read_untrusted(path).and_then(|text| serde_json::from_str::<Told>(&text).ok());
     let Some(told) = told.filter(|told| told.ide_info.name == IDE_NAME) else { return false };
-    // The one in the name may be another that is taken for it.
+    // The id in the name may be of a process that is taken for it.
     let Some(process) = told.ppid.or(named) else { return false };
     let is_known_here = told.id_space.is_some() && told.id_space == id_space();
     is_known_here && (process == std::process::id() || !is_alive(process))
 }
 
-/// The content of a regular file of this user. Never through a symbolic link.
+/// The content of a regular file of this user, unless `path` is a symbolic link.
 fn read_untrusted(path: &Path) -> Option<String> {
     let file = open_regular(path, Links::Refuse).ok()?;
     let is_plain = |entry: fs::Metadata| entry.len() <= MAX_FILE_SIZE && belongs_to_us(&entry);

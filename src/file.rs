@@ -1,4 +1,4 @@
-//! Files that are somebody else's: between two looks anything may stand in their place.
+//! Access to files that others can replace at any time.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,27 +8,27 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-/// What becomes of a symbolic link at the end of a name.
+/// What to do with a symbolic link at the end of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     Follow,
     Refuse,
 }
 
-/// Looks at files, on threads of their own. A file system that does not answer keeps each thread that
-/// asked it, so there may be only so many.
-pub struct Looks {
+/// Runs checks of files on threads of their own. A file system that hangs keeps each thread that
+/// asks it, so their number is limited.
+pub struct FileChecks {
     places: Arc<Semaphore>,
     patience: Duration,
 }
 
-impl Looks {
-    pub fn new(count: usize, patience: Duration) -> Looks {
-        Looks { places: Arc::new(Semaphore::new(count)), patience }
+impl FileChecks {
+    pub fn new(count: usize, patience: Duration) -> FileChecks {
+        FileChecks { places: Arc::new(Semaphore::new(count)), patience }
     }
 
-    /// Returns what `look` finds, or `None` if that takes too long.
-    pub async fn take<T: Send + 'static>(
+    /// Returns the result of `look`, or `None` if that takes too long.
+    pub async fn run<T: Send + 'static>(
         &self,
         look: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
@@ -36,7 +36,7 @@ impl Looks {
         let looked = async {
             let place = places.acquire_owned().await.ok()?;
             let look = move || {
-                let _place = place; // however long it takes
+                let _place = place; // taken until the look ends
                 look()
             };
             tokio::task::spawn_blocking(look).await.ok()
@@ -45,8 +45,8 @@ impl Looks {
     }
 }
 
-/// Opens a regular file for reading, and nothing else: looked at is what was opened. To open never
-/// waits, as for the writer of a FIFO.
+/// Opens a file for reading if it is a regular one, which is checked after opening it. Never waits,
+/// as opening a FIFO does.
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -80,18 +80,18 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let patient = Looks::new(2, Duration::from_secs(10));
-            let looks = Looks { places: patient.places.clone(), patience: Duration::ZERO };
-            assert_eq!(patient.take(|| 1).await, Some(1));
+            let patient = FileChecks::new(2, Duration::from_secs(10));
+            let checks = FileChecks { places: patient.places.clone(), patience: Duration::ZERO };
+            assert_eq!(patient.run(|| 1).await, Some(1));
             let (answers, stuck): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>()).unzip();
             for file_system in stuck {
                 let look = move || file_system.recv().is_ok();
-                assert_eq!(looks.take(look).await, None);
+                assert_eq!(checks.run(look).await, None);
             }
-            assert_eq!(looks.take(|| 2).await, None); // nobody is left to look
+            assert_eq!(checks.run(|| 2).await, None); // nobody is left to look
             assert_eq!(tokio::task::spawn_blocking(|| 3).await.ok(), Some(3));
             drop(answers);
-            assert_eq!(patient.take(|| 4).await, Some(4));
+            assert_eq!(patient.run(|| 4).await, Some(4));
         });
     }
 

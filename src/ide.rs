@@ -1,17 +1,18 @@
-//! Gemini's own messages: what the user looks at, and how a review ended.
+//! Gemini's own messages: the context, and the outcomes of reviews.
 //!
 //! Shapes as in document 000, "II. The Context Interface" and "III. The Diffing Interface".
-//! Optional members are left out, never null: the client's schema refuses null and disconnects.
+//! Optional members are omitted rather than null: the client's schema rejects null, and it
+//! disconnects.
 
 use serde::{Deserialize, Serialize};
 
-/// Most recently focused files are listed; the client looks at no more than these.
+/// How many files are listed, most recently focused ones first; the client uses no more.
 pub const MAX_OPEN_FILES: usize = 10;
 
 /// Longest selection sent, in UTF-16 code units, the measure of the client.
 pub const MAX_SELECTION: usize = 16_384;
 
-/// Our name for one review, the same in Lisp. Clients name reviews by file path.
+/// Identifies a review, here and in Lisp. Clients identify reviews by file path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReviewId(pub i64);
 
@@ -20,22 +21,22 @@ pub struct ReviewId(pub i64);
 pub enum Outcome {
     Accepted {
         content: String,
-        /// This is what the client proposed, and the client is known to take an empty content for
-        /// just that. Any other content it takes for an edit of the user's, and tells its model
-        /// all of it.
+        /// Whether the content is what the client proposed, and the client is known to take an
+        /// empty content for just that. It takes any other content for an edit by the user, and
+        /// sends all of it to its model.
         may_omit: bool,
     },
     Rejected,
 }
 
-/// One snapshot of what the user looks at.
+/// A snapshot of what the user looks at.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IdeContext {
     workspace_state: WorkspaceState,
 }
 
-/// The active file as clients of document 003 know it.
+/// The active file in the format of document 003.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActiveFile {
@@ -95,10 +96,10 @@ pub enum Notification<'a> {
 }
 
 impl IdeContext {
-    /// A snapshot of `files`, the one focused last first.
+    /// A snapshot of `files`, most recently focused ones first.
     ///
-    /// Keeps what the client would use, and makes the timestamps distinct: the client orders by
-    /// them, and takes the file with the largest one for the active file.
+    /// Keeps what the client would use, and makes the timestamps distinct: the client sorts by
+    /// them, and takes the file with the latest one for the active file.
     pub fn new(mut files: Vec<File>) -> IdeContext {
         files.truncate(MAX_OPEN_FILES);
         let mut earlier_than = i64::MAX;
@@ -112,7 +113,7 @@ impl IdeContext {
         IdeContext { workspace_state: WorkspaceState { open_files: files } }
     }
 
-    /// The active file, with its cursor counted from 0: document 003.
+    /// The active file for document 003, with the cursor counted from 0.
     pub fn active_file(&self) -> Option<ActiveFile> {
         let from_zero =
             |cursor: &Cursor| Cursor { line: cursor.line - 1, character: cursor.character - 1 };
@@ -122,7 +123,7 @@ impl IdeContext {
         })
     }
 
-    /// What document 004 tells of it.
+    /// The snapshot in the format of document 004.
     pub fn event(&self) -> serde_json::Value {
         let files = &self.workspace_state.open_files;
         let open: Vec<_> = files
@@ -149,12 +150,12 @@ impl IdeContext {
 }
 
 impl Outcome {
-    /// Accepted, and all hear the text.
+    /// Accepted, with the content for everybody.
     pub fn accepted(content: String) -> Outcome {
         Outcome::Accepted { content, may_omit: false }
     }
 
-    /// Reads it from an event that tells it.
+    /// Parses the outcome from the JSON of its event.
     pub fn of_event(json: &str) -> Outcome {
         #[derive(Deserialize)]
         struct Event {
@@ -179,13 +180,13 @@ impl<'a> Notification<'a> {
         }
     }
 
-    /// The same without the text, if the client that proposed it may be told so.
+    /// The same without the content, if that may be omitted.
     pub fn of_outcome_in_brief(path: &'a str, outcome: &Outcome) -> Option<Notification<'a>> {
         let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
         may_omit.then_some(Notification::DiffAccepted { file_path: path, content: "" })
     }
 
-    /// The same in the words of document 004.
+    /// The same in the format of document 004.
     pub fn event_of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
         match outcome {
             Outcome::Accepted { content, .. } => {

@@ -1,7 +1,7 @@
-//! Files that the user wants no agent to see: what a `.geminiignore` names, by gitignore's rules.
+//! Files that no agent should see: those that a `.geminiignore` names, by the rules of gitignore.
 //!
-//! Ignore files come with repositories, and this runs on Emacs's main thread. So they are read only
-//! up to a size, and matched only up to a budget; whoever asks is told why there is no answer.
+//! Ignore files come with repositories, and this runs on Emacs's main thread. So their size is
+//! limited, and so is the work to match them; beyond that there is an error.
 
 mod class;
 mod glob;
@@ -23,12 +23,12 @@ use self::rules::Rules;
 use crate::file::{Links, open_regular};
 use crate::lock::lock;
 
-/// Larger than any that is written by hand.
+/// Larger than any file that is written by hand.
 const MAX_SIZE: u64 = 1 << 15;
-/// What may be spent to match one path: a third of a millisecond, for a thousand common lines. When
+/// The work to match one path: a third of a millisecond, enough for a thousand common lines. When
 /// an ignore file changes, all open files are matched at once.
 const BUDGET: usize = 50_000;
-/// More than anybody has projects open; with more it is only slower.
+/// More than anybody has projects open; beyond that it is only slower.
 const MAX_KNOWN: usize = 64;
 /// More than are open in one project.
 const MAX_VERDICTS: usize = 1000;
@@ -39,7 +39,7 @@ static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<Known>>>> = Mutex::new(None);
 struct Known {
     stamp: Stamp,
     rules: Rules,
-    /// What was found out, by relative path.
+    /// Results so far, by relative path.
     verdicts: Mutex<HashMap<Vec<u8>, Verdict>>,
 }
 
@@ -56,8 +56,8 @@ struct Stamp {
     inode: (u64, u64, i64, i64),
 }
 
-/// Whether `ignore_file` names `path`, a file below its directory. If there is no such file it
-/// names nothing. An error says, as what the ignore file does, why this cannot be known.
+/// Whether `ignore_file` names `path`, a file below its directory. A missing ignore file names
+/// nothing. The text of an error completes a sentence that begins with the ignore file.
 pub fn names(ignore_file: &Path, path: &Path) -> Result<bool> {
     let directory = ignore_file.parent().context("has no directory")?;
     let path = path.strip_prefix(directory).context("is about another directory")?;
@@ -92,7 +92,7 @@ fn known(ignore_file: &Path) -> Result<Option<Arc<Known>>> {
 impl Known {
     fn read(ignore_file: &Path) -> Result<Known> {
         let file = open_regular(ignore_file, Links::Follow)?;
-        // It may be another one than was looked at.
+        // It may have been replaced since it was checked.
         let metadata = file.metadata()?;
         check(&metadata)?;
         let mut text = Vec::new();
@@ -114,7 +114,7 @@ impl Known {
     }
 }
 
-/// Put something into a map that may be cleared for it.
+/// Puts something into a map, which is cleared if it is full.
 fn put<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>, max: usize, key: K, value: V) {
     if map.len() >= max {
         map.clear();
@@ -145,7 +145,7 @@ fn check(metadata: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// The path as gitignore has them.
+/// The path in the format of gitignore.
 fn relative(path: &Path) -> Vec<u8> {
     let names: Vec<_> = path.iter().map(|name| name.as_encoded_bytes()).collect();
     names.join(&b'/')

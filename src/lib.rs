@@ -1,7 +1,8 @@
 //! The Emacs surface of the native module: what Lisp can call, one short function each.
 //!
 //! Only this file knows Emacs. Plain values and vectors cross the border, text as UTF-8; JSON is
-//! the business of `mcp` and `discovery`. `gemini-companion-bridge.el` is the only caller.
+//! left to `mcp` and `discovery`. `gemini-companion-bridge.el` is the only caller, but for
+//! comparing texts.
 
 mod companion;
 
@@ -34,7 +35,7 @@ use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use agent::Agent;
-use bridge::{Answered, Bell, CallId, Direction, Event, NoAnswer};
+use bridge::{Answered, CallId, Direction, Event, NoAnswer, WakePipe};
 use companion::Companion;
 use diff::{Comparison, Overlap};
 use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
@@ -64,27 +65,28 @@ fn init(env: &Env) -> Result<()> {
     Ok(())
 }
 
-/// Lisp reads it in the file, to know the version before it loads that.
+/// Lisp searches the file for it, to know the version before loading the module.
 const MARKER: &str = concat!("gemini-companion-module:version=", env!("CARGO_PKG_VERSION"), ":end");
 
 /// Return the version of this module, as in the package's Version header.
 #[defun]
 fn version() -> Result<String> {
-    let marker = std::hint::black_box(MARKER); // so that it is in the file as a whole
+    let marker = std::hint::black_box(MARKER); // keeps it in the file in one piece
     let version = marker.split(['=', ':']).nth(2).unwrap_or_default();
     Ok(version.to_owned())
 }
 
 /// Start a companion: server thread, and discovery files for AGENTS.
 ///
-/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE TELLS-PROCESS]: what we and the user call it,
-/// a vector of the directories in which it looks, the name of its file with PID and PORT for
-/// numbers, and whether the file has a member that names our process.  PORT is the TCP port on
-/// 127.0.0.1, 0 for a free one.  ROOTS is a vector of absolute workspace roots without trailing
-/// slashes.  MAX-MESSAGE is the size in bytes over which a message of a client is refused.
-/// Signals an error if no port can be had; for one that is not PORT, and not free, see
-/// `gemini-companion--mod-port-fault`.  A discovery file that cannot be written
-/// is no error: see `gemini-companion--mod-discovery-fault`.
+/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE TELLS-PROCESS TAKEN-FOR-OURS]: its name in
+/// Lisp and for the user, a vector of the directories in which it searches, the name of its file
+/// with PID and PORT for numbers, whether the file has a member with our process id, and a vector
+/// of the ids of other processes that it may take for ours.  PORT is the TCP port on 127.0.0.1, 0
+/// for a free one.  ROOTS is a vector of absolute workspace roots without trailing slashes.
+/// MAX-MESSAGE is the size in bytes over which a message of a client is refused.  If PORT is in use,
+/// listens on a free one: see `gemini-companion--mod-port-fault`.  A discovery file that cannot be
+/// written is no error: see `gemini-companion--mod-discovery-fault`.  Signals an error if there is
+/// no port at all.
 #[defun(user_ptr)]
 fn start(agents: Vector, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
     let agents = agents.into_iter().map(agent_from_lisp).collect::<Result<Vec<_>>>()?;
@@ -102,11 +104,10 @@ fn stop(companion: &Companion) -> Result<()> {
     Ok(())
 }
 
-/// Start the server of COMPANION anew, on the same port if that can be had.
+/// Restart the server of COMPANION, on the same port.
 ///
-/// Sessions and open reviews stay; discovery files that are gone or were changed are written again.
-/// Signals an error if no server can be started; COMPANION does
-/// not run then.
+/// Sessions and open reviews stay; discovery files that are missing or were changed are written
+/// again.  Signals an error if no server can be started.
 #[defun]
 fn restart(companion: &Companion) -> Result<()> {
     companion.restart()
@@ -118,13 +119,13 @@ fn port(companion: &Companion) -> Result<u16> {
     Ok(companion.port())
 }
 
-/// Return the bearer token that clients of COMPANION must send that are of AGENT, a name.
+/// Return the bearer token for clients of COMPANION that are of AGENT, a name.
 #[defun]
 fn token(companion: &Companion, agent: String) -> Result<Option<String>> {
     Ok(companion.token(&agent).map(str::to_owned))
 }
 
-/// Return why COMPANION does not listen on the port that was wanted, or nil if it does.
+/// Return why COMPANION does not listen on the requested port, or nil if it does.
 #[defun]
 fn port_fault(companion: &Companion) -> Result<Option<String>> {
     Ok(companion.port_fault())
@@ -145,7 +146,7 @@ fn discovery_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>>
     vector(env, files.unwrap_or_default().into_iter().map(|file| file.into_lisp(env)))
 }
 
-/// Return the names of those discovery files of COMPANION that are gone or were changed, a vector.
+/// Return the names of the discovery files of COMPANION that are missing or were changed, a vector.
 #[defun]
 fn damaged_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let files = companion.announcement().map(|announcement| announcement.damaged_files());
@@ -164,18 +165,18 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 
 /// Return the next event of COMPANION as a vector, or nil if there is none.
 ///
-/// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION PROCESS]: a client proposes CONTENT for
-/// the file PATH; AGENT is the symbol of its program, CLIENT says for the user who it is, NAME and
-/// VERSION are what it says itself, and PROCESS is the id of its process, or nil if that is not
-/// known or speaks for several clients.
+/// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION PROCESS]: a client proposes CONTENT
+/// for the file PATH; AGENT is the symbol of its program, CLIENT describes it for the user, NAME
+/// and VERSION are what it reports itself, and PROCESS is its process id, or nil if that is not
+/// known or shared by several clients.
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
-/// [said CLIENT TEXT]: CLIENT has something to say to the user.
-/// [decide-review REVIEW ACCEPT CALL DIRECTORY]: accept the review, else reject it; CALL waits for an
-/// answer, and DIRECTORY is where the client works, or nil if that is not known.
+/// [said CLIENT TEXT]: CLIENT has a message for the user.
+/// [decide-review REVIEW ACCEPT CALL DIRECTORY]: accept the review, else reject it; CALL waits for
+/// an answer, and DIRECTORY is where the client works, or nil if that is not known.
 /// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
-/// [died]: the server's thread has ended by itself, see `gemini-companion--mod-restart'.
+/// [died]: the server's thread has died, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
 #[defun]
 fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
@@ -209,7 +210,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::Pong { client, after } => {
             env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
         }
-        Event::Said { client, text } => env.vector((env.intern("said")?, client, text))?,
+        Event::Message { client, text } => env.vector((env.intern("said")?, client, text))?,
         Event::DecideReview { review, accept, call, directory } => {
             env.vector((env.intern("decide-review")?, review.0, accept, call.0, directory))?
         }
@@ -228,10 +229,11 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
 
 /// Publish what the user looks at to the clients of COMPANION.
 ///
-/// CONTEXTS is a vector of [DIRECTORY FILES], of which FILES are what clients hear that work in
-/// DIRECTORY, one of `gemini-companion--mod-places'.  It is a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION], the file focused last
-/// first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for the active file, which alone
-/// has LINE and CHARACTER (1-based, in UTF-16 code units) and SELECTION (UTF-8 bytes or nil).
+/// CONTEXTS is a vector of [DIRECTORY FILES].  FILES is for the clients that work in DIRECTORY, one
+/// of `gemini-companion--mod-places': a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
+/// the most recently focused file first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for
+/// the active file, which alone has LINE and CHARACTER (1-based, in UTF-16 code units) and
+/// SELECTION (UTF-8 bytes or nil).
 #[defun]
 fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
     let contexts = contexts.into_iter().map(|value| {
@@ -243,10 +245,10 @@ fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
     Ok(())
 }
 
-/// Return where the clients of COMPANION work, each place once, in a vector.
+/// Return where the clients of COMPANION work, a vector without duplicates.
 ///
-/// That is a directory, or nil for all clients of which it is not known.  A client of which it is
-/// just being found out is left out; a `clients' event follows.
+/// A place is a directory, or nil if that is not known.  A client whose process is being looked for
+/// is left out; a `clients' event follows.
 #[defun]
 fn places<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let places = companion.sessions().places();
@@ -274,9 +276,9 @@ fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Va
 
 /// Return how the text AFTER differs from BEFORE, both bytes, as [ADDED REMOVED TOTAL HUNKS].
 ///
-/// ADDED and REMOVED are how many lines only the one or the other has, TOTAL is how many BEFORE has.
-/// HUNKS are those of a unified diff, as bytes, with CONTEXT lines around each, nil without CONTEXT.
-/// With APART non-nil changes that are near to each other do not share a hunk.
+/// ADDED and REMOVED are numbers of lines, TOTAL is the number of lines of BEFORE.  HUNKS are those
+/// of a unified diff, as bytes, with CONTEXT lines around each; nil if CONTEXT is nil.  If APART is
+/// non-nil, changes that are close to each other do not share a hunk.
 #[defun]
 fn diff<'e>(
     env: &'e Env,
@@ -292,9 +294,9 @@ fn diff<'e>(
     env.vector((added, removed, total, hunks))
 }
 
-/// Return the text BASE with what OURS and THEIRS changed of it; all are bytes.
+/// Return the text BASE with the changes of both OURS and THEIRS; all are bytes.
 ///
-/// If these overlap return the line of THEIRS, from 1, where they do first.
+/// If changes overlap, return the line of THEIRS, from 1, of the first one that does.
 #[defun]
 fn merge(env: &Env, base: Vec<u8>, ours: Vec<u8>, theirs: Vec<u8>) -> Result<Value<'_>> {
     match diff::merge(&base, &ours, &theirs) {
@@ -310,9 +312,9 @@ fn set_tracing(companion: &Companion, on: Value) -> Result<()> {
     Ok(())
 }
 
-/// Ask each client of COMPANION for a sign of life; `pong' events follow.
+/// Ping each client of COMPANION; `pong' events follow.
 ///
-/// Return how many clients have an open stream and were asked.
+/// Return how many clients have an open stream and were pinged.
 #[defun]
 fn ping(companion: &Companion) -> Result<i64> {
     Ok(companion.sessions().ping() as i64)
@@ -320,10 +322,11 @@ fn ping(companion: &Companion) -> Result<i64> {
 
 /// Return the sessions of COMPANION as a vector, the oldest first.
 ///
-/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD DIRECTORY]: KEY tells it from the
-/// others, CLIENT is its name, PROCESS the process id if known, SECONDS its age, STREAM one of
-/// never, open and lost, REVIEWS how many are open, UNHEARD how many outcomes wait for it, and
-/// DIRECTORY where the client works, nil if that is not known, or t if it is being found out.
+/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNDELIVERED DIRECTORY]: KEY
+/// identifies it, CLIENT is its name, PROCESS the process id if known, SECONDS its age, STREAM one
+/// of never, open and lost, REVIEWS how many are open, UNDELIVERED how many outcomes wait for it,
+/// and DIRECTORY where the client works, nil if that is not known, or t while its process is being
+/// looked for.
 #[defun]
 fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let sessions = companion.sessions().describe();
@@ -340,7 +343,7 @@ fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
             session.age.as_secs_f64(),
             env.intern(stream)?,
             session.reviews.len() as i64,
-            session.unheard as i64,
+            session.undelivered as i64,
             match session.place {
                 None => true.into_lisp(env)?,
                 Some(place) => place.directory().into_lisp(env)?,
@@ -358,7 +361,7 @@ fn disconnect(companion: &Companion, key: String) -> Result<bool> {
     Ok(companion.sessions().disconnect(&key))
 }
 
-/// Return t if somebody still waits for the answer to the tool call CALL of COMPANION.
+/// Return t if the tool call CALL of COMPANION still waits for its answer.
 #[defun]
 fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
     Ok(companion.bridge().is_awaited(CallId(call)))
@@ -366,8 +369,8 @@ fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
 
 /// Answer the tool call CALL of COMPANION with TEXT, UTF-8 bytes.
 ///
-/// If MAY-OMIT is non-nil, TEXT is what the client proposed, and need not be sent to the session
-/// that did.  Return non-nil if somebody still waited for the answer.
+/// If MAY-OMIT is non-nil, TEXT is what the client proposed, and may be omitted for the session
+/// that proposed it.  Return non-nil if the call still waited.
 #[defun]
 fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value) -> Result<bool> {
     let answered = Answered { text: utf8(text), may_omit: may_omit.is_not_nil() };
@@ -376,7 +379,7 @@ fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value)
 
 /// Answer the tool call CALL of COMPANION with the error REASON.
 ///
-/// Return non-nil if somebody still waited for it.
+/// Return non-nil if the call still waited.
 #[defun]
 fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> {
     Ok(companion.bridge().answer(CallId(call), Err::<String, _>(NoAnswer(utf8(reason)))))
@@ -384,9 +387,9 @@ fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> 
 
 /// Report that the user accepted REVIEW with TEXT, UTF-8 bytes, to the client that asked.
 ///
-/// If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session that did is told an
-/// empty text, which it takes for that.  All others hear TEXT.
-/// Return nil if the review was no longer open: a `close-review' event is on its way then.
+/// If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session that proposed it gets
+/// an empty text instead, which it takes for that.  All others get TEXT.  Return nil if the review
+/// was no longer open: a `close-review' event is on its way then.
 #[defun]
 fn accept_review(
     companion: &Companion,
@@ -406,10 +409,10 @@ fn reject_review(companion: &Companion, review: i64) -> Result<bool> {
     Ok(companion.sessions().decide(ReviewId(review), Outcome::Rejected))
 }
 
-/// Take over a write end of the pipe process (second argument) as the bell of the companion.
+/// Wake Lisp by a write end of the pipe process, the second argument.
 ///
-/// Written by hand since `Env::open_channel` hides the descriptor: ours must not be inherited by
-/// Emacs's subprocesses and must never block.
+/// Registered by hand since `Env::open_channel` hides the descriptor, which subprocesses of Emacs
+/// must not inherit and which must never block.
 fn attach_bell(env: &CallEnv) -> Result<()> {
     let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
     companion.borrow().bridge().attach(open_channel(env, 1)?);
@@ -417,7 +420,7 @@ fn attach_bell(env: &CallEnv) -> Result<()> {
 }
 
 #[cfg(unix)]
-fn open_channel(env: &CallEnv, argument: usize) -> Result<Bell> {
+fn open_channel(env: &CallEnv, argument: usize) -> Result<WakePipe> {
     use std::os::fd::{FromRawFd, OwnedFd};
     let raw = env.raw();
     // Safety: `raw` is the environment of this very call and `argument` is below its arity.
@@ -427,16 +430,18 @@ fn open_channel(env: &CallEnv, argument: usize) -> Result<Bell> {
         if descriptor < 0 {
             // Emacs has an error of its own pending; ours says what was wrong.
             ((*raw).non_local_exit_clear.expect("every Emacs has non_local_exit_clear"))(raw);
-            anyhow::bail!("the bell must be a pipe process");
+            anyhow::bail!("PROCESS must be a pipe process");
         }
         OwnedFd::from_raw_fd(descriptor)
     };
-    Ok(Bell::new(descriptor)?)
+    Ok(WakePipe::new(descriptor)?)
 }
 
 #[cfg(not(unix))]
-fn open_channel(_env: &CallEnv, _argument: usize) -> Result<Bell> {
-    anyhow::bail!("no bell on this system: Emacs and the module may use different C runtimes")
+fn open_channel(_env: &CallEnv, _argument: usize) -> Result<WakePipe> {
+    anyhow::bail!(
+        "Lisp cannot be woken on this system: Emacs and the module may use different C runtimes"
+    )
 }
 
 fn agent_from_lisp(value: Value) -> Result<Agent> {
@@ -472,7 +477,7 @@ fn file_from_lisp(value: Value) -> Result<File> {
     Ok(file)
 }
 
-/// A file name as the system has it.
+/// A file name of the operating system.
 #[cfg(unix)]
 fn file_name(bytes: Vec<u8>) -> PathBuf {
     <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes).into()
@@ -498,7 +503,7 @@ fn strings(vector: Vector) -> Result<Vec<String>> {
     vector.into_iter().map(String::from_lisp).collect()
 }
 
-/// Lisp strings may hold raw bytes and surrogates, which UTF-8 cannot: they become U+FFFD.
+/// Lisp strings may contain raw bytes and surrogates, which UTF-8 cannot: they become U+FFFD.
 fn utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -1,41 +1,42 @@
-//! How much clients may ask of this process, how long they may take, and what is done how often.
+//! Limits on what clients may use, timeouts, and intervals.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections of clients that have shown the token.
+    /// Authenticated connections.
     pub connections: usize,
-    /// Connections that have not shown it yet. One more turns out the oldest.
-    pub strangers: usize,
-    /// For the headers of a request, and between two requests. Streams are not concerned: their
-    /// request has long been read.
+    /// Connections that have shown no valid token yet. One more evicts the oldest.
+    pub unauthenticated: usize,
+    /// For the headers of a request, and between two requests. Streams are not affected: their
+    /// request has been read.
     pub header_time: Duration,
-    /// Bytes of one message. Whole files come in one.
+    /// Bytes of one message, which may contain a whole file.
     pub body: usize,
     /// Bytes of all messages that are being received or answered.
     pub bodies: usize,
     /// For a message to arrive.
     pub body_time: Duration,
-    /// Sessions that may exist at once. Clients never say goodbye, so the one unused longest goes.
+    /// Sessions that may exist at once. Most clients never end theirs, so the least recently used
+    /// one makes room.
     pub sessions: usize,
     /// Reviews that may be open at once, of all clients together, and the bytes of their proposals
     /// and of the files as they are.
     pub reviews: usize,
     pub review_bytes: usize,
-    /// Bytes of outcomes that all sessions together may keep after they were handed to a stream, which
-    /// may have broken.
+    /// Bytes of outcomes that all sessions together may keep after sending them, in case the stream
+    /// was broken.
     pub kept_bytes: usize,
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
     /// headers, 600 s in all), which would end the connection.
     pub emacs_time: Duration,
-    /// Looks at files that may be under way at once, and how long one may take.
-    pub looks: usize,
-    pub look_time: Duration,
-    /// Between two signs of life on a stream with nothing to say. The client gives up after 300 s
-    /// without a byte; proxies and others are less patient.
+    /// Checks of files that may run at once, and how long one may take.
+    pub file_checks: usize,
+    pub file_check_time: Duration,
+    /// Between two comments on an idle stream. The client gives up after 300 s without a byte;
+    /// proxies do so earlier.
     pub keep_alive: Duration,
-    /// Between two looks whether the discovery files are as they should be.
+    /// Between two checks of the discovery files.
     pub between_heals: Duration,
 }
 
@@ -43,7 +44,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: share_of_descriptors(640),
-            strangers: 64,
+            unauthenticated: 64,
             header_time: Duration::from_secs(30),
             body: 64 << 20,
             bodies: 256 << 20,
@@ -53,8 +54,8 @@ impl Default for Limits {
             review_bytes: 512 << 20,
             kept_bytes: 64 << 20,
             emacs_time: Duration::from_secs(60),
-            looks: 16,
-            look_time: Duration::from_secs(30),
+            file_checks: 16,
+            file_check_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             between_heals: Duration::from_secs(60),
         }

@@ -1,4 +1,4 @@
-//! Panics: caught, and kept for the log instead of printed.
+//! Catches panics, and keeps their messages instead of printing them.
 //!
 //! The default hook writes to stderr, which garbles the screen of a terminal Emacs.
 
@@ -9,7 +9,7 @@ use std::task::Poll;
 
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps the message of each panic in this module's code for `caught`.
+/// Keeps the message of each panic for `caught`.
 pub fn install_hook() {
     std::panic::set_hook(Box::new(|info| {
         if let Ok(mut last) = LAST.lock() {
@@ -28,7 +28,7 @@ impl std::fmt::Display for Panic {
     }
 }
 
-/// The last panic, once.
+/// Takes the last panic.
 fn take() -> Panic {
     let last = LAST.lock().ok().and_then(|mut last| last.take());
     Panic(last.unwrap_or_else(|| "unknown panic".to_owned()))

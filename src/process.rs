@@ -1,10 +1,10 @@
 //! Processes of this machine: whether one lives, where it works, and which one holds a socket.
 //!
-//! A client that lost its connection may come back with a new session; that it is the same process
-//! tells that what the old session was owed belongs to the new one. Known on Linux only: elsewhere
-//! nobody is recognised, and time decides whether a client is gone.
+//! A client that lost its connection may return with a new session: that both are of one process
+//! shows that the new one may have what the old one waits for. Known on Linux only: elsewhere no
+//! process is found, and timeouts alone decide whether a client is gone.
 
-/// A process, told from a later one with the same id by when it started.
+/// A process; the time when it started distinguishes it from a later one with the same id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Process {
@@ -12,8 +12,8 @@ pub struct Process {
     started: String,
 }
 
-/// Within what a process id tells one process from all others: this PID namespace, until the
-/// machine is started anew. `None` if that cannot be known.
+/// Identifies where process ids are unique: in this PID namespace, until the machine reboots.
+/// `None` if that is not known.
 #[cfg(target_os = "linux")]
 pub fn id_space() -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -27,7 +27,7 @@ pub fn id_space() -> Option<String> {
     Some(std::env::consts::OS.to_owned())
 }
 
-/// Programs that pass on what others say, by the names that Linux has for them, which it cuts.
+/// Programs that forward connections, by their names in `/proc`, which Linux truncates.
 const FORWARDERS: [&str; 10] = [
     "ssh",
     "sshd",
@@ -44,9 +44,9 @@ const FORWARDERS: [&str; 10] = [
 /// Whether a process with this id lives.
 #[cfg(unix)]
 pub fn is_alive(id: u32) -> bool {
-    // What is 0 or negative would name a group of processes.
+    // Zero and negative ids are process groups.
     let Some(process) = libc::pid_t::try_from(id).ok().filter(|id| *id > 0) else { return false };
-    // Safety: signal 0 is only a question.
+    // Safety: signal 0 only checks for existence.
     let answer = unsafe { libc::kill(process, 0) };
     let exists = answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
     exists && !is_zombie(id)
@@ -54,17 +54,18 @@ pub fn is_alive(id: u32) -> bool {
 
 #[cfg(not(unix))]
 pub fn is_alive(_id: u32) -> bool {
-    true // cannot tell cheaply
+    true // not known cheaply
 }
 
-/// Whether a process is dead and only waits for its parent to notice, which in a container may be
-/// never.
+/// Whether a process has ended but was not reaped by its parent, which in a container may be for
+/// good.
 #[cfg(unix)]
 fn is_zombie(id: u32) -> bool {
     stat_fields(id).is_some_and(|fields| fields.first().is_some_and(|state| state == "Z"))
 }
 
-/// The fields of `/proc/ID/stat` after the name, which may hold anything: the state comes first.
+/// The fields of `/proc/ID/stat` after the name, which may contain anything. The first is the
+/// state.
 #[cfg(unix)]
 fn stat_fields(id: u32) -> Option<Vec<String>> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
@@ -77,14 +78,14 @@ impl Process {
         self.id
     }
 
-    /// Whether this is a program that speaks for others, of whom it may outlive each.
+    /// Whether this program forwards connections of others, which it may outlive.
     pub fn forwards(&self) -> bool {
         let name = std::fs::read_to_string(format!("/proc/{}/comm", self.id)).unwrap_or_default();
         FORWARDERS.contains(&name.trim_end().split('.').next().unwrap_or_default())
     }
 
-    /// The directory in which it works. Not that of one that speaks for others, nor of Emacs, in
-    /// which each buffer has its own.
+    /// The working directory. None for programs that forward connections, and for Emacs, in which
+    /// each buffer has its own.
     pub fn directory(&self) -> Option<String> {
         if self.id == std::process::id() || self.forwards() {
             return None;
@@ -107,12 +108,12 @@ impl Process {
         Some(Process { id, started })
     }
 
-    /// The process of this user that holds the socket with this inode. Looks through the file
-    /// descriptors of processes, the `likely` ones first: not for the thread that serves.
+    /// The process of this user that holds the socket with this inode. Searches the file descriptors
+    /// of processes, the `likely` ones first, which may take long.
     pub fn with_socket(inode: u32, likely: &[Process]) -> Option<Process> {
         let socket = format!("socket:[{inode}]");
         let likely = likely.iter().map(|process| process.id);
-        let all = std::iter::once_with(process_ids).flatten(); // only if it is none of those
+        let all = std::iter::once_with(process_ids).flatten(); // only if needed
         let id = likely.chain(all).find(|id| holds(*id, &socket))?;
         Process::with_id(id)
     }
@@ -129,7 +130,7 @@ impl Process {
     }
 }
 
-/// All processes, the newest first: most clients are young.
+/// All processes, newest first, since most clients are young.
 #[cfg(target_os = "linux")]
 fn process_ids() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

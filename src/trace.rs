@@ -1,7 +1,7 @@
-//! What passes between clients and us, for the user's log, if the user wishes to see it.
+//! Logs the messages between clients and us, if the user wants that.
 //!
-//! Only bodies are looked at: headers hold secrets. Long strings are cut, since whole files are
-//! among them.
+//! Only bodies are logged, for headers contain secrets. Long strings are shortened, since some are
+//! whole files.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,24 +14,24 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use crate::bridge::{Bridge, Direction};
 use crate::token::Token;
 
-/// Characters beyond which a string in a message is cut, and those that are left of it.
+/// Strings with more characters are shortened to so many.
 const LONG: usize = 200;
 const LEFT: usize = 100;
-/// Characters of one message.
+/// Characters of one message at most.
 const MOST: usize = 4000;
 
-/// Shows the user the messages of one HTTP exchange.
+/// Logs the messages of one HTTP exchange.
 #[derive(Clone)]
 pub struct Tracer {
     pub bridge: Arc<Bridge>,
-    /// What is never shown.
+    /// Never logged.
     pub secrets: Arc<[Token]>,
-    /// Tells the session from others; empty if there is none.
+    /// The key of the session; empty if there is none.
     pub session: String,
 }
 
 impl Tracer {
-    /// Shows `body`, of which `head` says what it is.
+    /// Logs `body`, introduced by `head`.
     pub fn show(&self, direction: Direction, head: &str, body: &[u8]) {
         self.bridge.trace(direction, &self.session, || {
             format!("{head} {}", self.shorten(body)).trim().to_owned()
@@ -49,7 +49,7 @@ impl Tracer {
     }
 }
 
-/// The body of an answer, shown to the user as it leaves.
+/// The body of an answer, logged as it is sent.
 pub struct Traced {
     pub body: UnsyncBoxBody<Bytes, Infallible>,
     pub tracer: Tracer,
@@ -59,11 +59,11 @@ pub struct Traced {
 impl Traced {
     fn show(&self, data: &[u8]) {
         if !self.tracer.bridge.is_tracing() {
-            return; // data may be a whole file
+            return; // data may be large
         }
         match data.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data: ")) {
             Some(event) => self.tracer.show(Direction::ToClient, "event", event),
-            None if data.starts_with(b":") => {} // keeps a stream alive, and says nothing
+            None if data.starts_with(b":") => {} // a comment that keeps a stream alive
             None => self.tracer.show(Direction::ToClient, &self.status.to_string(), data),
         }
     }
@@ -95,8 +95,8 @@ impl Body for Traced {
     }
 }
 
-/// `json` with its long strings cut, and the whole too. Understands as much of JSON as it must, so
-/// that whatever a client sends can be shown.
+/// `json` with long strings shortened, and then as a whole. Parses only strings, so that invalid
+/// JSON can be logged, too.
 fn shorten(json: &str) -> String {
     let mut short = String::new();
     let mut rest = json;
@@ -106,7 +106,7 @@ fn shorten(json: &str) -> String {
         let end = end_of_string(string);
         push_cut(&mut short, &string[..end]);
         rest = &string[end..];
-        // The quote that ends it must not begin the next one.
+        // The closing quote must not open the next string.
         if rest.starts_with('"') {
             short.push('"');
             rest = &rest[1..];
@@ -115,7 +115,7 @@ fn shorten(json: &str) -> String {
             break;
         }
     }
-    // No more than is looked at: it may be of megabytes.
+    // No more than is kept: the rest may have megabytes.
     short.extend(rest.chars().take(MOST + 1));
     match short.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}... ({} bytes in all)", &short[..end], json.len()),
@@ -123,7 +123,7 @@ fn shorten(json: &str) -> String {
     }
 }
 
-/// Where the string literal ends at whose first character `text` starts.
+/// The end of the string literal whose first character `text` starts with.
 fn end_of_string(text: &str) -> usize {
     let mut escaped = false;
     for (index, byte) in text.bytes().enumerate() {

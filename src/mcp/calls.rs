@@ -1,4 +1,4 @@
-//! The calls of one session that are being answered, each with the way to cancel it.
+//! The calls of one session that are being answered, and how to cancel them.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Adds a call. Returns where it hears that it is cancelled.
+    /// Adds a call. The receiver gets a value when the call is cancelled.
     pub fn begin(&mut self, id: &Id) -> oneshot::Receiver<()> {
         let (cancel, cancelled) = oneshot::channel();
         self.cancels.insert(id.as_str().into(), cancel);
@@ -25,8 +25,8 @@ impl Calls {
         }
     }
 
-    /// Removes the call if it is over. If the client has used its id again, the entry is that of
-    /// another call.
+    /// Removes the call if it is over. If its client has reused the id, the entry is that of the
+    /// later call, and stays.
     pub fn end(&mut self, id: &Id) {
         if self.cancels.get(id.as_str()).is_some_and(oneshot::Sender::is_closed) {
             self.cancels.remove(id.as_str());

@@ -1,4 +1,4 @@
-//! Who has a session: the id that it goes by, what the client says of itself, and its process.
+//! Whose a session is: its id, what the client says about itself, and its process.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::token::random_hex;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(Arc<str>);
 
-/// Who connected, as it says itself.
+/// A client as it introduces itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
-    /// Whose token it has shown.
+    /// The agent whose token it has shown.
     pub agent: Arc<Agent>,
     pub name: String,
     pub version: String,
@@ -22,9 +22,9 @@ pub struct Client {
 /// The process at the other end of a session's connections.
 pub enum Peer {
     Unknown,
-    /// The client, as far as we know: another session of it is the same client's.
+    /// The client itself, as far as we know: all its sessions are of one client.
     Client(Process),
-    /// It speaks for several clients, as a proxy does: that it lives tells nothing of any of them.
+    /// Several clients share it, as a proxy: that it lives says nothing about any of them.
     Shared(Process),
 }
 
@@ -50,8 +50,8 @@ impl From<&str> for SessionId {
 }
 
 impl Client {
-    /// The client in words for the user. Gemini CLI, and its forks, give the name of their
-    /// transport.
+    /// Describes the client for the user. Gemini CLI and its forks report the name of their
+    /// transport instead of their own.
     pub fn describe(&self) -> String {
         let name = match self.name.as_str() {
             "streamable-http-client" => &self.agent.title,
@@ -61,7 +61,7 @@ impl Client {
         format!("{name} {}", self.version).trim_end().to_owned()
     }
 
-    /// Its name and version as it says them.
+    /// Its name and version as it reports them.
     pub fn info(&self) -> (String, String) {
         (self.name.clone(), self.version.clone())
     }
@@ -75,7 +75,7 @@ impl Peer {
         }
     }
 
-    /// The process, if it is not known to speak for several clients.
+    /// The process, unless it is known to be shared by several clients.
     pub fn own_process(&self) -> Option<&Process> {
         match self {
             Peer::Client(process) => Some(process),
@@ -83,12 +83,12 @@ impl Peer {
         }
     }
 
-    /// Whether this is `process`, and known to speak for several clients.
+    /// Whether this is `process`, and known to be shared by several clients.
     pub fn shares(&self, process: &Process) -> bool {
         matches!(self, Peer::Shared(shared) if shared == process)
     }
 
-    /// Notes that the processes `shared` speak for several clients.
+    /// Notes that the processes `shared` are shared by several clients.
     pub fn share(&mut self, shared: &[Process]) {
         if let Peer::Client(process) = self
             && shared.contains(process)

@@ -1,5 +1,5 @@
-//! Readers of `GET /events`, the stream of document 004. They have no session: each hears what the
-//! user looks at, and how every review of its agent ended.
+//! Readers of `GET /events`, the stream of document 004. They have no session: each is sent the
+//! context of its place, and the outcomes of all reviews of its agent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::places::Place;
 use crate::agent::Agent;
 
-/// Events that may wait for one reader. One that does not read misses the oldest.
+/// Events that may wait for one reader. If it does not read, the oldest are dropped.
 const MAX_WAITING: usize = 64;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
@@ -36,7 +36,7 @@ enum Event {
 }
 
 impl Listeners {
-    /// Adds one of `agent` in `place`, who hears `context` first, and returns its number.
+    /// Adds a listener of `agent` in `place`, whose first event is `context`. Returns its number.
     pub fn add(&mut self, agent: Arc<Agent>, place: Place, context: Option<Arc<str>>) -> u64 {
         self.last += 1;
         let waiting = context.map(Event::Context).into_iter().collect();
@@ -51,7 +51,7 @@ impl Listeners {
         self.last
     }
 
-    /// Ends the stream of one, if it is there still.
+    /// Ends the stream of a listener, if it still exists.
     pub fn remove(&mut self, number: u64) {
         let Some(index) = self.listeners.iter().position(|it| it.number == number) else { return };
         if let Some(waker) = self.listeners.remove(index).waker {
@@ -64,7 +64,7 @@ impl Listeners {
         self.listeners.iter().map(|it| (it.number, &it.agent, &it.place, it.begun))
     }
 
-    /// Whether anybody listens in `place`.
+    /// Whether there are listeners in `place`.
     pub fn are_in(&self, place: &Place) -> bool {
         self.listeners.iter().any(|listener| listener.place == *place)
     }
@@ -73,12 +73,12 @@ impl Listeners {
         self.listeners.len()
     }
 
-    /// Whether a client of `agent` reads.
+    /// Whether there is a listener of `agent`.
     pub fn has_reader_of(&self, agent: &Agent) -> bool {
         self.listeners.iter().any(|listener| *listener.agent == *agent)
     }
 
-    /// Tells those in `place`. Of contexts only the latest matters.
+    /// Queues a context for those in `place`, in place of one that waits.
     pub fn tell_context(&mut self, place: &Place, message: &Arc<str>) {
         for listener in self.listeners.iter_mut().filter(|it| it.place == *place) {
             listener.waiting.retain(|event| !matches!(event, Event::Context(_)));
@@ -86,21 +86,21 @@ impl Listeners {
         }
     }
 
-    /// Tells how a review of `agent` ended.
+    /// Queues the outcome of a review for those of `agent`.
     pub fn tell_outcome(&mut self, agent: &Agent, message: &Arc<str>) {
         for listener in self.listeners.iter_mut().filter(|it| *it.agent == *agent) {
             listener.tell(Event::Outcome(message.clone()));
         }
     }
 
-    /// Tells one listener of an outcome that was decided before it came.
+    /// Queues an outcome for one listener that was decided before this connected.
     pub fn tell_one(&mut self, number: u64, outcome: Arc<str>) {
         if let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) {
             listener.tell(Event::Outcome(outcome));
         }
     }
 
-    /// The next message for a listener; `None` if there is no such listener any more.
+    /// The next message for a listener; `None` if the listener was removed.
     pub fn poll(&mut self, number: u64, waker: &Waker) -> Poll<Option<Arc<str>>> {
         let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) else {
             return Poll::Ready(None);
@@ -114,7 +114,7 @@ impl Listeners {
         }
     }
 
-    /// Has all look whether there is something new.
+    /// Wakes all listeners.
     pub fn wake(&mut self) {
         self.listeners
             .iter_mut()

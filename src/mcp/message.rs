@@ -6,28 +6,28 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Messages of a batch.
+/// Messages in a batch.
 const MAX_BATCH: usize = 100;
-/// Arrays and objects within each other.
+/// Nested arrays and objects.
 const MAX_DEPTH: usize = 64;
-/// Length of an id, which we have to repeat.
+/// Length of an id, which is sent back.
 const MAX_ID: usize = 1024;
-/// Characters of what a client says to the user.
-const MAX_SAID: usize = 1000;
-/// Length in characters of what else we repeat of a client's words.
+/// Characters of a message for the user.
+const MAX_FOR_USER: usize = 1000;
+/// Characters of other text of a client that errors repeat.
 const MAX_ECHO: usize = 100;
 
 /// One message of a client.
 #[derive(Debug)]
 pub enum Message {
     Request(Request),
-    /// The client does not want the answer to this request any more.
+    /// The client has cancelled this request.
     Cancelled(Id),
-    /// The client has something to say to the user.
-    Said(String),
-    /// Any other notification. None asks anything of us, so what it says is not kept.
+    /// A message for the user.
+    ForUser(String),
+    /// Any other notification. None needs any action, so its content is dropped.
     Notification,
-    /// An answer to a request of ours. We ask only `ping`, so any answer is as good as another.
+    /// The answer to a `ping`, our only request: a result and an error are equally good.
     Response(Id),
 }
 
@@ -43,8 +43,8 @@ pub struct Request {
 pub struct Params(Option<Box<RawValue>>);
 
 impl Params {
-    /// Reads them as an object; none are as good as an empty one. What came is not kept: it may be
-    /// large, and the call may wait for Emacs.
+    /// Parses them as an object; missing ones are an empty object. Drops their text, for that may
+    /// be large, and the call may wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, Failure> {
         read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(Failure::invalid_params)
     }
@@ -110,8 +110,8 @@ impl Failure {
     }
 }
 
-/// Parses the body of a POST. What it holds beyond its envelope stays as it is until somebody
-/// knows of which type it should be: a tree of anything takes a hundred times the memory.
+/// Parses the body of a POST. Parameters stay unparsed until their type is known: a generic tree
+/// would take a hundred times the memory.
 pub fn parse(body: &[u8]) -> Result<Incoming, Failure> {
     let text = std::str::from_utf8(body).map_err(Failure::parse_error)?;
     if is_too_deep(text) {
@@ -138,10 +138,10 @@ fn parse_one(text: &str) -> Result<Message, Failure> {
     raw.check()
 }
 
-/// Reads an object. A text is not refused for half a character in it: that would end the
-/// connection.
+/// Parses an object. Lone surrogates are replaced rather than refused: after an error the client
+/// would disconnect.
 fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
-    // Structures could be read from arrays, too, which no client means.
+    // Serde would accept an array for a struct, too.
     if !json.trim_ascii_start().starts_with('{') {
         serde_json::from_str::<IgnoredAny>(json)?;
         return Err(serde::de::Error::custom("an object is wanted"));
@@ -152,7 +152,7 @@ fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     })
 }
 
-/// The messages of a batch, of which no more are kept than tell that there are too many.
+/// The messages of a batch; of too many, only enough to know that.
 struct Batch(Vec<Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Batch {
@@ -292,32 +292,32 @@ fn notification(method: &str, params: Params) -> Message {
         request_id: Box<RawValue>,
     }
     if method != "notifications/cancelled" {
-        return said(method, params).map_or(Message::Notification, Message::Said);
+        return for_user(method, params).map_or(Message::Notification, Message::ForUser);
     }
-    // One that names no request is none of ours, and no error: notifications have no answer.
+    // One that names no request is ignored: notifications get no answer, not even an error.
     let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(request_id).ok());
     id.map_or(Message::Notification, Message::Cancelled)
 }
 
-/// What a client has to say to the user: document 003's `sendNotification`, and MCP's log messages.
-fn said(method: &str, params: Params) -> Option<String> {
+/// The text of document 003's `sendNotification` and of MCP's log messages.
+fn for_user(method: &str, params: Params) -> Option<String> {
     #[derive(Deserialize)]
-    struct Said {
+    struct Text {
         message: Option<String>,
         data: Option<String>,
     }
     if method == "notifications/progress" {
-        return None; // its message is about a request of ours, and there is none
+        return None; // it is about a request of ours, and none of those makes progress
     }
-    let Said { message, data } = params.read().ok()?;
+    let Text { message, data } = params.read().ok()?;
     let data = data.filter(|_| method == "notifications/message");
     message
         .or(data)
         .filter(|text| !text.trim().is_empty())
-        .map(|text| text.chars().take(MAX_SAID).collect())
+        .map(|text| text.chars().take(MAX_FOR_USER).collect())
 }
 
-/// An id is a string or a number; null is none of them, and not the same as no id.
+/// An id is a string or a number. Null is neither, nor is it the same as no id.
 fn check_id(raw: Box<RawValue>) -> Result<Id, Failure> {
     if raw.get().len() > MAX_ID {
         return Err(Failure::invalid_request("\"id\" is too long"));
@@ -328,7 +328,7 @@ fn check_id(raw: Box<RawValue>) -> Result<Id, Failure> {
     }
 }
 
-/// What one request gets: a result or a failure, under its own id.
+/// The answer to one request.
 #[derive(Debug, Serialize)]
 pub struct Response {
     jsonrpc: &'static str,
@@ -344,12 +344,12 @@ enum Outcome {
     Error(Failure),
 }
 
-/// What a request that succeeds gets.
+/// The result of a request.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Output {
     Made(Value),
-    /// The same each time, so that its text is made once.
+    /// Always the same, so serialised once.
     Ready(&'static RawValue),
 }
 
@@ -383,7 +383,7 @@ pub fn batch_json(responses: &[Response]) -> String {
     serde_json::to_string(responses).expect("responses always serialise")
 }
 
-/// The beginning of a client's words, to be repeated in an error.
+/// The beginning of a client's text, for an error message.
 pub fn clip(text: &str) -> String {
     match text.char_indices().nth(MAX_ECHO) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -403,7 +403,7 @@ pub fn notification_json(notification: &impl Serialize) -> String {
         .expect("strings, numbers and maps with string keys always serialise")
 }
 
-/// Our only request to a client: is it there?
+/// Our only request to a client.
 pub fn ping_json(id: &str) -> String {
     serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string()
 }
@@ -546,7 +546,7 @@ mod tests {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"message":"half"}}}}"#);
             let Ok(Incoming::One(message)) = parse(text.as_bytes()) else { panic!() };
-            assert_eq!(matches!(message, Message::Said(_)), told, "{method}");
+            assert_eq!(matches!(message, Message::ForUser(_)), told, "{method}");
         }
     }
 }

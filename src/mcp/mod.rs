@@ -1,7 +1,7 @@
-//! The Model Context Protocol: one incoming message to its answer.
+//! The Model Context Protocol: answers incoming messages.
 //!
-//! Revisions up to 2025-11-25; later ones removed what companions are made of (sessions, and
-//! notifications of our own).
+//! Revisions up to 2025-11-25: later ones have no sessions and no custom notifications, on which
+//! companions depend.
 
 pub mod sessions;
 mod tools;
@@ -26,7 +26,7 @@ use crate::agent::Agent;
 use crate::bridge::Bridge;
 use message::{Failure, Message, Output, Params, Request, Response};
 use revision::Revision;
-use sessions::{Busy, Client, SessionId, Sessions};
+use sessions::{ActiveSession, Client, SessionId, Sessions};
 use tools::Tools;
 
 pub struct Protocol {
@@ -83,7 +83,7 @@ impl Protocol {
     }
 
     /// Answers one request of a session; `None` if the client has cancelled it meanwhile.
-    pub async fn serve(&self, session: &Busy, request: Request) -> Option<Response> {
+    pub async fn serve(&self, session: &ActiveSession, request: Request) -> Option<Response> {
         let Request { id, method, params } = request;
         let mut call = session.begin(&id);
         tokio::select! {
@@ -94,19 +94,19 @@ impl Protocol {
         }
     }
 
-    /// Takes a message of a session that has no answer.
-    pub fn take(&self, session: &Busy, message: &Message) {
+    /// Handles a message that gets no answer.
+    pub fn take(&self, session: &ActiveSession, message: &Message) {
         match message {
             Message::Cancelled(id) => session.cancel(id),
             Message::Response(id) => session.pong(id),
-            Message::Said(text) => session.say(text),
+            Message::ForUser(text) => session.pass_on(text),
             Message::Request(_) | Message::Notification => {}
         }
     }
 
     async fn answer(
         &self,
-        session: &Busy,
+        session: &ActiveSession,
         method: &str,
         params: Params,
     ) -> Result<Output, Failure> {
@@ -125,7 +125,7 @@ impl Protocol {
     }
 }
 
-/// The parameters of `initialize`. A client that leaves out everything is served, too.
+/// The parameters of `initialize`, all of them optional.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Hello {
@@ -142,7 +142,7 @@ struct ClientInfo {
 }
 
 impl Hello {
-    /// What the client asks for if we speak it, else our newest: the client decides then.
+    /// The requested revision if we support it, else our newest: it is up to the client then.
     fn revision(&self) -> Revision {
         self.protocol_version.as_deref().and_then(Revision::named).unwrap_or(Revision::NEWEST)
     }
@@ -153,8 +153,8 @@ fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ClientInfo, 
     info.map_err(|failure| serde::de::Error::custom(failure.message))
 }
 
-/// Names are shown to the user only: one line of modest length is enough of them, without what would
-/// start a line or turn the direction of those that follow.
+/// Names are only shown to the user: shortened, and without control characters, line separators and
+/// changes of the writing direction.
 fn tidy(name: &str) -> String {
     let disturbs = |character: char| {
         character.is_control()

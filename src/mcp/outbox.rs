@@ -1,7 +1,7 @@
-//! What one session has still to hear, and what it may have to hear again.
+//! The messages that one session is still to be sent, and those that may have to be sent again.
 //!
-//! Messages are numbered from 1. `sent` is the last one handed to a stream; a client whose stream
-//! broke says what it really received, and the rest is handed out again. A context, active file or
+//! Messages are numbered from 1. `sent` is the last one given to a stream; a client whose stream
+//! broke says what it has received, and the rest is sent again. A context, active file or
 //! ping supersedes the one before; an outcome is superseded only by that of a newer review of the
 //! same file.
 
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use super::client::SessionId;
 use crate::ide::ReviewId;
 
-/// Outcomes that wait to be handed out. With more of them a client has to read first.
+/// Messages that may wait to be sent. With more of them the client has to read first.
 const MAX_WAITING: usize = 64;
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// Outcomes that were handed out are kept for a broken stream, in number and bytes.
+/// Messages that are kept after they were sent, in case the stream was broken.
 const MAX_KEPT: usize = 16;
 const MAX_KEPT_BYTES: usize = 16 << 20;
 
@@ -24,7 +24,7 @@ pub enum Outgoing {
     Context(Arc<str>),
     /// The active file, for clients of document 003.
     ActiveFile(Arc<str>),
-    /// Asks for a sign of life.
+    /// Asks whether the client is there.
     Ping(Arc<str>),
     Outcome(Decided),
 }
@@ -37,10 +37,10 @@ pub struct Decided {
     pub proposer: SessionId,
     pub path: Arc<str>,
     pub text: Arc<str>,
-    /// What the session that opened it hears instead of `text`: it knows the text already.
+    /// Sent instead of `text` to the session that opened the review: it knows the content.
     pub brief: Option<Arc<str>>,
-    /// A later session of the same client has proposed another change of the file: it does not
-    /// wait for this any more.
+    /// A later session of the same client has proposed another change of the file: the client no
+    /// longer waits for this.
     pub superseded: bool,
 }
 
@@ -71,21 +71,21 @@ impl Outbox {
         self.trim();
     }
 
-    /// The next message that no stream was handed yet.
+    /// The next message that was not sent yet.
     pub fn next(&mut self) -> Option<(u64, Arc<str>)> {
         let (number, message) = self.messages.iter().find(|(number, _)| *number > self.sent)?;
         self.sent = *number;
         Some((*number, message.text().clone()))
     }
 
-    /// Notes that the client hears of all this in another way.
-    pub fn hand_out(&mut self) {
+    /// Notes that the client gets all these messages in another way.
+    pub fn mark_all_sent(&mut self) {
         self.sent = self.last;
         self.trim();
     }
 
-    /// A new stream begins. `received` is the last message the client has, if it says so; a
-    /// number we never gave is not believed.
+    /// A new stream begins. `received` is the last message that the client has, if it says so;
+    /// numbers that we never used are ignored.
     pub fn resume(&mut self, received: Option<u64>) {
         if let Some(received) = received.filter(|received| *received <= self.last) {
             self.sent = received;
@@ -93,8 +93,8 @@ impl Outbox {
         }
     }
 
-    /// The client proposes another change of `path`, so it has heard of the one before, or has
-    /// given up on it. To hear of it later would decide the new one.
+    /// The client proposes another change of `path`, so it knows the outcome of the one before, or
+    /// has given up on it. It would take that outcome for the one of the new proposal.
     pub fn forget_outcomes_of(&mut self, path: &str) {
         self.messages.retain(
             |(_, message)| !matches!(message, Outgoing::Outcome(decided) if *decided.path == *path),
@@ -110,59 +110,59 @@ impl Outbox {
         }
     }
 
-    /// Forgets what the user looks at.
+    /// Drops what the user looks at.
     pub fn forget_context(&mut self) {
         self.messages.retain(|(_, message)| {
             !matches!(message, Outgoing::Context(_) | Outgoing::ActiveFile(_))
         });
     }
 
-    /// Whether a context waits to be handed out.
+    /// Whether a context waits to be sent.
     pub fn has_context(&self) -> bool {
         let context = |message: &Outgoing| matches!(message, Outgoing::Context(_));
         self.messages.iter().any(|(number, message)| *number > self.sent && context(message))
     }
 
-    /// Whether an outcome waits to be handed out.
+    /// Whether an outcome waits to be sent.
     pub fn has_outcome(&self) -> bool {
         self.waiting() > 0
     }
 
-    /// How many outcomes wait to be handed out.
+    /// How many outcomes wait to be sent.
     pub fn waiting(&self) -> usize {
         let outcome = |message: &Outgoing| matches!(message, Outgoing::Outcome(_));
         let waits = |(number, message): &&(u64, Outgoing)| *number > self.sent && outcome(message);
         self.messages.iter().filter(waits).count()
     }
 
-    /// Bytes of all that waits to be handed out.
+    /// Bytes of all messages that wait to be sent.
     pub fn waiting_bytes(&self) -> usize {
         let waiting = self.messages.iter().filter(|(number, _)| *number > self.sent);
         waiting.map(|(_, message)| message.len()).sum()
     }
 
-    /// Bytes of what was handed out and is kept for a stream that broke.
+    /// Bytes of the messages that were sent and are kept in case the stream was broken.
     pub fn kept_bytes(&self) -> usize {
-        self.handed_out().map(|(_, message)| message.len()).sum()
+        self.sent_messages().map(|(_, message)| message.len()).sum()
     }
 
-    /// Forgets what was handed out.
+    /// Drops the messages that were sent.
     pub fn forget_kept(&mut self) {
         self.messages.retain(|(number, _)| *number > self.sent);
     }
 
-    fn handed_out(&self) -> impl Iterator<Item = &(u64, Outgoing)> {
+    fn sent_messages(&self) -> impl Iterator<Item = &(u64, Outgoing)> {
         self.messages.iter().take_while(|(number, _)| *number <= self.sent)
     }
 
-    /// Whether so much waits to be handed out that no more should come to it.
+    /// Whether so many messages wait to be sent that no more should be added.
     pub fn is_full(&self) -> bool {
         let count = self.messages.iter().filter(|(number, _)| *number > self.sent).count();
         count > MAX_WAITING || self.waiting_bytes() > MAX_WAITING_BYTES
     }
 
-    /// Takes the outcomes that match and that the client may not have heard, for another session.
-    /// Some were handed to a stream that may have broken; to hear of one twice does no harm.
+    /// Removes the outcomes that match, for another session. Some were sent to a stream that may
+    /// have been broken; getting one twice does no harm.
     pub fn take_outcomes(&mut self, matches: impl Fn(&Decided) -> bool) -> Vec<Decided> {
         let mut taken = Vec::new();
         self.messages.retain(|(_, message)| match message {
@@ -187,9 +187,9 @@ impl Outbox {
         })
     }
 
-    /// Forgets the oldest of the messages that were handed out, beyond the limits.
+    /// Drops the oldest of the messages that were sent, beyond the limits.
     fn trim(&mut self) {
-        let (mut count, mut bytes) = (self.handed_out().count(), self.kept_bytes());
+        let (mut count, mut bytes) = (self.sent_messages().count(), self.kept_bytes());
         while count > MAX_KEPT || bytes > MAX_KEPT_BYTES {
             let Some((_, message)) = self.messages.pop_front() else { return };
             count -= 1;
@@ -284,11 +284,11 @@ mod tests {
         outbox.push(Outgoing::Outcome(Decided { brief: Some("b1".into()), ..whole }));
         assert_eq!(outbox.waiting_bytes(), "o1b1".len());
         assert_eq!(drain(&mut outbox), ["b1"]);
-        let mut heir = Outbox::default();
+        let mut successor = Outbox::default();
         for decided in outbox.take_outcomes(|_| true) {
-            heir.push(Outgoing::Outcome(decided));
+            successor.push(Outgoing::Outcome(decided));
         }
-        assert_eq!(drain(&mut heir), ["o1"]);
+        assert_eq!(drain(&mut successor), ["o1"]);
     }
 
     #[test]

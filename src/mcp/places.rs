@@ -1,7 +1,7 @@
-//! What the user looks at, as it is told in each place.
+//! The latest context of each place.
 //!
-//! A place is where a client works: a directory as Emacs names it, which may be known or not. What
-//! there is to hear in each, Lisp says: here nothing is known of projects.
+//! A place is where a client works: a directory, if that is known. Lisp decides which context
+//! belongs to which place; nothing here knows about projects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use super::message::notification_json;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// Of a client of which nobody says where it works.
+    /// Where the client works is not known.
     Unknown,
     Directory(Arc<str>),
 }
 
-/// What is told in one place, and how the newest clients are told. The few of older kinds are told in
-/// other words, which are made when there are any.
+/// The context of one place, and the message for the newest clients. Those for clients of older
+/// documents are made on demand.
 pub struct Context {
     pub snapshot: IdeContext,
     pub message: Arc<str>,
 }
 
-/// The latest context of each place, for those that come later.
+/// The latest context of each place, for clients that connect later.
 #[derive(Default)]
 pub struct Contexts {
     known: HashMap<Place, Context>,
 }
 
 impl Place {
-    /// Where the client works that is this process.
+    /// Where the client works whose process this is.
     pub fn of(process: Option<&Process>) -> Place {
         process.and_then(Process::directory).as_deref().into()
     }
@@ -63,17 +63,17 @@ impl Contexts {
         self.known.get(place)
     }
 
-    /// Whether this is what is told in `place` already.
+    /// Whether `place` has this very context already.
     pub fn is_known(&self, place: &Place, context: &Context) -> bool {
         self.get(place).is_some_and(|known| known.message == context.message)
     }
 
-    /// Notes what is told in `place`. Returns what was told before.
+    /// Sets the context of `place`. Returns the one before.
     pub fn set(&mut self, place: Place, context: Context) -> Option<Context> {
         self.known.insert(place, context)
     }
 
-    /// Forgets what was told in places where nobody is now.
+    /// Drops the contexts of all other places.
     pub fn keep(&mut self, places: &[Place]) {
         self.known.retain(|place, _| places.contains(place));
     }

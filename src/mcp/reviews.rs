@@ -1,8 +1,8 @@
-//! The reviews that await an outcome: whose they are, and which of two gives way.
+//! The reviews that await an outcome, and the sessions that own them.
 //!
-//! An owner has at most one open review of a file, and the newest wins: the client knows a review by
-//! its path alone, and would take the outcome of the older one for that of the newer one. Here is no
-//! lock, no clock and no connection; `sessions` says when things happen.
+//! A session has at most one open review of a file, and the newest wins: the client identifies a
+//! review by its path alone, and would take the outcome of the older one for that of the newer one.
+//! There is no lock, no clock and no connection here; `sessions` decides when things happen.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,7 +14,7 @@ use crate::ide::ReviewId;
 
 #[derive(Default)]
 pub struct Reviews {
-    /// The key is the rule: there is no place for a second one.
+    /// The key enforces the rule: a session and a path have one entry.
     open: BTreeMap<Key, Review>,
     last: i64,
 }
@@ -22,17 +22,17 @@ pub struct Reviews {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     owner: SessionId,
-    /// As the client wrote it: it knows the review by this very string.
+    /// Exactly as the client wrote it, for it identifies the review by this string.
     path: Arc<str>,
 }
 
 struct Review {
     id: ReviewId,
-    /// The session that opened it; another one may own it meanwhile.
+    /// The session that opened it; its owner may be another one by now.
     proposer: SessionId,
     /// Of the proposal, and of the file as it was then.
     bytes: usize,
-    /// The call by which its client has Lisp decide it.
+    /// The call in which the client asked Lisp to decide it.
     deciding: Option<CallId>,
     /// See `supersede`.
     superseded: bool,
@@ -56,7 +56,7 @@ pub struct Load {
 }
 
 impl Reviews {
-    /// Opens a review. Returns it, and the one whose place it takes.
+    /// Opens a review. Returns it, and the one that it replaces.
     pub fn open(
         &mut self,
         owner: &SessionId,
@@ -76,17 +76,17 @@ impl Reviews {
         self.open.get(&Key::new(owner, path)).map(|review| review.id)
     }
 
-    /// All that are open, the oldest first.
+    /// All open reviews, oldest first.
     pub fn all(&self) -> Vec<ReviewId> {
         self.where_(|_, _| true)
     }
 
-    /// Those of one owner, the oldest first.
+    /// Those of one owner, oldest first.
     pub fn of(&self, owner: &SessionId) -> Vec<ReviewId> {
         self.where_(|key, _| key.owner == *owner)
     }
 
-    /// What is open, without the review of `path` that `owner` has.
+    /// The load without the review of `path` that `owner` has.
     pub fn load_without(&self, owner: &SessionId, path: &str) -> Load {
         let others = self.open.iter().filter(|(key, _)| !key.is(owner, path));
         others.fold(Load::default(), |load, (_, review)| Load {
@@ -95,19 +95,20 @@ impl Reviews {
         })
     }
 
-    /// Takes a review off the list. `None` if it was no longer there.
+    /// Removes a review. `None` if it was no longer open.
     pub fn end(&mut self, id: ReviewId) -> Option<Ended> {
         let key = self.key_of(id)?;
         let Review { proposer, superseded, .. } = self.open.remove(&key)?;
         Some(Ended { id, owner: key.owner, proposer, path: key.path, superseded })
     }
 
-    /// Whether the session that opened the review has it still.
+    /// Whether the session that opened the review still owns it.
     pub fn is_with_proposer(&self, id: ReviewId) -> bool {
         self.open.iter().any(|(key, review)| review.id == id && review.proposer == key.owner)
     }
 
-    /// Notes that `call` asks for a decision of the review, unless one `is_awaited` that does.
+    /// Notes that `call` asks for a decision. False if an earlier call does that `is_awaited`
+    /// still.
     pub fn begin_decision(
         &mut self,
         id: ReviewId,
@@ -124,33 +125,33 @@ impl Reviews {
         begins
     }
 
-    /// Notes that the client of `owner` has proposed another change of `path` in a later session: if
-    /// it proves not to return to this one, nobody waits for the review any more.
+    /// Notes that the client of `owner` has proposed another change of `path` in a later session:
+    /// unless it returns to this session, it no longer waits for the review.
     pub fn supersede(&mut self, owner: &SessionId, path: &str) {
         if let Some(review) = self.open.get_mut(&Key::new(owner, path)) {
             review.superseded = true;
         }
     }
 
-    /// Makes `heir` the owner of what `lost` has. Returns the reviews that end by it.
-    pub fn inherit(&mut self, heir: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
+    /// Makes `successor` the owner of the reviews of `lost`. Returns the reviews that this ends.
+    pub fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
         let superseded = self.where_(|key, review| key.owner == *lost && review.superseded);
         for review in &superseded {
             self.end(*review);
         }
         let moved = self.where_(|key, _| key.owner == *lost);
-        superseded.into_iter().chain(self.give(heir, moved)).collect()
+        superseded.into_iter().chain(self.give(successor, moved)).collect()
     }
 
-    /// Gives `proposer`, which has come back, what others have inherited from it. Returns the reviews
-    /// that end by it.
+    /// Gives back to `proposer`, which has returned, what others have inherited from it. Returns
+    /// the reviews that this ends.
     pub fn give_back(&mut self, proposer: &SessionId) -> Vec<ReviewId> {
         let away =
             self.where_(|key, review| review.proposer == *proposer && key.owner != *proposer);
         self.give(proposer, away)
     }
 
-    /// Of two reviews of one file the newer one stays; returns the others.
+    /// Moves reviews to `owner`. Of two for one file the newer one stays; returns the others.
     fn give(&mut self, owner: &SessionId, reviews: Vec<ReviewId>) -> Vec<ReviewId> {
         reviews.into_iter().filter_map(|id| self.give_one(owner, id)).collect()
     }
@@ -212,41 +213,41 @@ mod tests {
     }
 
     #[test]
-    fn an_heir_has_the_newer_of_two_reviews() {
+    fn a_successor_has_the_newer_of_two_reviews() {
         for heir_is_newer in [true, false] {
-            let ([lost, heir], mut reviews) = (owners(), Reviews::default());
-            let mut order = [&lost, &heir];
+            let ([lost, successor], mut reviews) = (owners(), Reviews::default());
+            let mut order = [&lost, &successor];
             if !heir_is_newer {
                 order.reverse();
             }
             let [older, newer] = order.map(|owner| reviews.open(owner, "/a", 1).0);
             let (alone, _) = reviews.open(&lost, "/b", 1);
-            assert_eq!(reviews.inherit(&heir, &lost), [older]);
-            assert_eq!(reviews.of(&heir), [newer, alone]);
+            assert_eq!(reviews.inherit(&successor, &lost), [older]);
+            assert_eq!(reviews.of(&successor), [newer, alone]);
             assert_eq!(reviews.of(&lost), []);
         }
     }
 
     #[test]
     fn what_its_client_has_proposed_anew_is_not_inherited() {
-        let ([lost, heir], mut reviews) = (owners(), Reviews::default());
+        let ([lost, successor], mut reviews) = (owners(), Reviews::default());
         let (stale, _) = reviews.open(&lost, "/a", 1);
-        let (newer, _) = reviews.open(&heir, "/a", 1);
+        let (newer, _) = reviews.open(&successor, "/a", 1);
         reviews.supersede(&lost, "/a");
         reviews.end(newer);
-        assert_eq!(reviews.inherit(&heir, &lost), [stale]);
+        assert_eq!(reviews.inherit(&successor, &lost), [stale]);
         assert_eq!(reviews.all(), []);
     }
 
     #[test]
     fn who_comes_back_has_its_own_again() {
-        let ([lost, heir], mut reviews) = (owners(), Reviews::default());
+        let ([lost, successor], mut reviews) = (owners(), Reviews::default());
         let (its, _) = reviews.open(&lost, "/a", 1);
-        let (other, _) = reviews.open(&heir, "/b", 1);
-        reviews.inherit(&heir, &lost);
+        let (other, _) = reviews.open(&successor, "/b", 1);
+        reviews.inherit(&successor, &lost);
         assert!(!reviews.is_with_proposer(its));
         assert_eq!(reviews.give_back(&lost), []);
-        assert_eq!((reviews.of(&lost), reviews.of(&heir)), (vec![its], vec![other]));
+        assert_eq!((reviews.of(&lost), reviews.of(&successor)), (vec![its], vec![other]));
         assert!(reviews.is_with_proposer(its));
     }
 

@@ -1,6 +1,6 @@
-//! Revisions of the Model Context Protocol, and in what they differ here.
+//! Revisions of the Model Context Protocol, and their differences that matter here.
 
-/// A revision of MCP that we speak. They are dates, so they sort.
+/// A revision of MCP that we support. Revisions are dates, so they sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(&'static str);
 
@@ -22,8 +22,8 @@ impl Revision {
         self <= Revision("2025-03-26")
     }
 
-    /// Whether arguments of the wrong shape are told as the tool's error, for the model to see, and
-    /// not as one of the protocol.
+    /// Whether invalid arguments are reported as an error of the tool, which the model sees, rather
+    /// than of the protocol.
     pub fn has_argument_errors(self) -> bool {
         self >= Revision("2025-11-25")
     }

@@ -1,5 +1,4 @@
-//! One session: what it has still to hear, its stream, its calls, and what these tell of whether
-//! its client is there.
+//! One session: its outbox, its stream, its calls, and whether its client is still there.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,33 +14,35 @@ use super::revision::Revision;
 use crate::agent::Agent;
 use crate::process::Process;
 
-/// A session without stream and requests is forgotten after this long.
+/// A session without a stream or requests is removed after this time.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(120);
-/// A client counts as gone when its stream has been lost for this long: one that lives reopens it
-/// after a second or two. Its reviews are closed then, unless its process is known to live.
+/// A client counts as gone when its stream has been lost for this long: a live one reopens it after
+/// a second or two. Its reviews are closed then, unless its process is known to live.
 pub const STREAM_GRACE: Duration = Duration::from_secs(5);
-/// How often to look whether the process of a client without stream still lives.
+/// How often to check whether the process of a client without a stream still lives.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Clients may go to another directory. To ask where they are costs some microseconds for each.
+/// How often to check whether a client has changed its directory, which takes microseconds for
+/// each.
 const BETWEEN_PLACES: Duration = Duration::from_secs(1);
-/// The id of each ping of ours: one that is not answered is superseded by the next.
+/// The id of all our pings: each supersedes the one before.
 pub const PING: &str = "ping";
 
 pub struct Session {
     pub client: Client,
-    /// Its clients name no session in their requests: see `enter_unnamed`.
+    /// The requests of its clients name no session: see `enter_unnamed`.
     pub is_unnamed: bool,
     pub peer: Peer,
-    /// Which context it hears. None, and it hears none, while it is being found out who it is.
+    /// Determines which context it is sent: none while its process is being looked for.
     pub place: Option<Place>,
-    /// When `place` was found out.
+    /// When `place` was determined.
     pub placed: Instant,
     pub revision: Revision,
     pub begun: Instant,
-    /// When it was asked for a sign of life that has not come.
+    /// When the ping was sent that it has not answered.
     pub pinged: Option<Instant>,
     pub outbox: Outbox,
-    /// The client has asked for the active file: it is of document 003, and hears of changes.
+    /// The client has asked for the active file, as those of document 003 do: it is notified of
+    /// changes.
     pub wants_active_file: bool,
     pub stream: Stream,
     /// HTTP requests being answered.
@@ -50,14 +51,14 @@ pub struct Session {
     pub last_used: Instant,
     /// When the client sent a request last.
     pub last_heard: Instant,
-    /// Another session has taken the place of this one, whose client was taken to be gone.
+    /// Another session has replaced this one, whose client seemed to be gone.
     pub replaced: bool,
 }
 
 pub enum Stream {
     /// The session has not opened one yet.
     Never,
-    /// `number` tells a stream from the one that replaced it.
+    /// `number` distinguishes a stream from the one that replaced it.
     Open {
         number: u64,
         waker: Option<Waker>,
@@ -98,13 +99,13 @@ impl Session {
         Session { is_unnamed: true, ..Session::new(client, Revision::NEWEST) }
     }
 
-    /// Whether it is told the context of `place`.
+    /// Whether it is sent the context of `place`.
     pub fn hears_in(&self, place: &Place) -> bool {
         !self.is_unnamed && self.place.as_ref() == Some(place)
     }
 
-    /// Whether it is time to look where the client is. Who looked for the process may have ended with
-    /// a server that was replaced.
+    /// Whether it is time to check where the client works. A search for its process may have ended
+    /// with the server that was replaced.
     pub fn may_have_moved(&self) -> bool {
         match &self.place {
             None => self.placed.elapsed() >= STREAM_GRACE,
@@ -139,7 +140,7 @@ impl Session {
         }
     }
 
-    /// When to forget this session, unless it is used before.
+    /// When to remove this session, unless it is used before.
     pub fn idle_until(&self) -> Option<Instant> {
         match self.stream {
             Stream::Open { .. } | Stream::Events => None,
@@ -149,7 +150,7 @@ impl Session {
         }
     }
 
-    /// When the client is taken to be gone, unless its stream returns before.
+    /// When the client counts as gone, unless it reopens its stream before.
     pub fn gone_at(&self) -> Option<Instant> {
         match self.stream {
             Stream::Lost { since } => Some(since + STREAM_GRACE),
@@ -176,7 +177,8 @@ impl Session {
         self.is_lost() && self.peer.process().is_some_and(|process| !process.is_alive())
     }
 
-    /// Whether `later` is of the same client, and began when this session's stream was lost or after.
+    /// Whether `later` is of the same client, and began when this session's stream was lost or
+    /// later.
     pub fn may_be_replaced_by(&self, later: &Session) -> bool {
         matches!(self.stream, Stream::Lost { since } if later.begun + LOOK_AGAIN > since)
             && self.is_earlier_of(later)

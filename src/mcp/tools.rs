@@ -1,9 +1,9 @@
 //! The tools of a companion: `openDiff` and `closeDiff` of document 000, "III"; `getActiveFile` of
-//! 003; `acceptDiff` and `rejectDiff` of 004. All clients are offered all of them: each calls those
-//! that it knows.
+//! 003; `acceptDiff` and `rejectDiff` of 004. All clients are offered all of them, and call those
+//! that they know.
 //!
-//! Where 004 differs, in the text of the answer to `closeDiff`, clients with a session have it the
-//! way of the newer documents: those of 004 have none.
+//! Where 004 differs, in the text of the answer to `closeDiff`, clients with a session get it as
+//! the newer documents want it: clients of 004 have no session.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::message::{Failure, Params, clip};
-use super::sessions::{Asked, Busy, STOPPING, SessionId, Sessions};
+use super::sessions::{ActiveSession, Asked, STOPPING, SessionId, Sessions};
 use crate::bridge::{Answer, Answered, Bridge, NoAnswer};
-use crate::file::{Links, Looks, open_regular};
+use crate::file::{FileChecks, Links, open_regular};
 use crate::ide::{ActiveFile, Cursor, Outcome};
 
-/// What calls of tools need.
+/// What tool calls need.
 pub struct Tools {
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
-    looks: Looks,
+    checks: FileChecks,
 }
 
-/// A tool call that was understood and failed: its reason goes to the client as text.
+/// The reason of a tool call that failed, sent to the client as text.
 struct ToolError(String);
 
 /// Why a tool call has no result.
@@ -67,8 +67,8 @@ struct DecideDiff {
 impl Tools {
     pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Tools {
         let limits = sessions.limits();
-        let looks = Looks::new(limits.looks, limits.look_time);
-        Tools { bridge, sessions, looks }
+        let checks = FileChecks::new(limits.file_checks, limits.file_check_time);
+        Tools { bridge, sessions, checks }
     }
 
     /// The result of `tools/list`, all on one page.
@@ -79,7 +79,7 @@ impl Tools {
     }
 
     /// Runs `tools/call`.
-    pub async fn call(&self, session: &Busy, params: Params) -> Result<Value, Failure> {
+    pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Value, Failure> {
         let Call { name, arguments } = params.read()?;
         let reason = match run(self, session, &name, arguments).await {
             Ok(content) => return Ok(json!({ "content": content })),
@@ -183,7 +183,7 @@ fn decide_tool(name: &str, title: &str, is_destructive: bool, description: &str)
 
 async fn run(
     tools: &Tools,
-    session: &Busy,
+    session: &ActiveSession,
     name: &str,
     arguments: Params,
 ) -> Result<Vec<Value>, Fault> {
@@ -219,9 +219,9 @@ async fn open_diff(
     diff: OpenDiff,
 ) -> Result<Vec<Value>, ToolError> {
     let path = diff.file_path.clone();
-    // The file system may be slow; the streams of other clients must not wait for it.
+    // The file system may be slow, and the streams of other clients must not wait for it.
     let largest = tools.sessions.limits().body;
-    let check = tools.looks.take(move || check_path(&path, largest)).await;
+    let check = tools.checks.run(move || check_path(&path, largest)).await;
     let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
     tools
         .sessions
@@ -231,10 +231,11 @@ async fn open_diff(
 }
 
 /// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
-/// JSON; those of document 004 have the plain text, also of a review that the user has just accepted.
+/// JSON; those of document 004 get the plain text, also of a review that the user has just
+/// accepted.
 async fn close_diff(
     tools: &Tools,
-    session: &Busy,
+    session: &ActiveSession,
     diff: CloseDiff,
 ) -> Result<Vec<Value>, ToolError> {
     let silent = diff.suppress_notification.unwrap_or(false);
@@ -259,7 +260,7 @@ async fn close_diff(
 /// Has Emacs decide the review as the user would.
 async fn decide_diff(
     tools: &Tools,
-    session: &Busy,
+    session: &ActiveSession,
     diff: DecideDiff,
     accept: bool,
 ) -> Result<Vec<Value>, ToolError> {
@@ -309,8 +310,7 @@ fn slow(path: &str) -> ToolError {
     ToolError(format!("the file system of {} does not answer", clip(path)))
 }
 
-/// Refuses paths that cannot be a local file, or one of more than `largest` bytes. Returns how many
-/// there are.
+/// Refuses paths that cannot be a local file of at most `largest` bytes. Returns its size in bytes.
 fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
     let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", clip(path))));
     if path.contains('\0') {
@@ -323,7 +323,7 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
         return refuse("must be absolute");
     }
     if let Some(name) = path[1..].split('/').find(|name| ["", ".", ".."].contains(name)) {
-        // To Emacs, what is behind such a name may mean another file than to the system.
+        // What follows such a name may mean another file to Emacs than to the system.
         return match name {
             "" if path.ends_with('/') && !path.contains("//") => refuse("is a directory"),
             "" => refuse("must not contain \"//\""),
@@ -347,13 +347,13 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
     }
 }
 
-/// Whether `path` looks like a file and is something that the kernel makes up.
+/// Whether `path` is in a virtual file system of the kernel.
 fn is_of_the_system(path: &str) -> bool {
     let real = real_name(Path::new(path));
     cfg!(unix) && ["/proc", "/sys", "/dev"].iter().any(|place| real.starts_with(place))
 }
 
-/// The name of `path` without symbolic links, also where there is nothing yet.
+/// `path` with symbolic links resolved, even if nothing exists there yet.
 fn real_name(path: &Path) -> PathBuf {
     const MAX_LINKS: usize = 40; // as in Linux
     let mut path = path.to_owned();
@@ -371,7 +371,7 @@ fn real_name(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether Emacs could take `path` for a file on another machine, or for a quoted name. Depending on
+/// Whether Emacs could take `path` for a remote file, or for a quoted name. Depending on
 /// `tramp-syntax` that is `/METHOD:HOST:...`, `/HOST:...` or `/[METHOD/HOST]...`; quoted, `/:...`.
 fn is_remote(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::mcp::message::{Failure, Response as Reply};
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
 
-/// To one HTTP request.
+/// The response to one HTTP request.
 pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// An HTTP error and the JSON-RPC error in its body.
@@ -34,7 +34,7 @@ impl Problem {
         Problem { status: StatusCode::BAD_REQUEST, failure }
     }
 
-    /// MCP: the client then starts a new session.
+    /// By MCP, the client then starts a new session.
     pub fn unknown_session() -> Problem {
         Problem::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
     }
@@ -49,11 +49,11 @@ pub fn refuse(refusal: &Refusal) -> Answer {
     if refusal.status == StatusCode::UNAUTHORIZED {
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    // The rest of the request was not read, and will not be.
+    // The rest of the request is not read.
     closing(answer)
 }
 
-/// Has the connection closed after this answer.
+/// Makes the connection close after this answer.
 pub fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
@@ -66,7 +66,7 @@ pub fn method_not_allowed(methods: &'static str) -> Answer {
     answer
 }
 
-/// Exactly 202: after anything else the client never opens its stream.
+/// Exactly 202: with any other status the client never opens its stream.
 pub fn accepted() -> Answer {
     empty(StatusCode::ACCEPTED)
 }

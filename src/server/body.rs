@@ -10,10 +10,10 @@ use super::answer::Problem;
 use crate::limits::Limits;
 use crate::quota::Quota;
 
-/// What is read and dropped of a body that is too large, so that the client sees our answer and no
-/// reset.
+/// How much of a body that is too large is read and dropped, so that the client sees our answer
+/// rather than a reset.
 const MAX_DROPPED: usize = 64 << 20;
-/// What is set aside for a body before any of it has come.
+/// Memory that is allocated for a body in advance, at most.
 const FIRST_BUFFER: u64 = 1 << 20;
 
 pub struct Bodies {
@@ -22,7 +22,7 @@ pub struct Bodies {
     all: Arc<Quota>,
 }
 
-/// The part of all those bytes that one message takes, given back in the end.
+/// The bytes of one message, released when this is dropped.
 pub struct Share {
     all: Arc<Quota>,
     bytes: usize,
@@ -75,7 +75,7 @@ impl Bodies {
 }
 
 impl Share {
-    /// Returns whether there is room for that.
+    /// Returns whether all bytes are within the limit.
     fn grow(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         self.all.add(bytes)

@@ -1,6 +1,7 @@
-//! `/mcp`: HTTP requests to calls of the protocol, and their results to HTTP responses.
+//! `/mcp` and `/events`: turns HTTP requests into calls of the protocol, and results into
+//! responses.
 //!
-//! Statuses as in contract 2 and MCP's Streamable HTTP transport. Every error has a JSON body.
+//! Statuses are those of contract 2 and of MCP's Streamable HTTP transport.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,12 +15,12 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::admission::Admission;
 use super::answer::{
     Answer, EVENT_STREAM, JSON, Problem, accepted, closing, empty, event_stream, json, json_text,
     method_not_allowed, refuse,
 };
 use super::body::{Bodies, Share};
-use super::door::Visitor;
 use super::guard::{Guard, Refusal};
 use super::headers::{
     LAST_EVENT_ID, SESSION_ID, accepts, has_json, named_revision, names_no_session, prefers_stream,
@@ -33,21 +34,21 @@ use crate::bridge::{Direction, Event};
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::message::{self, Failure, Message, Response as Reply};
-use crate::mcp::sessions::Busy;
+use crate::mcp::sessions::ActiveSession;
 use crate::panics;
 use crate::token::Token;
 use crate::trace::{Traced, Tracer};
 
-/// A request that takes longer is answered on an event stream, which comments keep alive.
+/// A request that takes longer is answered by an event stream, kept alive with comments.
 const QUICK: Duration = Duration::from_secs(1);
 
-/// For a client that has shown the token, when there is no place left.
+/// For a client with a valid token, when there is no slot left.
 const FULL: Refusal = Refusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
     reason: "too many connections: close some of them",
 };
 
-/// What a client of document 004 may ask: it knows of no sessions.
+/// Methods for clients of document 004, which have no sessions.
 const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
 
 const METHODS: &str = "GET, POST, DELETE";
@@ -73,7 +74,7 @@ impl Endpoint {
         }
     }
 
-    /// From now on each answer tells its client to take another connection, and no stream begins.
+    /// From now on each answer closes its connection, and no stream begins.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
     }
@@ -117,7 +118,7 @@ impl Endpoint {
         }
     }
 
-    /// Runs `work`; a panic in it is reported to Emacs and answered as an internal error.
+    /// Runs `work`; a panic in it is reported to Emacs, and becomes an internal error.
     async fn survive<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         panics::caught(work).await.map_err(|fault| {
             self.protocol.bridge().send(Event::Warning(format!(
@@ -134,7 +135,7 @@ impl Endpoint {
         tracer: &Tracer,
     ) -> Result<Answer, Problem> {
         let guarded = self.guard.check(request.uri(), request.headers());
-        let admit = |agent| if from.visitor.admit() { Ok(agent) } else { Err(FULL) };
+        let admit = |agent| if from.admission.authenticate() { Ok(agent) } else { Err(FULL) };
         let agent = match guarded.and_then(admit) {
             Ok(agent) => agent,
             Err(refusal) => return Ok(refuse(&refusal)),
@@ -175,7 +176,7 @@ impl Endpoint {
             return Ok(method_not_allowed("GET"));
         }
         if self.is_retired() {
-            return Ok(event_stream(Full::default())); // it comes back, to another server
+            return Ok(event_stream(Full::default())); // the client reconnects, to another server
         }
         let place = place_of(from.connection, self.protocol.sessions().clone()).await;
         let reader = self.protocol.sessions().listen(agent, place);
@@ -206,7 +207,7 @@ impl Endpoint {
         let (body, share) = self.bodies.read(body).await?;
         tracer.show(Direction::FromClient, "POST", &body);
         let incoming = message::parse(&body).map_err(Problem::bad_request)?;
-        drop(body); // large ones are not held while the call waits
+        drop(body); // it may be large, and the call may wait
         match incoming {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
                 self.initialize(&head.headers, request, agent, from).await
@@ -217,7 +218,7 @@ impl Endpoint {
                 Ok(self.clone().serve(session, request, share, stream).await)
             }
             message::Incoming::One(Message::Notification) if names_no_session(&head.headers) => {
-                Ok(accepted()) // a client of document 004 may say that it is initialized
+                Ok(accepted()) // clients of document 004 may send `notifications/initialized`
             }
             message::Incoming::One(message) => {
                 let session = self.session(&head.headers, &agent)?;
@@ -254,10 +255,10 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Answers one request of a session. One that was cancelled is answered by a stream of nothing.
+    /// Answers one request of a session. If it was cancelled, the answer is an empty stream.
     async fn serve(
         self: Arc<Self>,
-        session: Busy,
+        session: ActiveSession,
         request: message::Request,
         share: Share,
         stream: bool,
@@ -269,10 +270,10 @@ impl Endpoint {
         answer.unwrap_or_else(|| event_stream(Full::default()))
     }
 
-    /// Answers what is in a batch, one after another: a request may build on the one before.
+    /// Answers the messages of a batch, one after another: a request may depend on the one before.
     async fn batch(
         self: Arc<Self>,
-        session: Busy,
+        session: ActiveSession,
         items: Vec<Result<Message, Failure>>,
         share: Share,
         stream: bool,
@@ -300,15 +301,15 @@ impl Endpoint {
     }
 
     /// Answers one request; `None` if the client has cancelled it.
-    async fn reply(&self, session: &Busy, request: message::Request) -> Option<Reply> {
+    async fn reply(&self, session: &ActiveSession, request: message::Request) -> Option<Reply> {
         let id = request.id.clone();
         let served = self.survive(self.protocol.serve(session, request)).await;
         served.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
     }
 
-    /// Does the work for an answer: a JSON text, or nothing. It comes as JSON, or on an event stream
-    /// if that takes long or the client prefers it. A client that hangs up has not cancelled the work
-    /// (MCP): it may have lost its connection only, and so that goes on.
+    /// Runs the work for an answer: JSON, or nothing. The answer is that JSON, or an event stream
+    /// if the work takes long or the client prefers one. The work goes on if the client
+    /// disconnects, since by MCP that does not cancel it.
     async fn work(
         &self,
         work: impl Future<Output = Option<String>> + Send + 'static,
@@ -316,10 +317,10 @@ impl Endpoint {
         stream: bool,
     ) -> Option<Answer> {
         let work = tokio::spawn(async move {
-            let _share = share; // until it is done
+            let _share = share; // released when the work is done
             work.await
         });
-        // It is not finished only if the server stops.
+        // It fails only if the server stops.
         let mut work = Box::pin(async move { work.await.unwrap_or_default() });
         if !stream && let Ok(answer) = tokio::time::timeout(QUICK, work.as_mut()).await {
             return answer.map(|text| json_text(StatusCode::OK, text));
@@ -342,7 +343,7 @@ impl Endpoint {
             .open_stream(session.session(), last_event)
             .ok_or_else(Problem::unknown_session)?;
         if self.is_retired() {
-            return Ok(event_stream(Full::default())); // it comes back, to another server
+            return Ok(event_stream(Full::default())); // the client reconnects, to another server
         }
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
@@ -352,18 +353,18 @@ impl Endpoint {
         if is_known { Ok(empty(StatusCode::OK)) } else { Err(Problem::unknown_session()) }
     }
 
-    /// The session of a request. Those of clients of document 004 name none.
+    /// The session of a request. Requests of clients of document 004 name none.
     fn session_of(
         &self,
         request: &message::Request,
         headers: &HeaderMap,
         agent: &Arc<Agent>,
         from: &Peer,
-    ) -> Result<Busy, Problem> {
+    ) -> Result<ActiveSession, Problem> {
         if !names_no_session(headers) || !METHODS_WITHOUT_SESSION.contains(&&*request.method) {
             return self.session(headers, agent);
         }
-        // Of the peer the connection only: the request may outlive it.
+        // Without the admission, which the request may outlive.
         let (sessions, connection) = (self.protocol.sessions(), from.connection);
         let known = sessions.clone();
         let find_place = Box::new(move || Box::pin(place_of(connection, known.clone())) as _);
@@ -372,12 +373,12 @@ impl Endpoint {
             .map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
     }
 
-    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<Busy, Problem> {
+    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<ActiveSession, Problem> {
         let id = self.session_id(headers, agent)?;
         self.protocol.sessions().enter(id, agent).ok_or_else(Problem::unknown_session)
     }
 
-    /// The session that a request names, if it also names the revision of it, or none.
+    /// The session that a request names. If the request names a revision, it must be the session's.
     fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, Problem> {
         let id = session_id(headers)?;
         let revision = self.protocol.sessions().revision(id, agent);
@@ -400,8 +401,12 @@ pub struct Service {
 }
 
 impl Service {
-    pub fn new(endpoint: Arc<Endpoint>, connection: Connection, visitor: Arc<Visitor>) -> Service {
-        Service { endpoint, peer: Peer { connection, visitor } }
+    pub fn new(
+        endpoint: Arc<Endpoint>,
+        connection: Connection,
+        admission: Arc<Admission>,
+    ) -> Service {
+        Service { endpoint, peer: Peer { connection, admission } }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who may talk to us: checked on every request of every path, before anything of it is parsed.
+//! Authentication: every request is checked, for any path, before its body is read.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::token::Token;
 
 pub struct Guard {
     agents: Vec<Arc<Agent>>,
-    /// `Host` values of our clients; one in a container uses the last.
+    /// The valid `Host` headers; clients in containers use the last.
     hosts: [String; 3],
 }
 
@@ -33,8 +33,8 @@ impl Guard {
         self.agents.iter().map(|agent| &agent.token)
     }
 
-    /// Returns whose token the request shows. The order is contract 2's: Host (a page that rebound
-    /// its name), Origin (any page), token.
+    /// Returns the agent whose token the request has. The order is contract 2's: Host (against DNS
+    /// rebinding), Origin (against any web page), token.
     pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<Arc<Agent>, Refusal> {
         let host = only(headers, &HOST).map(HeaderValue::as_bytes);
         let named = target.authority().map(|name| name.as_str().as_bytes());
@@ -59,7 +59,7 @@ impl Guard {
         )
     }
 
-    /// All are looked at, so that the time it takes tells nothing.
+    /// Compares with all tokens, so that the time reveals nothing.
     fn agent_of(&self, token: &[u8]) -> Option<Arc<Agent>> {
         self.agents.iter().fold(None, |found, agent| {
             if agent.token.matches(token) { Some(agent.clone()) } else { found }
@@ -75,7 +75,7 @@ fn refuse<T>(status: StatusCode, reason: &'static str) -> Result<T, Refusal> {
     Err(Refusal { status, reason })
 }
 
-/// The value of a header that must stand exactly once.
+/// The value of a header that must occur exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())

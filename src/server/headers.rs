@@ -1,4 +1,4 @@
-//! What the headers of a request say.
+//! The headers of requests.
 
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
@@ -10,7 +10,7 @@ pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Enough of a session's id to tell it from others, as in `session::Description`.
+/// The beginning of the session's id, as in `sessions::Description`.
 pub fn session_key(headers: &HeaderMap) -> String {
     let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     id.chars().take(8).collect()
@@ -44,8 +44,8 @@ pub fn prefers_stream(headers: &HeaderMap) -> bool {
     quality(headers, EVENT_STREAM) > quality(headers, JSON)
 }
 
-/// How much the Accept headers want `media_type`: of those that name it the most specific one says.
-/// Without any, everything is welcome.
+/// The quality value of `media_type`, by the most specific range that matches. Without Accept
+/// headers everything is accepted.
 fn quality(headers: &HeaderMap, media_type: &str) -> f32 {
     let (group, _) = media_type.split_once('/').unwrap_or((media_type, ""));
     let mut ranges = headers

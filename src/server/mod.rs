@@ -1,11 +1,11 @@
-//! The HTTP server: one background thread with a tokio runtime of its own.
+//! The HTTP server: one background thread with its own tokio runtime.
 //!
-//! Nothing here waits for Emacs's main thread. The thread has signals blocked: they are Emacs's,
-//! and SIGPIPE would end a batch Emacs when a client hangs up.
+//! Nothing here waits for Emacs's main thread. Signals are blocked in the thread, since they are
+//! for Emacs: SIGPIPE would end a batch Emacs when a client hangs up.
 
+mod admission;
 mod answer;
 mod body;
-mod door;
 mod endpoint;
 mod guard;
 mod headers;
@@ -27,7 +27,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc as guests, watch};
+use tokio::sync::mpsc as tokio_mpsc;
+use tokio::sync::watch;
 
 use crate::agent::Agent;
 use crate::announcement::Announcement;
@@ -35,23 +36,23 @@ use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
-use door::{Door, Visitor};
+use admission::{Admission, Gate};
 use endpoint::Endpoint;
 use guard::Guard;
 use socket::Connection;
 
-/// Besides those that look at the files of clients: for discovery files and processes.
+/// Blocking threads besides those that check files of clients: for discovery files and processes.
 const OWN_BLOCKING_THREADS: usize = 4;
-/// How long connections may take to end when the server stops, then blocking tasks.
+/// When the server stops, how long connections may take to end, and then blocking tasks.
 const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
 const TASKS_GRACE: Duration = Duration::from_millis(50);
 /// How long Emacs waits for all threads together.
 const THREADS_GRACE: Duration = Duration::from_millis(500);
-/// Before accepting again after an error, which is usually a want of descriptors.
+/// Before accepting again after an error, which usually is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a server that was replaced may serve the connections it has, of which a call may wait
-/// for Emacs. Clients take others: they are told to with each answer, and close idle ones.
+/// How long a server that was replaced may go on serving its connections: calls on them may wait
+/// for Emacs. Each answer tells the client to use a new connection, and clients close idle ones.
 const RETIREMENT: Duration = Duration::from_secs(90);
 
 /// The running server.
@@ -68,12 +69,12 @@ enum Phase {
     /// Another server takes new connections.
     Retired,
     Stopping,
-    /// By a fault of its own.
+    /// Ended by a panic.
     Died,
 }
 
 impl Server {
-    /// Serves `listener` on a thread of its own until `stop`.
+    /// Serves `listener` on its own thread until `stop_all`.
     pub fn start(
         listener: TcpListener,
         agents: Vec<Arc<Agent>>,
@@ -82,12 +83,12 @@ impl Server {
         limits: &Limits,
     ) -> Result<Server> {
         let guard = Guard::new(agents, listener.local_addr()?.port());
-        let door = Door::new(limits.connections, limits.strangers);
+        let gate = Gate::new(limits.connections, limits.unauthenticated);
         let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(limits.looks + OWN_BLOCKING_THREADS)
+            .max_blocking_threads(limits.file_checks + OWN_BLOCKING_THREADS)
             .build()?;
         let listener = {
             let _context = runtime.enter();
@@ -100,7 +101,7 @@ impl Server {
         let thread = with_signals_blocked(|| {
             std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
                 let bridge = endpoint.protocol().bridge();
-                let served = || run(runtime, listener, &door, &endpoint, announcement, told);
+                let served = || run(runtime, listener, &gate, &endpoint, announcement, told);
                 if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
                     bridge.send(Event::Died);
                 }
@@ -111,8 +112,8 @@ impl Server {
         Ok(Server { endpoint: kept, phase, finished, thread })
     }
 
-    /// Leaves new connections to another server. Those it has are served for a while: a client
-    /// whose connection were closed might just be sending its next request on it.
+    /// Leaves new connections to another server. Open ones are served for a while: if they were
+    /// closed, a client might just be sending its next request.
     pub fn retire(&self) {
         self.endpoint.retire();
         self.phase.send_replace(Phase::Retired);
@@ -122,8 +123,8 @@ impl Server {
         self.thread.is_finished()
     }
 
-    /// Has all `servers` stop accepting and let their connections end, and joins their threads. All
-    /// are told before one is waited for, and have the same deadline.
+    /// Stops all `servers`, lets their connections end, and joins their threads. All of them are
+    /// told to stop first, and share one deadline.
     pub fn stop_all(servers: Vec<Server>) {
         let deadline = Instant::now() + THREADS_GRACE;
         for server in &servers {
@@ -134,7 +135,7 @@ impl Server {
         }
     }
 
-    /// Joins the thread. One that is stuck is left behind rather than Emacs with it.
+    /// Joins the thread, unless it hangs: Emacs must not hang, too.
     fn join(self, deadline: Instant) {
         let left = deadline.saturating_duration_since(Instant::now());
         if self.finished.recv_timeout(left).is_ok() {
@@ -143,32 +144,34 @@ impl Server {
     }
 }
 
-/// Serves until it is told to stop: true. False if it dies, which cuts no stream.
+/// Serves until it is told to stop. Returns false if it dies instead; streams end properly even
+/// then.
 fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,
-    door: &Door,
+    gate: &Gate,
     endpoint: &Arc<Endpoint>,
     announcement: Arc<Announcement>,
     mut told: watch::Receiver<Phase>,
 ) -> bool {
     let phase = runtime.block_on(async {
         let connections = GracefulShutdown::new();
-        let (guest, mut guests) = guests::channel(1);
+        // Each connection holds a sender: the channel closes with the last of them.
+        let (open, mut all_closed) = tokio_mpsc::channel(1);
         let phase = tokio::select! {
-            _ = panics::caught(accept(&listener, door, endpoint, &connections, &guest)) => {
+            _ = panics::caught(accept(&listener, gate, endpoint, &connections, &open)) => {
                 Phase::Died
             }
             _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
             _ = heal_forever(announcement, endpoint.limits().between_heals) => Phase::Died,
             phase = next_phase(&mut told) => phase,
         };
-        drop((listener, guest));
+        drop((listener, open));
         match phase {
             Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
             Phase::Retired => {
                 tokio::select! {
-                    _ = guests.recv() => {} // nobody is left who could send anything
+                    _ = all_closed.recv() => {}
                     _ = next_phase(&mut told) => {}
                     () = tokio::time::sleep(RETIREMENT) => {}
                 }
@@ -182,18 +185,18 @@ fn run(
     phase != Phase::Died
 }
 
-/// Looks after the discovery files: somebody cleans up temporary directories, and without a file no
-/// client finds us any more, nor anything that could tell us.
+/// Restores the discovery files: programs that clean up temporary directories delete them, and
+/// without them no client finds us.
 async fn heal_forever(announcement: Arc<Announcement>, pause: Duration) -> Infallible {
     loop {
         tokio::time::sleep(pause).await;
         let announcement = announcement.clone();
-        // The file system may be slow. What fails is said by the announcement itself.
+        // The file system may be slow. Errors are reported by the announcement itself.
         let _ = tokio::task::spawn_blocking(move || announcement.heal()).await;
     }
 }
 
-/// Waits until the server is told something new. Who dropped it wants it to stop.
+/// Waits for the next phase. A dropped sender means to stop.
 async fn next_phase(told: &mut watch::Receiver<Phase>) -> Phase {
     match told.changed().await {
         Ok(()) => *told.borrow_and_update(),
@@ -203,27 +206,27 @@ async fn next_phase(told: &mut watch::Receiver<Phase>) -> Phase {
 
 async fn accept(
     listener: &tokio::net::TcpListener,
-    door: &Door,
+    gate: &Gate,
     endpoint: &Arc<Endpoint>,
     connections: &GracefulShutdown,
-    guest: &guests::Sender<()>,
+    open: &tokio_mpsc::Sender<()>,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (visitor, guest) = (door.enter(), guest.clone());
-                let Ok(connection) = connect(stream, endpoint.clone(), visitor.clone()) else {
+                let (admission, open) = (gate.admit(), open.clone());
+                let Ok(connection) = connect(stream, endpoint.clone(), admission.clone()) else {
                     continue;
                 };
                 let connection = connections.watch(connection);
                 tokio::spawn(async move {
                     tokio::select! {
                         _ = connection => {} // a client that hangs up is no error
-                        () = visitor.turned_out() => {}
+                        () = admission.evicted() => {}
                     }
-                    drop(guest);
+                    drop(open);
                 });
-                // Those that have come may show their token before more come in.
+                // Lets new connections authenticate before more are accepted.
                 tokio::task::yield_now().await;
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -233,24 +236,24 @@ async fn accept(
 
 type Serving = http1::Connection<TokioIo<TcpStream>, endpoint::Service>;
 
-/// Begins to serve a connection. Fails if its client has hung up already.
+/// Begins to serve a connection. Fails if the client has hung up already.
 fn connect(
     stream: TcpStream,
     endpoint: Arc<Endpoint>,
-    visitor: Arc<Visitor>,
+    admission: Arc<Admission>,
 ) -> std::io::Result<Serving> {
-    stream.set_nodelay(true)?; // small messages, each awaited by somebody
+    stream.set_nodelay(true)?; // messages are small, and somebody waits for each
     let connection = Connection { client: stream.peer_addr()?, server: stream.local_addr()? };
     let header_time = endpoint.limits().header_time;
-    let service = endpoint::Service::new(endpoint, connection, visitor);
+    let service = endpoint::Service::new(endpoint, connection, admission);
     Ok(http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
         .serve_connection(TokioIo::new(stream), service))
 }
 
-/// What a thread brings upon itself. If these were blocked the system would end Emacs at once, which
-/// else saves what it can first.
+/// Signals for faults of the thread itself. If they were blocked, the system would end Emacs at
+/// once; otherwise Emacs auto-saves first.
 #[cfg(unix)]
 const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
     libc::SIGSEGV,
@@ -262,8 +265,8 @@ const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
     libc::SIGSYS,
 ];
 
-/// Runs `spawn` so that the thread it starts has every signal that comes from outside blocked from
-/// its first instruction.
+/// Runs `spawn` such that in the thread that it starts, all signals from outside are blocked from
+/// the first instruction on.
 #[cfg(unix)]
 fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     // Safety: both sets are initialised before they are read; the mask of this thread is put back.

@@ -1,28 +1,28 @@
-//! Who is at the other end of a connection: which process, and where that works.
+//! Who is at the other end of a connection: the process, and the directory in which it works.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::door::Visitor;
+use super::admission::Admission;
 use super::socket::{Connection, client_inode};
 use crate::mcp::places::Place;
 use crate::mcp::sessions::{SessionId, Sessions};
 use crate::process::Process;
 
-/// How long a client waits for that to be found out.
+/// How long a client waits until its process is found.
 const RECOGNITION: Duration = Duration::from_secs(1);
 
-/// Whom a request comes from.
+/// The sender of a request.
 #[derive(Clone)]
 pub struct Peer {
     pub connection: Connection,
-    pub visitor: Arc<Visitor>,
+    pub admission: Arc<Admission>,
 }
 
 impl Peer {
-    /// Finds out which process the client of a new session is. That may take milliseconds, in which
-    /// others are served. The client hears of its session afterwards, so that what it inherits is
-    /// there by then.
+    /// Finds the process of the client of a new session. That may take milliseconds, in which
+    /// others are served. The client gets its session id only afterwards, so that the session has
+    /// inherited by then what it can.
     pub async fn recognise(&self, sessions: &Arc<Sessions>, session: &SessionId) {
         sessions.expect_recognition(session);
         let search = search(self.connection, sessions);
@@ -30,19 +30,18 @@ impl Peer {
         let recognition = tokio::spawn(async move {
             sessions.recognise(&session, search.await);
         });
-        // If it takes longer it goes on without the client.
+        // If it takes longer, the search goes on, but the client does not wait.
         let _ = tokio::time::timeout(RECOGNITION, recognition).await;
     }
 }
 
-/// Where the client works that is at the other end of `connection`, as far as that is found out in
-/// time.
+/// Where the client at the other end of `connection` works, if that is found out in time.
 pub async fn place_of(connection: Connection, sessions: Arc<Sessions>) -> Place {
     let process = tokio::time::timeout(RECOGNITION, search(connection, &sessions)).await;
     Place::of(process.ok().flatten().as_ref())
 }
 
-/// Looks for the process that is at the other end of `connection`, on a thread of its own.
+/// Looks for the process at the other end of `connection`, on a blocking thread.
 fn search(
     connection: Connection,
     sessions: &Arc<Sessions>,
@@ -52,7 +51,7 @@ fn search(
     async { tokio::task::spawn_blocking(search).await.ok()? }
 }
 
-/// The process that holds the client's end of `connection`; `likely` are looked at first.
+/// The process that holds the client's end of `connection`; tries `likely` ones first.
 fn process_of(connection: Connection, likely: &[Process]) -> Option<Process> {
     Process::with_socket(client_inode(connection)?, likely)
 }

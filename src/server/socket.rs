@@ -1,6 +1,6 @@
-//! The two ends of a connection over loopback, and which socket the client's end is.
+//! A connection over loopback, and the socket at the client's end.
 //!
-//! A socket is known by its inode, a number that the process which holds it shows in `/proc`.
+//! A socket is identified by its inode, by which `/proc` shows which process holds it.
 
 use std::net::SocketAddr;
 
@@ -39,12 +39,12 @@ mod linux {
         else {
             return None;
         };
-        // The table is of all connections of the machine, and to read it takes milliseconds.
+        // The table has all connections of the machine, and takes milliseconds to read.
         let inode = ask(client, server).or_else(|_| look_up(client, server)).ok()?;
-        Some(inode).filter(|inode| *inode != 0) // 0 is one that its client has closed
+        Some(inode).filter(|inode| *inode != 0) // 0 if the client has closed it
     }
 
-    /// Asks the kernel for this one connection. Some systems do not answer that.
+    /// Asks the kernel for this one connection, which not all systems answer.
     pub(super) fn ask(client: SocketAddrV4, server: SocketAddrV4) -> Result<u32> {
         let socket_id = SocketId {
             source_port: client.port(),
@@ -62,7 +62,7 @@ mod linux {
             socket_id,
         };
         match exchange(SockDiagMessage::InetRequest(request))? {
-            // Where there is no such connection, one that listens at the client's port is shown.
+            // If there is no such connection, the answer may be a listener at the client's port.
             NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found))
                 if found.header.socket_id.destination_port == server.port() =>
             {
@@ -83,12 +83,12 @@ mod linux {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.send_to(&bytes, &NetlinkAddr::new(0, 0), 0)?;
         let mut answer = Vec::with_capacity(4096);
-        // The kernel has answered when the question is sent: there is nothing to wait for.
+        // The kernel answers while the question is sent: there is nothing to wait for.
         socket.recv(&mut answer, libc::MSG_DONTWAIT)?;
         Ok(NetlinkMessage::deserialize(&answer)?.payload)
     }
 
-    /// Looks into the kernel's table of connections.
+    /// Looks the connection up in the kernel's table.
     pub(super) fn look_up(client: SocketAddrV4, server: SocketAddrV4) -> Result<u32> {
         let (local, remote) = (table_address(client), table_address(server));
         let table = std::fs::read_to_string("/proc/net/tcp")?;
@@ -104,7 +104,7 @@ mod linux {
         }
     }
 
-    /// An address as that table writes it: four bytes in the machine's order, and the port.
+    /// An address as in that table: four bytes in native order, and the port.
     fn table_address(address: SocketAddrV4) -> String {
         let bytes = u32::from_ne_bytes(address.ip().octets());
         format!("{bytes:08X}:{:04X}", address.port())

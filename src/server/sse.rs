@@ -1,4 +1,4 @@
-//! Event streams: the outgoing messages of a session, and an answer that takes long.
+//! Event streams: the outgoing messages of a session, and answers that take long.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub struct EventStream<S> {
     greeted: bool,
 }
 
-/// Whose messages a stream carries.
+/// Where the messages of a stream come from.
 pub trait Source: Unpin {
     /// The next event as it goes over the wire; `None` when the stream is over.
     fn poll_event(&self, waker: &Waker) -> Poll<Option<String>>;
@@ -38,8 +38,8 @@ impl Source for EventReader {
     }
 }
 
-/// The body of a POST response whose answer was not there in time. Its one event has no id: with
-/// one, SDKs before 1.24 come back for more.
+/// The body of a POST response whose answer was not ready in time. Its only event has no id: with
+/// one, SDKs before 1.24 would reconnect for more.
 pub struct LateReply {
     reply: Option<PendingReply>,
     keep_alive: Interval,
@@ -60,14 +60,14 @@ impl LateReply {
     }
 }
 
-/// Ticks after each `pause` in which nothing was said.
+/// Ticks after each `pause`.
 fn keep_alive(pause: Duration) -> Interval {
     let mut interval = tokio::time::interval_at(Instant::now() + pause, pause);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }
 
-/// What a stream has to say while there is nothing to say.
+/// The frame of an idle stream, when it is due.
 fn idle(
     keep_alive: &mut Interval,
     context: &mut Context<'_>,

@@ -120,7 +120,7 @@ impl World {
     }
 
     /// Whatever the client sends goes through a session that it still knows.
-    fn enter(&self, who: usize) -> Busy {
+    fn enter(&self, who: usize) -> ActiveSession {
         let agent = Agent::gemini(Vec::new());
         self.sessions.enter(self.people[who].session.as_str(), &agent).expect("a session")
     }

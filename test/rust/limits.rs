@@ -157,7 +157,7 @@ fn there_are_so_many_connections_and_no_more() {
 #[test]
 fn connections_without_token_take_no_place_of_a_client() {
     let server = server(|limits| {
-        limits.strangers = 2;
+        limits.unauthenticated = 2;
         limits.connections = 1;
     });
     let session = server.open_session();

@@ -189,7 +189,7 @@ impl<'a> Replay<'a> {
                 (self.review, self.call) = (Some(review), Some(call));
                 json!({ "accept": accept })
             }
-            Event::Said { client, text } => json!({ "client": client, "says": text }),
+            Event::Message { client, text } => json!({ "client": client, "says": text }),
             other => panic!("{other:?}"),
         }
     }

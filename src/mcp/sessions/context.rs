@@ -1,4 +1,4 @@
-//! What the user looks at: where clients work, and who is told what of it.
+//! Contexts: where clients work, and which of them are sent what the user looks at.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,20 +15,21 @@ use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Outgoing;
 use crate::mcp::places::{Context, Place};
 
-/// Of how many clients that is asked at once, for Emacs waits meanwhile.
+/// How many clients are checked at once for whether they have moved, since Emacs waits meanwhile.
 const MAX_LOOKS: usize = 16;
-/// How long a client waits for the first context: less than after what an answer is a stream.
+/// How long a request waits for the first context: less than the time after which its answer
+/// becomes a stream.
 const FIRST_CONTEXT: Duration = Duration::from_millis(800);
 
 impl Sessions {
-    /// Where clients work, each place once.
+    /// Where clients work, without duplicates.
     pub fn places(&self) -> Vec<Place> {
         let mut table = self.table();
         self.look_for_moves(&mut table);
         table.places()
     }
 
-    /// Notes where clients are by now, those first of which that was found out longest ago.
+    /// Updates the places of clients, beginning with those that were checked longest ago.
     pub(super) fn look_for_moves(&self, table: &mut Table) {
         let mut due: Vec<_> =
             table.sessions.iter().filter(|(_, session)| session.may_have_moved()).collect();
@@ -37,12 +38,12 @@ impl Sessions {
         let found: Vec<_> =
             due.into_iter().map(|(id, session)| (id.clone(), session.place_now())).collect();
         for (id, place) in found {
-            self.settle_in(table, &id, place);
+            self.set_place(table, &id, place);
         }
     }
 
-    /// Notes where the client of a session works: that is whose context it hears from now on.
-    pub(super) fn settle_in(&self, table: &mut Table, id: &SessionId, place: Place) {
+    /// Notes where the client of a session works, which decides the contexts that it is sent.
+    pub(super) fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
         let context = table.contexts.get(&place).map(|context| context.message.clone());
         let Some(session) = table.sessions.get_mut(id) else { return };
         session.placed = Instant::now();
@@ -54,10 +55,10 @@ impl Sessions {
         if let Some(context) = context {
             session.push(Outgoing::Context(context));
         }
-        self.bridge.send(Event::Clients); // Lisp says what there is to hear in a new place
+        self.bridge.send(Event::Clients); // Lisp publishes the context of a new place
     }
 
-    /// Tells the clients in each of these places what the user looks at, unless they know it already.
+    /// Sends the clients in each of these places its context, unless they have been sent the same.
     pub fn publish_contexts(&self, contexts: Vec<(Place, IdeContext)>) {
         let contexts: Vec<_> =
             contexts.into_iter().map(|(place, snapshot)| (place, Context::new(snapshot))).collect();
@@ -76,8 +77,8 @@ impl Sessions {
         self.published.notify_waiters();
     }
 
-    /// The active file, for a client of document 003, who hears from now on when it changes. One
-    /// that has just come waits a moment until Emacs has said what it is.
+    /// The active file, for a client of document 003, which is notified of changes from now on. If
+    /// there is no context yet, waits a moment for Emacs to publish one.
     pub async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
         let published = self.published.notified();
         {
@@ -98,7 +99,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Where clients work, each place once.
+    /// Where clients work, without duplicates.
     fn places(&self) -> Vec<Place> {
         let named = self.sessions.values().filter(|session| !session.is_unnamed);
         let of_sessions = named.filter_map(|session| session.place.as_ref());
@@ -112,12 +113,12 @@ impl Table {
         places
     }
 
-    /// What a session is told.
+    /// The context for a session.
     pub(super) fn context_of(&self, id: &SessionId) -> Option<&Context> {
         self.contexts.get(self.sessions.get(id)?.place.as_ref()?)
     }
 
-    /// Tells the clients in `place` of a context that is new, each in its words.
+    /// Sends the clients in `place` a new context, each in the format of its document.
     fn tell_context(&mut self, place: Place, context: Context) {
         if self.listeners.are_in(&place) {
             self.listeners.tell_context(&place, &event_json(&context.snapshot));
@@ -138,7 +139,7 @@ impl Table {
     }
 }
 
-/// What readers of `/events` are told.
+/// A context as readers of `/events` get it.
 pub(super) fn event_json(snapshot: &IdeContext) -> Arc<str> {
     notification_json(&Notification::ContextEvent(&snapshot.event())).into()
 }

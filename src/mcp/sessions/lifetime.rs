@@ -1,4 +1,4 @@
-//! How sessions end: at the wish of their client, of the user, of Emacs, or by the clock.
+//! How sessions end: closed by their client, expired, or with the companion.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::ide::Outcome;
 use crate::mcp::client::{Peer, SessionId};
 use crate::mcp::session::{LOOK_AGAIN, STREAM_GRACE, Session};
 
-/// With many clients something changes all the time; one look is for all that changed meanwhile.
+/// Between two checks: with many clients something changes all the time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Sessions {
-    /// Ends a session at its client's wish. Its reviews are closed. False if there is none.
+    /// Ends a session, as its client wishes. Closes its reviews. False if there is no such session.
     pub fn close(&self, id: &str, agent: &Agent) -> bool {
         let mut table = self.table();
         let Some((id, _)) = table.find(id, agent) else { return false };
@@ -24,7 +24,7 @@ impl Sessions {
         true
     }
 
-    /// Forgets sessions whose client went away without a word. Sleeps while there is none.
+    /// Removes sessions whose clients have gone. Sleeps until a session can be due.
     pub async fn expire_forever(&self) {
         loop {
             let next = self.expire(Instant::now());
@@ -39,13 +39,13 @@ impl Sessions {
         }
     }
 
-    /// Forgets what is due at `now`. Returns when to look again.
+    /// Removes what is due at `now`. Returns when to check again.
     pub(super) fn expire(&self, now: Instant) -> Option<Instant> {
         let mut table = self.table();
         for id in table.sessions_where(|_, session| session.is_dead()) {
             self.remove(&mut table, &id);
         }
-        self.hand_on(&mut table, now);
+        self.hand_over(&mut table, now);
         for id in table.sessions_where(|_, session| !session.may_return(now)) {
             self.close_reviews_of(&mut table, &id);
         }
@@ -65,8 +65,8 @@ impl Sessions {
         for review in table.reviews.all() {
             table.settle(review, &Outcome::Rejected);
         }
-        // There is no time left to come back in.
-        self.hand_on(&mut table, Instant::now() + STREAM_GRACE);
+        // Lost sessions have no time left to come back.
+        self.hand_over(&mut table, Instant::now() + STREAM_GRACE);
         table.ending = true;
         self.published.notify_waiters(); // no context will come
         table.listeners.wake();
@@ -75,14 +75,14 @@ impl Sessions {
 }
 
 impl Table {
-    /// When to forget a session, unless it is used before. While a review of an unnamed one is open
-    /// nothing tells that its client is gone, if that does not listen.
+    /// When to remove a session, unless it is used before. An unnamed one stays while it has an
+    /// open review: without a listener nothing shows whether its client is gone.
     fn idle_until(&self, id: &SessionId, session: &Session) -> Option<Instant> {
         let waits = session.is_unnamed && !self.reviews.of(id).is_empty();
         session.idle_until().filter(|_| !waits)
     }
 
-    /// Whether a living client waits for something that this session has not heard.
+    /// Whether a living client waits for something that this session has not been sent.
     fn is_owed(&self, id: &SessionId) -> bool {
         let session = &self.sessions[id];
         matches!(&session.peer, Peer::Client(process) if process.is_alive())
@@ -94,7 +94,7 @@ impl Table {
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
         let recognised = |session: &&Session| session.peer.process().is_some() && session.is_lost();
         let look = self.sessions.values().filter(recognised).map(|_| now + LOOK_AGAIN);
-        // What is due and stays, for its client is owed something, is looked at again later.
+        // A session that is due, but whose client awaits something, is checked again later.
         idle.chain(gone).map(|due| due.max(now + LOOK_AGAIN)).chain(look).min()
     }
 }

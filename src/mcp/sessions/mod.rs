@@ -1,8 +1,8 @@
 //! The sessions of a companion, behind one lock.
 //!
 //! `Sessions` is shared between the server's thread and Emacs's main thread. Everything is behind
-//! one short mutex, never held across an await or a call into Lisp. Sending an event to Lisp
-//! while holding it is fine, and keeps events in the order of what they tell.
+//! one mutex, held briefly and never across an await or a call into Lisp. Sending an event to Lisp
+//! while holding it is fine, and keeps the events in order.
 //!
 //! The lock guards the `Table`. Each of the other files does one thing with it: they use the table
 //! and this file, `outcomes`, `requests` and `lifetime` also `succession`, and that `context`.
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 pub use super::client::{Client, SessionId};
 pub use outcomes::Asked;
-pub use requests::Busy;
+pub use requests::ActiveSession;
 pub use streams::{EventReader, StreamReader};
 
 use super::places::Place;
@@ -36,7 +36,7 @@ use crate::lock::lock;
 use crate::process::Process;
 use table::Table;
 
-/// What a client hears that comes too late.
+/// The error for requests that come too late.
 pub const STOPPING: &str = "the companion is stopping";
 
 pub struct Sessions {
@@ -45,27 +45,27 @@ pub struct Sessions {
     table: Mutex<Table>,
     /// Wakes `expire_forever` when the next deadline may have come closer.
     changed: Notify,
-    /// Wakes who waits for the first context.
+    /// Wakes requests that wait for the first context.
     published: Notify,
 }
 
-/// What there is to tell of a session.
+/// A session, or event stream, as the user sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Enough of its id to tell it from the others, and no more: whoever knows the id and the token
-    /// could speak in its name.
+    /// The beginning of its id, enough to distinguish it from the others. Whoever knew the whole
+    /// id, and the token, could impersonate its client.
     pub key: String,
-    /// In words for the user.
+    /// For the user.
     pub client: String,
     pub process: Option<u32>,
-    /// None while it is being found out.
+    /// None while the process of the client is being looked for.
     pub place: Option<Place>,
     pub age: Duration,
     /// Whether the stream is open; None if it never was.
     pub listens: Option<bool>,
     pub reviews: Vec<ReviewId>,
-    /// Outcomes that it has not heard.
-    pub unheard: usize,
+    /// How many outcomes it has not been sent.
+    pub undelivered: usize,
 }
 
 impl Sessions {
@@ -109,12 +109,12 @@ impl Sessions {
         Ok(id)
     }
 
-    /// The number of sessions whose client is there, as far as we know.
+    /// How many clients are connected, as far as we know.
     pub fn count(&self) -> usize {
         self.table().announced
     }
 
-    /// The processes of all clients, each once.
+    /// The processes of all clients, without duplicates.
     pub fn processes(&self) -> Vec<Process> {
         let mut processes: Vec<Process> = Vec::new();
         for process in self.table().sessions.values().filter_map(|session| session.peer.process()) {
@@ -125,7 +125,7 @@ impl Sessions {
         processes
     }
 
-    /// All sessions, the oldest first, and the event streams behind them.
+    /// All sessions, oldest first, then the event streams.
     pub fn describe(&self) -> Vec<Description> {
         let table = self.table();
         let mut sessions: Vec<_> = table.sessions.iter().collect();
@@ -142,7 +142,7 @@ impl Sessions {
                 Stream::Lost { .. } => Some(false),
             },
             reviews: table.reviews.of(id),
-            unheard: session.outbox.waiting(),
+            undelivered: session.outbox.waiting(),
         };
         let listeners =
             table.listeners.describe().map(|(number, agent, place, begun)| Description {
@@ -153,12 +153,12 @@ impl Sessions {
                 age: begun.elapsed(),
                 listens: Some(true),
                 reviews: Vec::new(),
-                unheard: 0,
+                undelivered: 0,
             });
         sessions.into_iter().map(describe).chain(listeners).collect()
     }
 
-    /// Ends the session, or event stream, with this key at the user's wish. Its reviews are closed.
+    /// Ends the session, or event stream, with this key, as the user wishes. Closes its reviews.
     pub fn disconnect(&self, key: &str) -> bool {
         let mut table = self.table();
         let numbers: Vec<u64> = table.listeners.describe().map(|(number, ..)| number).collect();
@@ -187,10 +187,10 @@ impl Sessions {
         self.changed.notify_one();
     }
 
-    /// Tells Lisp how many clients there are if that has changed. While there is none Lisp does not
-    /// say what the user looks at, nor that he does not want it told any more.
+    /// Notifies Lisp if the number of clients has changed. While there are none, Lisp publishes no
+    /// context, and does not withdraw one either: so all contexts are dropped.
     fn announce(&self, table: &mut Table, now: Instant) {
-        // Readers of events are counted themselves.
+        // Listeners are counted instead of the sessions that they belong to.
         let counts = |session: &&Session| {
             session.is_connected(now) && !matches!(session.stream, Stream::Events)
         };
@@ -204,7 +204,7 @@ impl Sessions {
         }
     }
 
-    /// Closes the reviews of a session for which nobody waits any more.
+    /// Closes the reviews of a session, since nobody waits for them any more.
     fn close_reviews_of(&self, table: &mut Table, id: &SessionId) {
         for review in table.reviews.of(id) {
             table.reviews.end(review);
@@ -212,7 +212,7 @@ impl Sessions {
         }
     }
 
-    /// Tells Lisp that reviews are over without the user.
+    /// Notifies Lisp that reviews have ended without the user.
     fn tell_closed(&self, reviews: impl IntoIterator<Item = ReviewId>) {
         for review in reviews {
             self.bridge.send(Event::CloseReview { review, call: None });
@@ -220,7 +220,7 @@ impl Sessions {
     }
 }
 
-/// As a session has one.
+/// The counterpart of a session's key.
 fn listener_key(number: u64) -> String {
     format!("events-{number}")
 }

@@ -18,9 +18,9 @@ pub enum Refused {
     /// No outcome could follow.
     Stopping,
     SessionEnded,
-    /// The client does not read the outcomes of earlier reviews.
+    /// The client has not read the outcomes of earlier reviews.
     TooManyUnread,
-    /// The user has enough to do.
+    /// The user has to decide some reviews first.
     TooManyOpen,
 }
 
@@ -37,14 +37,14 @@ impl std::fmt::Display for Refused {
     }
 }
 
-/// What became of a client's wish that a review be decided.
+/// Whether Lisp was asked to decide a review.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
     Sent,
     NotOpen,
-    /// Another call waits for that.
+    /// Another call is waiting for that.
     Already,
-    /// Emacs has not come to look at those before.
+    /// Lisp has not handled the earlier requests yet.
     TooMany,
 }
 
@@ -52,13 +52,13 @@ pub enum Asked {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Closed {
     pub review: ReviewId,
-    /// The session that opened it has closed it, not another one of the same client.
+    /// Whether the session that opened it has closed it, not another one of the same client.
     pub by_proposer: bool,
 }
 
 impl Sessions {
-    /// Opens a review and tells Lisp. An open review of the same file and session is replaced. The
-    /// file has `bytes_now`, which Emacs reads.
+    /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The
+    /// file now has `bytes_now`, all of which Emacs reads.
     pub fn open_review(
         &self,
         session: &SessionId,
@@ -83,7 +83,7 @@ impl Sessions {
         let bytes = content.len() + bytes_now;
         let load = table.reviews.load_without(session, &path);
         let fits = load.count < self.limits.reviews
-            && load.bytes + table.unheard_bytes() + bytes <= self.limits.review_bytes
+            && load.bytes + table.undelivered_bytes() + bytes <= self.limits.review_bytes
             && self.bridge.has_room_for(bytes);
         if !fits {
             return Err(Refused::TooManyOpen);
@@ -95,8 +95,8 @@ impl Sessions {
         Ok(review)
     }
 
-    /// Closes a review at its client's wish; Lisp answers `call` with the final text. Unless
-    /// `silent`, whoever waits for the outcome hears that it was rejected.
+    /// Closes a review, as its client wishes; Lisp answers `call` with the final text. Unless
+    /// `silent`, the session is notified that the review was rejected.
     pub fn close_review(
         &self,
         session: &SessionId,
@@ -117,8 +117,8 @@ impl Sessions {
         Some(Closed { review, by_proposer })
     }
 
-    /// Asks Lisp to decide a review as the user would, at the wish of the client that opened it.
-    /// The client works in `place`, if the session does not tell.
+    /// Asks Lisp to decide a review like the user, as the client that opened it wishes. The client
+    /// works in `place`, if that is not the place of the session.
     pub fn ask_to_decide(
         &self,
         session: &SessionId,
@@ -142,7 +142,7 @@ impl Sessions {
         Asked::Sent
     }
 
-    /// Reports the user's decision to the session that asked. False if it was no longer open.
+    /// Reports the user's decision to the session that owns the review. False if that is not open.
     pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
         let mut table = self.table();
         let settled = table.settle(review, &outcome);
@@ -152,7 +152,7 @@ impl Sessions {
         settled
     }
 
-    /// How the latest review of `path` ended that an unnamed session had, if that is known still.
+    /// The outcome of the latest review of `path` in an unnamed session, if it is still kept.
     pub fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
         let table = self.table();
         let session = table.sessions.get(session).filter(|session| session.is_unnamed)?;
@@ -161,7 +161,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Takes a review off the list and queues its outcome for the session that asked.
+    /// Ends a review and queues its outcome for the session that owns it.
     pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
         let Some(ended) = self.reviews.end(review) else { return false };
         let Ended { id, owner, proposer, path, superseded } = ended;
@@ -184,14 +184,14 @@ impl Table {
         if let Some(session) = self.sessions.get_mut(&owner).filter(|_| is_unnamed) {
             session.last_used = Instant::now();
             if has_readers {
-                session.outbox.hand_out();
+                session.outbox.mark_all_sent();
             }
         }
         true
     }
 
-    /// The client of a session proposes a change of `path`: it does not wait any more for what it has
-    /// asked in sessions before.
+    /// The client of a session proposes a change of `path`: it no longer waits for outcomes of
+    /// earlier proposals in its sessions before.
     fn supersede(&mut self, id: &SessionId, path: &str) {
         let Some(session) = self.sessions.get(id) else { return };
         let earlier = self.sessions_where(|_, other| other.is_earlier_of(session));
@@ -203,13 +203,13 @@ impl Table {
         }
     }
 
-    /// Bytes of outcomes that clients have not read.
-    fn unheard_bytes(&self) -> usize {
+    /// Bytes of messages that clients have not read.
+    fn undelivered_bytes(&self) -> usize {
         self.sessions.values().map(|session| session.outbox.waiting_bytes()).sum()
     }
 
-    /// Forgets what the sessions unused longest keep for streams that broke, until all together keep
-    /// no more than `limit` bytes.
+    /// Drops messages that are kept in case a stream was broken, of the least recently used
+    /// sessions first, until all sessions together keep no more than `limit` bytes.
     fn limit_kept(&mut self, limit: usize) {
         let mut sessions: Vec<_> =
             self.sessions.values_mut().filter(|session| session.outbox.kept_bytes() > 0).collect();

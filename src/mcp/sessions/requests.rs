@@ -1,4 +1,4 @@
-//! HTTP requests of a session, and the calls in them.
+//! The requests of sessions that are being answered.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::mcp::places::{Context, Place};
 use crate::mcp::revision::Revision;
 use crate::mcp::session::{PING, Session};
 
-/// Finds out where the client of a request works, which costs too much to be done for each.
+/// Finds out where the client of a request works: too costly to be done for every request.
 pub type FindPlace = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Place> + Send>> + Send + Sync>;
 
-/// An HTTP request in progress keeps its session alive.
-pub struct Busy {
+/// A session with an HTTP request in progress, which keeps it alive.
+pub struct ActiveSession {
     sessions: Arc<Sessions>,
     session: SessionId,
     revision: Revision,
@@ -31,15 +31,15 @@ pub struct Busy {
 
 /// A call in progress, which its client may cancel.
 pub struct Call<'a> {
-    session: &'a Busy,
+    session: &'a ActiveSession,
     id: Id,
-    /// None if the session has ended before.
+    /// None if the session has ended.
     cancelled: Option<oneshot::Receiver<()>>,
 }
 
 impl Sessions {
     /// Finds the session of a request of `agent`, and keeps it alive until the request is answered.
-    pub fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<Busy> {
+    pub fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<ActiveSession> {
         let mut table = self.table();
         let (id, session) = table.find(id, agent)?;
         let busy = self.occupy(session, id.clone(), None);
@@ -49,13 +49,13 @@ impl Sessions {
         Some(busy)
     }
 
-    /// Finds, or begins, the session of a request that names none, as those of document 004. All
-    /// clients that show the token of `agent` share it: they cannot be told from one another.
+    /// Finds, or begins, the session of a request that names none, like those of document 004. All
+    /// clients with the token of `agent` share it: they cannot be distinguished.
     pub fn enter_unnamed(
         self: &Arc<Self>,
         agent: &Arc<Agent>,
         place: FindPlace,
-    ) -> anyhow::Result<Busy> {
+    ) -> anyhow::Result<ActiveSession> {
         let mut table = self.table();
         let id = match table.unnamed(agent) {
             Some(id) => id,
@@ -71,19 +71,19 @@ impl Sessions {
         session: &mut Session,
         id: SessionId,
         unnamed: Option<FindPlace>,
-    ) -> Busy {
+    ) -> ActiveSession {
         session.busy += 1;
         session.last_heard = Instant::now();
-        Busy { sessions: self.clone(), session: id, revision: session.revision, unnamed }
+        ActiveSession { sessions: self.clone(), session: id, revision: session.revision, unnamed }
     }
 
-    /// Of which revision the session of a request of `agent` is.
+    /// The revision of the session of a request of `agent`.
     pub fn revision(&self, id: &str, agent: &Agent) -> Option<Revision> {
         self.table().find(id, agent).map(|(_, session)| session.revision)
     }
 }
 
-impl Busy {
+impl ActiveSession {
     pub fn session(&self) -> &SessionId {
         &self.session
     }
@@ -97,7 +97,7 @@ impl Busy {
         self.unnamed.is_some()
     }
 
-    /// Finds out where the client works, if the session does not tell.
+    /// Finds out where the client works, unless that is the place of the session.
     pub async fn find_place(&self) -> Option<Place> {
         match &self.unnamed {
             Some(find) => Some(find().await),
@@ -113,8 +113,8 @@ impl Busy {
         Call { session: self, id: id.clone(), cancelled }
     }
 
-    /// Ends the call with this id, without an answer. Of clients that name no session, one might
-    /// end what another one asked.
+    /// Cancels the call with this id, which gets no answer. Clients without a session of their own
+    /// cannot do that: they might cancel a call of another client.
     pub fn cancel(&self, id: &Id) {
         if self.unnamed.is_some() {
             return;
@@ -125,7 +125,7 @@ impl Busy {
         }
     }
 
-    /// Takes the client's answer to a request of ours, which can only be a ping.
+    /// Handles the client's answer to a request of ours, which can only be a ping.
     pub fn pong(&self, id: &Id) {
         let mut table = self.sessions.table();
         let Some(session) = table.sessions.get_mut(&self.session) else { return };
@@ -135,8 +135,8 @@ impl Busy {
         }
     }
 
-    /// Tells the client that no file is open if nobody has told what the user looks at. After
-    /// `ping` one of them waits for that, and disconnects if it does not come, whatever Emacs does.
+    /// Sends the client an empty context if there is none yet. After a `ping` some clients wait for
+    /// a context, and disconnect if none comes, however busy Emacs is.
     pub fn ensure_context(&self) {
         let mut table = self.sessions.table();
         if table.context_of(&self.session).is_none()
@@ -148,15 +148,15 @@ impl Busy {
         }
     }
 
-    /// Passes on what the client has to say to the user.
-    pub fn say(&self, text: &str) {
+    /// Passes a message of the client on to the user.
+    pub fn pass_on(&self, text: &str) {
         let table = self.sessions.table();
         let Some(session) = table.sessions.get(&self.session) else { return };
-        self.sessions.bridge.say(session.client.describe(), text.to_owned());
+        self.sessions.bridge.send_message(session.client.describe(), text.to_owned());
     }
 }
 
-impl Drop for Busy {
+impl Drop for ActiveSession {
     fn drop(&mut self) {
         let mut table = self.sessions.table();
         if let Some(session) = table.sessions.get_mut(&self.session) {
@@ -170,7 +170,7 @@ impl Drop for Busy {
 }
 
 impl Call<'_> {
-    /// Waits until the client cancels the call; for ever if it does not.
+    /// Waits until the client cancels the call, forever if it does not.
     pub async fn cancelled(&mut self) {
         let Some(cancelled) = &mut self.cancelled else { return std::future::pending().await };
         if cancelled.await.is_err() {

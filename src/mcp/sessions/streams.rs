@@ -1,4 +1,4 @@
-//! The streams on which sessions, and readers of `/events`, hear.
+//! Event streams: those of sessions, and `/events`.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -30,8 +30,8 @@ pub struct EventReader {
 }
 
 impl Sessions {
-    /// Opens the stream of a session, in place of an older one. `last_event` is the number of
-    /// the last event that the client received, if it says so.
+    /// Opens the stream of a session, replacing an older one. `last_event` is the number of the
+    /// last event that the client has received, if it says so.
     pub fn open_stream(
         self: &Arc<Self>,
         session: &SessionId,
@@ -41,7 +41,7 @@ impl Sessions {
         self.look_for_moves(&mut table);
         let context = table.context_of(session).map(|context| context.message.clone());
         let entry = table.sessions.get_mut(session)?;
-        // One that only began the session, as a command line does, says nothing about its client.
+        // A process that only opened the session and ended, like a shell command, is not the client.
         if entry.peer.process().is_some_and(|process| !process.is_alive()) {
             entry.peer = Peer::Unknown;
         }
@@ -59,16 +59,16 @@ impl Sessions {
         let mut table = self.table();
         let context = table.contexts.get(&place).map(|context| event_json(&context.snapshot));
         if context.is_none() {
-            self.bridge.send(Event::Clients); // as in `settle_in`
+            self.bridge.send(Event::Clients); // as in `set_place`
         }
         let number = table.listeners.add(agent.clone(), place, context);
         table.note_readers();
-        table.tell_unheard(&agent, number);
+        table.tell_undelivered(&agent, number);
         self.announce(&mut table, Instant::now());
         EventReader { sessions: self.clone(), number }
     }
 
-    /// Asks every client that has a stream for a sign of life. Returns how many there are.
+    /// Pings every client that has a stream. Returns how many there are.
     pub fn ping(&self) -> usize {
         let message: Arc<str> = ping_json(PING).into();
         let mut table = self.table();
@@ -77,7 +77,7 @@ impl Sessions {
         asked.map(|session| session.ping(message.clone())).count()
     }
 
-    /// Before the server restarts: ends the streams properly. Their clients open them again.
+    /// Ends all streams properly, before the server restarts. Their clients open them again.
     pub fn interrupt_streams(&self) {
         let since = Instant::now();
         let mut table = self.table();
@@ -93,8 +93,8 @@ impl Sessions {
 }
 
 impl Table {
-    /// Tells a listener what was decided for the unnamed session of `agent` while nobody listened.
-    fn tell_unheard(&mut self, agent: &Agent, listener: u64) {
+    /// Sends a listener the outcomes of the unnamed session of `agent` from when nobody listened.
+    fn tell_undelivered(&mut self, agent: &Agent, listener: u64) {
         let unnamed = self.unnamed(agent);
         let Some(session) = unnamed.and_then(|id| self.sessions.get_mut(&id)) else { return };
         while let Some((_, outcome)) = session.outbox.next() {

@@ -1,5 +1,5 @@
-//! Which session takes the place of another: what is owed to a client that lost its session goes to
-//! its next one, and back if it proves to be another client's.
+//! Sessions that replace others: a client that lost its connection gets its reviews and outcomes in
+//! its next session. If that proves to be another client's, they are given back.
 
 use std::collections::HashMap;
 
@@ -15,43 +15,43 @@ use crate::mcp::session::Session;
 use crate::process::Process;
 
 impl Sessions {
-    /// Notes that it is being found out which process the client of a session is.
+    /// Notes that the process of a session's client is being looked for.
     pub fn expect_recognition(&self, id: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(id) {
             (session.place, session.placed) = (None, Instant::now());
         }
     }
 
-    /// Notes which process the client of a session is, if that could be found out.
+    /// Notes which process the client of a session is, if that was found.
     ///
-    /// What a session of the same process that lost its stream has not heard, and the reviews it
-    /// waits for, may become this one's: the client lost its connection and waits for them still.
+    /// If the client had a session before and lost its stream, this one may inherit its reviews and
+    /// undelivered outcomes.
     pub fn recognise(&self, id: &SessionId, process: Option<Process>) {
         let place = Place::of(process.as_ref());
         let forwards = process.as_ref().is_some_and(Process::forwards);
         let mut table = self.table();
-        self.settle_in(&mut table, id, place);
+        self.set_place(&mut table, id, place);
         let Some(process) = process else { return };
         let shared = forwards || table.sessions.values().any(|other| other.peer.shares(&process));
         let Some(session) = table.sessions.get_mut(id) else { return };
         session.peer = if shared { Peer::Shared(process) } else { Peer::Client(process) };
-        self.hand_on(&mut table, Instant::now());
+        self.hand_over(&mut table, Instant::now());
         self.changed.notify_one();
     }
 
-    /// Moves what lost sessions wait for to the sessions that replaced them. Not at once: a session
-    /// that comes back keeps its own.
-    pub(super) fn hand_on(&self, table: &mut Table, now: Instant) {
+    /// Moves reviews and undelivered outcomes of lost sessions to the sessions that replaced them.
+    /// Not at once, since a session that comes back keeps its own.
+    pub(super) fn hand_over(&self, table: &mut Table, now: Instant) {
         table.note_shared_processes();
         for lost in table.sessions_where(|_, session| !session.is_connected(now)) {
-            if let Some(heir) = table.heir_of(&lost) {
-                self.tell_closed(table.inherit(&heir, &lost));
+            if let Some(successor) = table.successor_of(&lost) {
+                self.tell_closed(table.inherit(&successor, &lost));
             }
         }
     }
 
-    /// A client that closes a review which a lost session of its process has open is the same client:
-    /// there is no need to wait whether that session comes back.
+    /// If the client closes a review that a lost session of its process opened, it is the same
+    /// client, and there is no need to wait whether that session comes back.
     pub(super) fn claim(&self, table: &mut Table, session: &SessionId, path: &str) {
         if table.reviews.find(session, path).is_some() {
             return;
@@ -66,7 +66,7 @@ impl Sessions {
         }
     }
 
-    /// A session came back, for which another one was taken to speak: so these are two clients.
+    /// Gives a session that came back what others have inherited from it: they are other clients'.
     pub(super) fn give_back(&self, table: &mut Table, id: &SessionId) {
         self.tell_closed(table.reviews.give_back(id));
         let others = table.sessions.iter_mut().filter(|(other, _)| *other != id);
@@ -79,17 +79,17 @@ impl Sessions {
 
 impl Table {
     /// The newest session of the same client that began when the stream was lost or later.
-    fn heir_of(&self, id: &SessionId) -> Option<SessionId> {
+    fn successor_of(&self, id: &SessionId) -> Option<SessionId> {
         let lost = &self.sessions[id];
-        let heirs = self
+        let successors = self
             .sessions
             .iter()
-            .filter(|(_, heir)| lost.may_be_replaced_by(heir) && !heir.is_lost());
-        heirs.max_by_key(|(_, heir)| heir.begun).map(|(id, _)| id.clone())
+            .filter(|(_, successor)| lost.may_be_replaced_by(successor) && !successor.is_lost());
+        successors.max_by_key(|(_, successor)| successor.begun).map(|(id, _)| id.clone())
     }
 
-    /// The client of a session takes leave: a session that its process begins later has nothing to do
-    /// with what earlier ones wait for.
+    /// The client of a session has ended it: sessions that its process opens later inherit nothing
+    /// from earlier ones.
     pub(super) fn disown_earlier(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
         let earlier =
@@ -101,19 +101,19 @@ impl Table {
         }
     }
 
-    /// Moves what `lost` waits for to `heir`. Returns the reviews that end by it.
-    fn inherit(&mut self, heir: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
+    /// Moves the reviews and outcomes of `lost` to `successor`. Returns the reviews that this ends.
+    fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
         let Some(session) = self.sessions.get_mut(lost) else { return Vec::new() };
         session.replaced = true;
         let mut outcomes = session.outbox.take_outcomes(|_| true);
         outcomes.retain(|decided| !decided.superseded);
-        let closed = self.reviews.inherit(heir, lost);
-        self.deliver(heir, outcomes);
+        let closed = self.reviews.inherit(successor, lost);
+        self.deliver(successor, outcomes);
         closed
     }
 
-    /// Notes which processes speak for several clients: those of which an earlier session is in use
-    /// after a later one has begun, which one client would have replaced it by.
+    /// Notes which processes several clients share: those with an earlier session that is in use
+    /// after a later one has begun. A single client would have replaced it.
     fn note_shared_processes(&mut self) {
         let mut known: HashMap<&Process, Vec<&Session>> = HashMap::new();
         for session in self.sessions.values() {

@@ -1,5 +1,5 @@
-//! The table of sessions, and what belongs to all of them: the open reviews, the contexts of places
-//! and the readers of `/events`. It knows neither the lock nor Emacs.
+//! The table of sessions, and the state that they share: open reviews, contexts, and readers of
+//! `/events`. It knows neither the lock nor Emacs.
 
 use std::collections::HashMap;
 
@@ -19,9 +19,9 @@ pub struct Table {
     pub reviews: Reviews,
     pub contexts: Contexts,
     pub listeners: Listeners,
-    /// The number of connected sessions, and readers of events, that Lisp was told last.
+    /// The number of connected clients that Lisp was last notified of.
     pub announced: usize,
-    /// The companion stops: streams end when they have sent what they hold.
+    /// The companion is stopping: streams end when they have sent what is queued.
     pub ending: bool,
 }
 
@@ -49,8 +49,9 @@ impl Table {
         found.map(|(id, _)| id.clone()).collect()
     }
 
-    /// The session that makes room for a new one of `agent`: one that nobody uses, and to which
-    /// nothing is owed unless it is of the same agent, whose own such sessions come first.
+    /// The session to remove in favour of a new one of `agent`: one that is not in use. Sessions
+    /// that await nothing go first, and those of the same agent; those of other agents that await
+    /// an outcome stay.
     pub fn least_used(&self, agent: &Agent) -> Option<SessionId> {
         let unused = self.sessions.iter().filter(|(_, session)| session.idle_until().is_some());
         let ranked = unused.filter_map(|(id, session)| {
@@ -61,7 +62,7 @@ impl Table {
         ranked.min_by_key(|(_, rank)| *rank).map(|(id, _)| id.clone())
     }
 
-    /// Notes whether the clients of unnamed sessions read `/events`: those are their streams.
+    /// Notes whether there are listeners for unnamed sessions, which have them instead of a stream.
     pub fn note_readers(&mut self) {
         for session in self.sessions.values_mut().filter(|session| session.is_unnamed) {
             if self.listeners.has_reader_of(&session.client.agent) {
@@ -72,7 +73,7 @@ impl Table {
         }
     }
 
-    /// Forgets what the user has looked at, also what waits for sessions that may come back.
+    /// Drops all contexts, including those that wait for sessions that may come back.
     pub fn forget_context(&mut self) {
         self.contexts.forget();
         for session in self.sessions.values_mut() {
@@ -80,7 +81,7 @@ impl Table {
         }
     }
 
-    /// Queues outcomes for a session, but none that it would take for that of a newer review.
+    /// Queues outcomes for a session, except those that it would take for that of a newer review.
     pub fn deliver(&mut self, id: &SessionId, outcomes: impl IntoIterator<Item = Decided>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for decided in outcomes {

@@ -10,7 +10,7 @@ use crate::ide::{File, IdeContext, Notification, Outcome};
 use crate::mcp::message::{self, Id, Incoming, Message, notification_json};
 use crate::mcp::session::{IDLE_LIMIT, LOOK_AGAIN, STREAM_GRACE};
 
-/// Panics where a call of its session is told that this has ended.
+/// Panics when it is woken, on the thread that removes its session.
 struct Fault;
 
 impl Wake for Fault {
@@ -20,8 +20,8 @@ impl Wake for Fault {
 }
 
 impl Sessions {
-    /// Has the server's thread die, once: by a session that is to be forgotten, and whose end is
-    /// what it cannot stand.
+    /// Makes the server's thread panic once: when it removes an idle session whose call has a waker
+    /// that panics.
     pub fn break_server(&self) {
         let mut session = Session::new(client(""), Revision::NEWEST);
         let since = Instant::now() - 2 * IDLE_LIMIT;
@@ -29,7 +29,7 @@ impl Sessions {
         let mut cancelled = Box::pin(session.calls.begin(&ping_id()));
         let waker = Waker::from(Arc::new(Fault));
         assert!(cancelled.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
-        std::mem::forget(cancelled); // it has to be there to be told
+        std::mem::forget(cancelled); // it must still exist then
         self.table().sessions.insert("broken by a test".into(), session);
         self.changed.notify_one();
     }
@@ -180,8 +180,8 @@ fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
     sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
     assert_eq!(events(&bridge), [Event::Clients]);
     assert!(sessions.decide(decided, Outcome::Rejected));
-    let (stranger, heir) = (open(), open());
-    sessions.recognise(&heir, Some(process));
+    let (stranger, successor) = (open(), open());
+    sessions.recognise(&successor, Some(process));
     sessions.expire(Instant::now() + STREAM_GRACE);
     assert!(sessions.decide(open_one, Outcome::Rejected));
     let heard = |session| {
@@ -196,7 +196,7 @@ fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
         let notification = Notification::DiffRejected { file_path: path };
         notification_json(&notification)
     };
-    assert_eq!(heard(&heir), [rejected("/decided"), rejected("/a")]);
+    assert_eq!(heard(&successor), [rejected("/decided"), rejected("/a")]);
     assert_eq!(heard(&stranger), [""; 0]);
     assert_eq!(heard(&old), [""; 0]);
 }
@@ -222,7 +222,7 @@ fn listen(sessions: &Arc<Sessions>, agent: Agent) -> EventReader {
     sessions.listen(agent.into(), Place::Unknown)
 }
 
-fn enter_unnamed(sessions: &Arc<Sessions>) -> Busy {
+fn enter_unnamed(sessions: &Arc<Sessions>) -> ActiveSession {
     let nowhere = || Box::pin(std::future::ready(Place::Unknown)) as _;
     sessions.enter_unnamed(&gemini().into(), Box::new(nowhere)).unwrap()
 }
@@ -330,7 +330,7 @@ fn who_comes_back_late_has_what_another_was_given() {
 }
 
 #[test]
-fn an_heir_hears_the_text_that_is_left_out_for_the_proposer() {
+fn a_successor_hears_the_text_that_is_left_out_for_the_proposer() {
     for decided_before in [true, false] {
         let (_, sessions) = sessions();
         let (lost, stream) = open_here(&sessions);
@@ -342,27 +342,27 @@ fn an_heir_hears_the_text_that_is_left_out_for_the_proposer() {
             assert!(!next(&stream).unwrap().contains("text"));
         }
         drop(stream);
-        let (_, heir) = open_here(&sessions);
+        let (_, successor) = open_here(&sessions);
         pass(&sessions, STREAM_GRACE);
         if !decided_before {
             decide();
         }
-        assert!(next(&heir).unwrap().contains("text"));
+        assert!(next(&successor).unwrap().contains("text"));
     }
 }
 
 #[test]
-fn an_heir_recognised_late_hears_no_outcome_of_what_it_has_proposed_anew() {
+fn a_successor_recognised_late_hears_no_outcome_of_what_it_has_proposed_anew() {
     let (_, sessions) = sessions();
     let (lost, stream) = open_here(&sessions);
     let stale = open_review(&sessions, &lost);
     drop(stream);
     assert!(sessions.decide(stale, Outcome::Rejected));
-    let heir = sessions.open(client(""), Revision::NEWEST).unwrap();
-    let review = open_review(&sessions, &heir);
-    sessions.recognise(&heir, Process::with_id(std::process::id()));
+    let successor = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let review = open_review(&sessions, &successor);
+    sessions.recognise(&successor, Process::with_id(std::process::id()));
     pass(&sessions, STREAM_GRACE);
-    let stream = sessions.open_stream(&heir, None).unwrap();
+    let stream = sessions.open_stream(&successor, None).unwrap();
     assert_eq!(heard(&stream), 0);
     assert!(sessions.decide(review, Outcome::Rejected));
     assert_eq!(heard(&stream), 1);
@@ -375,11 +375,11 @@ fn a_client_that_just_began_anew_may_close_what_it_has_opened_before() {
     let review = open_review(&sessions, &lost);
     let close = |session| sessions.close_review(session, "/a", true, CallId(1));
     let stranger = sessions.open(client(""), Revision::NEWEST).unwrap();
-    let (heir, heirs_stream) = open_here(&sessions);
-    assert_eq!(close(&heir), None);
-    drop((stream, heirs_stream));
+    let (successor, successors_stream) = open_here(&sessions);
+    assert_eq!(close(&successor), None);
+    drop((stream, successors_stream));
     assert_eq!(close(&stranger), None);
-    assert_eq!(close(&heir), Some(Closed { review, by_proposer: false }));
+    assert_eq!(close(&successor), Some(Closed { review, by_proposer: false }));
 }
 
 #[test]
@@ -419,10 +419,10 @@ fn before_the_end_a_later_session_hears_what_the_lost_one_waits_for() {
     let (lost, stream) = open_here(&sessions);
     open_review(&sessions, &lost);
     drop(stream);
-    let (_, heir) = open_here(&sessions);
+    let (_, successor) = open_here(&sessions);
     sessions.end_all();
-    assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(Some(_))));
-    assert!(matches!(heir.poll_next(Waker::noop()), Poll::Ready(None)));
+    assert!(matches!(successor.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    assert!(matches!(successor.poll_next(Waker::noop()), Poll::Ready(None)));
 }
 
 #[test]
@@ -470,8 +470,8 @@ fn sessions_are_described_and_can_be_ended() {
     sessions.decide(decided, Outcome::Rejected);
     let [one, other] = &sessions.describe()[..] else { panic!("two sessions") };
     assert_eq!((one.client.as_str(), one.process), ("cli 1", Some(std::process::id())));
-    assert_eq!((one.listens, &one.reviews[..], one.unheard), (Some(true), &[open][..], 1));
-    assert_eq!((other.listens, other.reviews.len(), other.unheard), (None, 0, 0));
+    assert_eq!((one.listens, &one.reviews[..], one.undelivered), (Some(true), &[open][..], 1));
+    assert_eq!((other.listens, other.reviews.len(), other.undelivered), (None, 0, 0));
     drop(stream);
     assert_eq!(sessions.describe()[0].listens, Some(false));
     events(&bridge);

@@ -166,7 +166,7 @@ impl Client {
 
     /// Starts a session and opens its stream.
     fn begin(&mut self) -> Result<(), Gone> {
-        let heir = !self.session.is_empty();
+        let successor = !self.session.is_empty();
         self.session.clear();
         let hello = request(0, "initialize", json!({ "protocolVersion": "2025-06-18" }));
         let (calls, reply) = self.insist("POST", &hello)?;
@@ -174,7 +174,7 @@ impl Client {
         self.session = session.unwrap_or_else(|| panic!("initialize got {reply:?}")).to_owned();
         self.sessions += 1;
         self.calls = Some(calls);
-        self.report(Report::Session { heir });
+        self.report(Report::Session { successor });
         let (calls, reply) = self.insist("POST", &notification("notifications/initialized"))?;
         assert_eq!(reply.status, 202, "{reply:?}");
         self.calls = Some(calls);

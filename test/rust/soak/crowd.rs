@@ -27,9 +27,9 @@ pub enum Order {
 /// What a client did, or what befell it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
-    /// It began a session; `heir`: after another one to which it did not say goodbye.
+    /// It began a session; `successor`: after another one to which it did not say goodbye.
     Session {
-        heir: bool,
+        successor: bool,
     },
     /// Its stream is open.
     Listens {

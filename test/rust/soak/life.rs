@@ -14,7 +14,7 @@ use super::tally::{Pause, Tally};
 use super::usage::Memory;
 use super::watch::Watch;
 use crate::agent::Agent;
-use crate::bridge::Bell;
+use crate::bridge::WakePipe;
 use crate::companion::Companion;
 use crate::ide::ReviewId;
 use crate::limits::Limits;
@@ -79,7 +79,7 @@ impl Life<'_> {
         let companion =
             Companion::start(vec![Agent::gemini(vec![directory.clone()])], 0, &[], limits(clients))
                 .unwrap();
-        companion.bridge().attach(Bell::new(ring.into()).unwrap());
+        companion.bridge().attach(WakePipe::new(ring.into()).unwrap());
         let mut life = Life {
             companion,
             bell: Some(bell),

@@ -11,7 +11,7 @@ pub struct Tally {
     /// Clients that had their stream open at the same time, at most.
     pub most_streams: usize,
     pub sessions: usize,
-    pub heirs: usize,
+    pub successors: usize,
     pub calls: usize,
     pub cut_calls: usize,
     pub refused_connections: usize,
@@ -70,8 +70,8 @@ impl Pause {
 impl Tally {
     pub fn count(&mut self, report: Report) {
         let counter = match report {
-            Report::Session { heir } => {
-                self.heirs += usize::from(heir);
+            Report::Session { successor } => {
+                self.successors += usize::from(successor);
                 &mut self.sessions
             }
             Report::Listens { again: true } => &mut self.resumed,
@@ -106,7 +106,10 @@ impl Tally {
         let Verdict { due, heard, lost, doubled, silenced, wrong } = &self.verdict;
         for (what, figures) in [
             ("sessions with a stream at once", self.most_streams.to_string()),
-            ("sessions / heirs among them", format!("{} / {}", self.sessions, self.heirs)),
+            (
+                "sessions / successors among them",
+                format!("{} / {}", self.sessions, self.successors),
+            ),
             ("calls / cut off", format!("{} / {}", self.calls, self.cut_calls)),
             ("streams broken by clients", self.broken.to_string()),
             ("streams ended / cut by the server", format!("{} / {}", self.ended, self.cut)),
