@@ -117,8 +117,6 @@ impl Protocol {
             }
             "tools/list" => Ok(Output::Ready(Tools::list())),
             "tools/call" => self.tools.call(session, params).await.map(Output::from),
-            #[cfg(test)]
-            "test/panic" => panic!("on purpose"),
             "initialize" => Err(Failure::invalid_request("this session is initialized already")),
             _ => Err(Failure::method_not_found(method)),
         }

@@ -91,3 +91,60 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::client::Client;
+    use crate::mcp::revision::Revision;
+
+    /// A table with a session of `agent` under each of the `ids`.
+    fn table(agent: Agent, ids: &[&str]) -> Table {
+        let client = Client { agent: agent.into(), name: String::new(), version: String::new() };
+        let session = || Session::new(client.clone(), Revision::NEWEST);
+        let sessions = ids.iter().map(|id| (SessionId::from(*id), session())).collect();
+        Table { sessions, ..Table::default() }
+    }
+
+    #[test]
+    fn a_session_is_found_only_by_its_own_agent() {
+        let mut table = table(Agent::gemini(Vec::new()), &["one"]);
+        assert!(table.find("one", &Agent::gemini(Vec::new())).is_some());
+        assert!(table.find("one", &Agent::qwen(Vec::new())).is_none());
+        assert!(table.find("other", &Agent::gemini(Vec::new())).is_none());
+    }
+
+    #[test]
+    fn an_outcome_is_not_delivered_while_a_newer_review_of_the_file_is_open() {
+        let mut table = table(Agent::gemini(Vec::new()), &["one"]);
+        let id = SessionId::from("one");
+        let (older, _) = table.reviews.open(&id, "/a", 0);
+        let (newer, _) = table.reviews.open(&id, "/a", 0);
+        let outcome = |review| Decided {
+            review,
+            proposer: id.clone(),
+            path: "/a".into(),
+            text: "text".into(),
+            brief: None,
+            superseded: false,
+        };
+        table.deliver(&id, [outcome(older)]);
+        assert_eq!(table.sessions[&id].outbox.waiting(), 0);
+        table.reviews.end(newer);
+        table.deliver(&id, [outcome(newer)]);
+        assert_eq!(table.sessions[&id].outbox.waiting(), 1);
+    }
+
+    #[test]
+    fn a_session_that_awaits_an_outcome_makes_room_for_none_of_another_agent() {
+        let mut table = table(Agent::gemini(Vec::new()), &["one"]);
+        let id = SessionId::from("one");
+        let (gemini, qwen) = (Agent::gemini(Vec::new()), Agent::qwen(Vec::new()));
+        assert_eq!(table.least_used(&qwen), Some(id.clone()));
+        table.reviews.open(&id, "/a", 0);
+        assert_eq!(table.least_used(&qwen), None);
+        assert_eq!(table.least_used(&gemini), Some(id.clone()));
+        table.sessions.get_mut(&id).unwrap().busy = 1;
+        assert_eq!(table.least_used(&gemini), None);
+    }
+}

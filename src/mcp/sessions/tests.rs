@@ -7,10 +7,10 @@ use super::*;
 use crate::agent::Agent;
 use crate::bridge::CallId;
 use crate::ide::{File, IdeContext, Notification, Outcome};
-use crate::mcp::message::{self, Id, Incoming, Message, notification_json};
+use crate::mcp::message::{self, Incoming, Message, notification_json};
 use crate::mcp::session::{IDLE_LIMIT, LOOK_AGAIN, STREAM_GRACE};
 
-/// Panics when it is woken, on the thread that removes its session.
+/// Panics when it is woken.
 struct Fault;
 
 impl Wake for Fault {
@@ -26,20 +26,28 @@ impl Sessions {
         let mut session = Session::new(client(""), Revision::NEWEST);
         let since = Instant::now() - 2 * IDLE_LIMIT;
         (session.stream, session.last_used) = (Stream::Lost { since }, since);
-        let mut cancelled = Box::pin(session.calls.begin(&ping_id()));
-        let waker = Waker::from(Arc::new(Fault));
-        assert!(cancelled.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
-        std::mem::forget(cancelled); // it must still exist then
+        begin_faulty_call(&mut session, 1);
         self.table().sessions.insert("broken by a test".into(), session);
         self.changed.notify_one();
     }
+
+    /// Makes the request of a session with this id panic once: its call replaces one whose waker
+    /// panics.
+    pub fn break_request(&self, session: &str, id: i64) {
+        begin_faulty_call(self.table().sessions.get_mut(&session.into()).unwrap(), id);
+    }
 }
 
-fn ping_id() -> Id {
-    match message::parse(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#) {
-        Ok(Incoming::One(Message::Request(request))) => request.id,
-        other => panic!("{other:?}"),
-    }
+/// Begins a call that panics on the thread that removes it.
+fn begin_faulty_call(session: &mut Session, id: i64) {
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    let Ok(Incoming::One(Message::Request(request))) = message::parse(text.as_bytes()) else {
+        panic!("a request");
+    };
+    let mut cancelled = Box::pin(session.calls.begin(&request.id));
+    let waker = Waker::from(Arc::new(Fault));
+    assert!(cancelled.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    std::mem::forget(cancelled); // only a receiver that exists is woken
 }
 
 fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
