@@ -108,8 +108,8 @@ impl Process {
         Some(Process { id, started })
     }
 
-    /// The process of this user that holds the socket with this inode. Searches the file descriptors
-    /// of processes, the `likely` ones first, which may take long.
+    /// The process of this user that holds the socket with this inode. Searches the file
+    /// descriptors of processes, the `likely` ones first, which may take long.
     pub fn with_socket(inode: u32, likely: &[Process]) -> Option<Process> {
         let socket = format!("socket:[{inode}]");
         let likely = likely.iter().map(|process| process.id);

@@ -14,7 +14,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use crate::bridge::{Bridge, Direction};
 use crate::token::Token;
 
-/// Strings with more characters are shortened to so many.
+/// A string of more characters than `LONG` is shortened to `LEFT`.
 const LONG: usize = 200;
 const LEFT: usize = 100;
 /// Characters of one message at most.

@@ -1,9 +1,9 @@
-//! Globs as Git has them, matched in work that is bounded by the lengths of glob and path.
+//! Globs as in Git. The work to match one is bounded by the lengths of glob and path.
 //!
-//! A glob is a row of tokens. While a path is read, byte by byte, a set says which tokens may come
-//! next; each byte replaces a member of it by itself, its successor, or nothing. There is no going
-//! back, and the set is never larger than the glob. Most globs are done with before that: they end
-//! with bytes that nothing in the path ends with.
+//! A glob is a sequence of tokens. The path is read byte by byte, with the set of tokens that may
+//! come next; each byte replaces a member of the set by itself, its successor, or nothing. There is
+//! no backtracking, and the set is never larger than the glob. Most globs fail before that: they
+//! end with bytes with which no name in the path ends.
 
 use super::class::Class;
 
@@ -39,7 +39,7 @@ impl Path {
     }
 }
 
-/// How much work may still be done; to look at one token for one byte is 1.
+/// How much work is left; matching one token against one byte is 1.
 pub struct Budget(pub usize);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,8 @@ impl Glob {
         Some(Glob(tokens))
     }
 
-    /// Call `found` with the length of each directory in `path`, and of all of it, that this fits.
+    /// Calls `found` with the length of each directory in `path`, and of the whole, that this
+    /// matches.
     pub fn find(
         &self,
         path: &Path,

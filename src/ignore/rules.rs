@@ -2,12 +2,12 @@
 
 use super::glob::{Budget, Glob, Path, TooCostly};
 
-/// What the lines say, in their order: the last that fits decides.
+/// The lines in their order: the last that matches decides.
 pub struct Rules(Vec<Rule>);
 
 struct Rule {
     glob: Glob,
-    /// It takes back what lines before it say.
+    /// It is negated by "!": it excepts files that earlier lines name.
     is_exception: bool,
     only_directories: bool,
 }
@@ -18,8 +18,8 @@ impl Rules {
         Rules(text.split(|&byte| byte == b'\n').filter_map(Rule::parse).collect())
     }
 
-    /// Whether they name a file, or a directory in which it is: what is in there cannot be
-    /// excepted. The path is relative, with slashes.
+    /// Whether they name a file, or a directory above it, in which nothing can be excepted. The
+    /// path is relative, with slashes.
     pub fn name(&self, path: &[u8], budget: &mut Budget) -> Result<bool, TooCostly> {
         let path = Path::new(path);
         // Which directories, by the length of their names, and whether the file.
@@ -45,7 +45,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// `None` if the line fits nothing.
+    /// `None` if the line matches nothing.
     fn parse(line: &[u8]) -> Option<Rule> {
         if line.starts_with(b"#") {
             return None;
