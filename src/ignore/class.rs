@@ -96,7 +96,7 @@ impl Parser<'_> {
     /// Parse `[:alpha:]` and the like. Without its end the bracket is a byte as any other.
     fn named(&mut self) -> Option<()> {
         let name = self.at + 2;
-        // Searched once for all brackets before it: otherwise many of them would take quadratic time.
+        // Searched once for all brackets before it: else many of them take quadratic time.
         if self.close < name {
             self.close = name + memchr::memchr(b']', &self.text[name..])?;
         }
