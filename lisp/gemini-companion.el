@@ -67,8 +67,10 @@
           (load file nil 'nomessage))
       (delete-directory temporary t))))
 
-;; Package managers make that file, and so does `make build'.
-(unless (require 'gemini-companion-autoloads nil 'noerror)
+;; Package managers make a file of autoloads, and load it before; so does `make build' make one.
+;;;###autoload (put 'gemini-companion-mode 'gemini-companion-autoloads t)
+(unless (or (get 'gemini-companion-mode 'gemini-companion-autoloads)
+            (load "gemini-companion-autoloads" 'noerror 'nomessage))
   (gemini-companion--load-autoloads))
 
 
