@@ -131,7 +131,7 @@ sends, \\[gemini-companion-compose-quit] quits, \
         (directory (expand-file-name default-directory)))
     (mapcar (lambda (file)
               ;; There may be many: to ask the system about each would take long.
-              (gemini-companion-send--escape
+              (gemini-companion-send-escape
                (if (string-prefix-p directory file)
                    (substring file (length directory))
                  file)))

@@ -59,8 +59,7 @@ If the user sees nothing of that, show it instead."
 Return nil if it cannot be shown."
   (condition-case nil
       (progn
-        (gemini-companion-queue--hide review)
-        (gemini-companion-review-show review 'keep)
+        (gemini-companion-review-show-again review 'keep)
         (message "%s was not on screen: look at it, then decide"
                  (gemini-companion-review-file review)))
     (error nil)))
@@ -81,7 +80,7 @@ shown."
   "Accept REVIEW, of which the user knows what it says."
   (gemini-companion-decide--check review)
   (gemini-companion-follow (gemini-companion-review-path review)
-                           (gemini-companion-review--merged-state review))
+                           (gemini-companion-review-merged-state review))
   (let ((text (gemini-companion-review-current-text review))
         (tell (or (gemini-companion-review-writer review)
                   #'gemini-companion-decide--tell-accepted)))
@@ -91,10 +90,10 @@ shown."
 (defun gemini-companion-decide--tell-accepted (review text)
   "Tell the client of REVIEW that the user has accepted TEXT.
 Return nil if it was decided meanwhile."
-  (let ((may-omit (gemini-companion-queue--may-omit-p review text)))
+  (let ((may-omit (gemini-companion-queue-may-omit-p review text)))
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
       (when may-omit
-        (gemini-companion-queue--await-text review text))
+        (gemini-companion-queue-await-text review text))
       t)))
 
 ;;;; Going there, and later
@@ -105,9 +104,9 @@ Return nil if it was decided meanwhile."
 If none but that on screen does, go there."
   (interactive)
   (let* ((current (gemini-companion-review-current))
-         (rest (cdr (memq current gemini-companion-queue--open)))
+         (open (gemini-companion-review-list-open))
          (next (if (gemini-companion-review-on-screen-p current)
-                   (or (car rest) (car gemini-companion-queue--open))
+                   (or (cadr (memq current open)) (car open))
                  current)))
     (gemini-companion-review-visit next)))
 
@@ -146,8 +145,7 @@ are not saved."
   "Show REVIEW, if WITH-BASE is non-nil with the text from which it was made."
   (gemini-companion-review-check-open review)
   (setf (gemini-companion-review-with-base review) with-base)
-  (gemini-companion-queue--hide review)
-  (gemini-companion-review-show review 'select))
+  (gemini-companion-review-show-again review 'select))
 
 ;;;; Merging
 
@@ -172,14 +170,13 @@ file since the change was proposed.  Nothing is saved or accepted."
 
 (defun gemini-companion-decide--merge (review)
   "Merge into the text of REVIEW what it lacks, and show it anew."
-  (when (gemini-companion-review--written-p review)
+  (when (gemini-companion-review-written-p review)
     (gemini-companion-decide--merge-file review))
   (when-let* ((buffer (gemini-companion-review-visiting review)))
     (when (buffer-modified-p buffer)
       (gemini-companion-decide--merge-buffer review buffer)))
   (let ((focus (if (eq gemini-companion-review-of-buffer review) 'select 'keep)))
-    (gemini-companion-queue--hide review)
-    (gemini-companion-review-show review focus)))
+    (gemini-companion-review-show-again review focus)))
 
 (defun gemini-companion-decide--merge-file (review)
   "Merge into the text of REVIEW what was written to its file since it came."
@@ -198,13 +195,13 @@ file since the change was proposed.  Nothing is saved or accepted."
   (unless (verify-visited-file-modtime buffer)
     (user-error "%s was written since its buffer was: save that or revert it, then merge"
                 (gemini-companion-review-file review)))
-  (gemini-companion-decide--merge-text review (gemini-companion-review--text buffer))
+  (gemini-companion-decide--merge-text review (gemini-companion-review-buffer-text buffer))
   (setf (gemini-companion-review-merged review)
-        (gemini-companion-review--states review buffer)))
+        (gemini-companion-review-states review buffer)))
 
 (defun gemini-companion-decide--merge-text (review text)
   "Merge into the text of REVIEW what TEXT has changed of the file."
-  (let ((merged (gemini-companion-review--merge-with review text)))
+  (let ((merged (gemini-companion-review-merge-with review text)))
     (unless (stringp merged)
       (user-error "Both change the same lines, first at line %d of the proposed text: %s" merged
                   (substitute-command-keys

@@ -70,7 +70,7 @@
   (let* ((process (and (buffer-live-p buffer) (get-buffer-process buffer)))
          (id (and process (processp process) (eq (process-type process) 'real)
                   (with-current-buffer buffer
-                    (apply #'derived-mode-p gemini-companion-workspace--terminal-modes))
+                    (apply #'derived-mode-p gemini-companion-workspace-terminal-modes))
                   (process-id process)))
          (cli (and id (gemini-companion-diagnosis--cli-below id)))
          (id (or cli id)))

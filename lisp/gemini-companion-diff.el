@@ -214,8 +214,8 @@ texts, or a new file, are shown as where Ediff is preferred."
   (let* ((review (gemini-companion-diff--review view))
          (proposal (gemini-companion-review-proposal review))
          (diff (gemini-companion-compare-diff
-                (gemini-companion-diff--text (gemini-companion-diff--current view))
-                (gemini-companion-diff--text proposal)
+                (gemini-companion-review-buffer-text (gemini-companion-diff--current view))
+                (gemini-companion-review-buffer-text proposal)
                 (gemini-companion-diff--apart view)))
          (name (gemini-companion-review-place review)))
     (gemini-companion-diff--stop-waiting view)
@@ -239,13 +239,6 @@ texts, or a new file, are shown as where Ediff is preferred."
         (goto-char (gemini-companion-diff--position line))
         (gemini-companion-diff--scroll rows)))
     (force-mode-line-update t)))
-
-(defun gemini-companion-diff--text (buffer)
-  "Return all text of BUFFER."
-  (with-current-buffer buffer
-    (save-restriction
-      (widen)
-      (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-diff--adjust-looks ()
   "Highlight as much of the diff in the current buffer as is reasonable."

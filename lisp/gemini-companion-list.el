@@ -46,7 +46,7 @@ Its value is as `gemini-companion-list-keys' wants it.")
   "The width for which the current list was printed.")
 
 (defvar gemini-companion-list-known (make-hash-table :test #'eq :weakness 'key)
-  "What was found out about a review or an entry, lists (WHAT VERSION VALUE).")
+  "What was found out about a review or an entry, alists.")
 
 ;;;; Lines
 
@@ -152,7 +152,7 @@ DOES says what that does."
 (defun gemini-companion-list-name (object path)
   "Return PATH, that of OBJECT, as seen from its project or home, in one line."
   (gemini-companion-list-remember
-   object 'name nil
+   object 'name
    (lambda ()
      (gemini-companion-log-one-line (gemini-companion-list-abbreviate path)))))
 
@@ -178,10 +178,10 @@ DOES says what that does."
   (gemini-companion-log-errors "list of changes"
     (with-current-buffer (window-buffer window)
       (unless (eql gemini-companion-list--printed
-                   (gemini-companion-list--room))
+                   (gemini-companion-list-room))
         (gemini-companion-list-print)))))
 
-(defun gemini-companion-list--room ()
+(defun gemini-companion-list-room ()
   "Return the width in characters of the narrowest window of the current buffer."
   (let ((windows (or (get-buffer-window-list nil nil 'visible) (list (selected-window)))))
     (- (apply #'min (mapcar #'window-max-chars-per-line windows))
@@ -189,7 +189,7 @@ DOES says what that does."
 
 (defun gemini-companion-list--lay-out (lines)
   "Let the current list show LINES, with columns that fit them and its windows."
-  (let* ((room (gemini-companion-list--room))
+  (let* ((room (gemini-companion-list-room))
          (widths (gemini-companion-list--widths lines room))
          (file (seq-position gemini-companion-list-columns "File"
                              (lambda (column name) (equal (car column) name)))))
@@ -262,16 +262,14 @@ That is a list of texts and of commands with what they do, each (COMMAND
 
 ;;;; What is known of a change
 
-(defun gemini-companion-list-remember (object what version find)
-  "Return WHAT is known of OBJECT; let the function FIND find it out if need be.
-That is when nothing is known, or for another VERSION."
-  (let* ((known (gethash object gemini-companion-list-known))
-         (old (alist-get what known)))
-    (unless (and old (eql (car old) version))
-      (setq old (list version (funcall find)))
-      (setf (alist-get what known) old)
-      (puthash object known gemini-companion-list-known))
-    (cadr old)))
+(defun gemini-companion-list-remember (object what find)
+  "Return WHAT is known of OBJECT.
+If nothing is, let the function FIND find it out."
+  (let ((known (gethash object gemini-companion-list-known)))
+    (cdr (or (assq what known)
+             (let ((found (cons what (funcall find))))
+               (puthash object (cons found known) gemini-companion-list-known)
+               found)))))
 
 (defun gemini-companion-list-size (change)
   "Return how large CHANGE is, and whether it is a new file."

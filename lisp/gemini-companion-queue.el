@@ -258,7 +258,7 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
 (defun gemini-companion-queue--withdraw (review)
   "End REVIEW, whose client is gone."
   (gemini-companion-queue--end
-   review 'withdrawn (gemini-companion-review--bytes review)
+   review 'withdrawn (gemini-companion-review-bytes review)
    (format "withdrawn, %s is gone" (gemini-companion-review-client-title review)))
   (gemini-companion-queue--say-ending review))
 
@@ -266,11 +266,11 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
   "End REVIEW, which the user has answered in the client, and answer CALL."
   (let* ((path (gemini-companion-review-path review))
          (text (gemini-companion-review-current-text review))
-         (may-omit (gemini-companion-queue--may-omit-p review text))
+         (may-omit (gemini-companion-queue-may-omit-p review text))
          ;; Once it is answered the client may write the file.
-         (before (gemini-companion-review--bytes review))
+         (before (gemini-companion-review-bytes review))
          (stamp (gemini-companion-follow-stamp path)))
-    (gemini-companion-follow path (gemini-companion-review--merged-state review))
+    (gemini-companion-follow path (gemini-companion-review-merged-state review))
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-queue--end
      review 'closed before
@@ -296,7 +296,7 @@ and must write it all the same."
              (concat (if written "accepted in " "rejected in ") there))
        (gemini-companion-queue--say-ending review)
        (when (and written text)
-         (gemini-companion-queue--await-text review text))))))
+         (gemini-companion-queue-await-text review text))))))
 
 (defun gemini-companion-queue--await (seconds look finish)
   "Call the function LOOK until it returns non-nil, but for no more than SECONDS.
@@ -314,7 +314,7 @@ Then call FINISH with its last value.  While that is `busy' no time passes."
                    (cancel-timer timer)
                    (funcall finish seen)))))))))
 
-(defun gemini-companion-queue--may-omit-p (review text)
+(defun gemini-companion-queue-may-omit-p (review text)
   "Return non-nil if the client of REVIEW need not be told TEXT to write it."
   (pcase-let ((`(,name . ,version) (gemini-companion-review-info review)))
     (and (gemini-companion-thrift-p (gemini-companion-review-agent review) name version)
@@ -322,9 +322,9 @@ Then call FINISH with its last value.  While that is `busy' no time passes."
                                               (gemini-companion-review-proposed review)
                                               (gemini-companion-review-base review))
          ;; In another file than it has read the client would make its change again.
-         (not (gemini-companion-review--written-p review)))))
+         (not (gemini-companion-review-written-p review)))))
 
-(defun gemini-companion-queue--await-text (review text)
+(defun gemini-companion-queue-await-text (review text)
   "Tell the user if the client of REVIEW, not told TEXT, does not write it.
 It may have other changes decided first."
   (let ((path (gemini-companion-review-path review))
@@ -380,7 +380,7 @@ REPORT is called with its id to tell the client; it returns nil if that
 has decided already, and so does this function.  BY-CLIENT is non-nil if
 not a command of the user but the client itself decides."
   (let (;; Once it knows, the client writes the file.
-        (before (gemini-companion-review--bytes review))
+        (before (gemini-companion-review-bytes review))
         (file (gemini-companion-review-file review)))
     (cond ((not (funcall report (gemini-companion-review-id review)))
            ;; The client has closed it; the event that says so must answer with this very text.
@@ -521,7 +521,7 @@ this frame."
   "Close all reviews, for the companion stops: their clients are told so."
   (dolist (review (gemini-companion-review-list-open))
     (gemini-companion-log-errors "ending a review"
-      (gemini-companion-queue--end review 'rejected (gemini-companion-review--bytes review)
+      (gemini-companion-queue--end review 'rejected (gemini-companion-review-bytes review)
                                    "rejected, the companion was switched off")))
   ;; A prompt may be open if the server has died.
   (unless (active-minibuffer-window)
@@ -665,6 +665,12 @@ cannot be shown it still waits, and has a note that says why."
          (gemini-companion-queue--changed)
          (signal (car error) (cdr error)))))))
 
+(defun gemini-companion-review-show-again (review focus)
+  "Take REVIEW off the screen if it is there, and show it as it is now.
+For FOCUS see `gemini-companion-review-show'."
+  (gemini-companion-queue--hide review)
+  (gemini-companion-review-show review focus))
+
 (defun gemini-companion-queue--note-shown (review hide)
   "REVIEW is on screen; the function HIDE takes it off again."
   (setf (gemini-companion-review-hide review) hide
@@ -687,8 +693,7 @@ cannot be shown it still waits, and has a note that says why."
         (progn (select-frame-set-input-focus (window-frame window))
                (select-window window))
       ;; Its windows may be gone though nobody took it down, or be on another terminal.
-      (gemini-companion-queue--hide review)
-      (gemini-companion-review-show review 'select))))
+      (gemini-companion-review-show-again review 'select))))
 
 (defun gemini-companion-review-postpone (review)
   "Take REVIEW off the screen, undecided.  It is not shown again by itself."

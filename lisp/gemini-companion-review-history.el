@@ -151,7 +151,7 @@ Only where the changes of a prompt are together, which is by time."
                         (gemini-companion-log-one-line
                          (replace-regexp-in-string "[[:space:]]+" " " (car prompt)))))))
     (insert (propertize (concat (truncate-string-to-width
-                                 line (gemini-companion-list--room) nil nil t)
+                                 line (gemini-companion-list-room) nil nil t)
                                 "\n")
                         'face (if prompt 'bold 'shadow)
                         'help-echo (car prompt)
@@ -160,7 +160,7 @@ Only where the changes of a prompt are together, which is by time."
 (defun gemini-companion-review-history--change-of-entry (entry)
   "Return the size of the change of ENTRY."
   (gemini-companion-list-remember
-   entry 'change nil
+   entry 'change
    (lambda ()
      (gemini-companion-list-size
       (gemini-companion-change-of (gemini-companion-history-path entry)

@@ -90,10 +90,10 @@ Or what is known of one that is on it.")
   "Return what the proposal of REVIEW says now."
   (let ((proposal (gemini-companion-review-proposal review)))
     (if (buffer-live-p proposal)
-        (gemini-companion-review--text proposal)
+        (gemini-companion-review-buffer-text proposal)
       (gemini-companion-review-text review))))
 
-(defun gemini-companion-review--text (buffer)
+(defun gemini-companion-review-buffer-text (buffer)
   "Return the whole text of BUFFER."
   (with-current-buffer buffer
     (save-restriction
@@ -187,33 +187,33 @@ While its proposal is being edited that is what it did a moment ago."
     (cond ((and buffer (buffer-modified-p buffer)
                 (not (gemini-companion-review--merged-p review buffer)))
            'unsaved)
-          ((gemini-companion-review--written-p review) 'changed))))
+          ((gemini-companion-review-written-p review) 'changed))))
 
 (defun gemini-companion-review--merged-p (review buffer)
   "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."
-  (let ((states (gemini-companion-review--states review buffer))
+  (let ((states (gemini-companion-review-states review buffer))
         (merged (gemini-companion-review-merged review)))
     (or (equal states merged)
         (and (equal (car states) (car merged))
              ;; What was merged may have been undone.
-             (equal (gemini-companion-review--merge-with
-                     review (gemini-companion-review--text buffer))
+             (equal (gemini-companion-review-merge-with
+                     review (gemini-companion-review-buffer-text buffer))
                     (gemini-companion-review-current-text review))
              (setf (gemini-companion-review-merged review) states)))))
 
-(defun gemini-companion-review--states (review buffer)
+(defun gemini-companion-review-states (review buffer)
   "Return a pair that is another when the text of BUFFER or of REVIEW has changed.
 Its car is for BUFFER alone: see `gemini-companion-follow'."
   (cons (cons buffer (buffer-chars-modified-tick buffer))
         (gemini-companion-review--version review)))
 
-(defun gemini-companion-review--merged-state (review)
+(defun gemini-companion-review-merged-state (review)
   "Return for `gemini-companion-follow' which edits the text of REVIEW contains."
   (when-let* ((buffer (gemini-companion-review-visiting review)))
     (and (gemini-companion-review--merged-p review buffer)
          (car (gemini-companion-review-merged review)))))
 
-(defun gemini-companion-review--merge-with (review text)
+(defun gemini-companion-review-merge-with (review text)
   "Return the text of REVIEW with what TEXT has changed of its file.
 For the value if that cannot be see `gemini-companion-compare-merge'."
   (gemini-companion-compare-merge
@@ -223,7 +223,7 @@ For the value if that cannot be see `gemini-companion-compare-merge'."
    text
    (gemini-companion-review-current-text review)))
 
-(defun gemini-companion-review--written-p (review)
+(defun gemini-companion-review-written-p (review)
   "Return non-nil if the file of REVIEW is not what it was when it came."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-follow-stamp path)))
@@ -249,7 +249,7 @@ For the value if that cannot be see `gemini-companion-compare-merge'."
             ('changed '("Changed on disk")))
           (gemini-companion-change-remarks (gemini-companion-review-change review))))
 
-(defun gemini-companion-review--bytes (review)
+(defun gemini-companion-review-bytes (review)
   "Return the bytes of the file of REVIEW as it is now, or nil if there is none.
 Return `unreadable' if there is one that cannot be read."
   (let* ((path (gemini-companion-review-path review))

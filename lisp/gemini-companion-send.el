@@ -380,10 +380,10 @@ With SUBMIT, interactively the prefix argument, send it, too."
 
 (defun gemini-companion-send--mention (file directory)
   "Return what has a CLI in DIRECTORY read FILE."
-  (concat "@" (gemini-companion-send--escape
+  (concat "@" (gemini-companion-send-escape
                (gemini-companion-send--relative file directory))))
 
-(defun gemini-companion-send--escape (name)
+(defun gemini-companion-send-escape (name)
   "Return the file name NAME as the CLI wants it in a prompt."
   (replace-regexp-in-string gemini-companion-send--special
                             (lambda (it) (concat "\\" it))

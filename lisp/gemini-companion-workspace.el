@@ -59,7 +59,7 @@ They come in addition to `gemini-companion-workspace-roots'."
   "Hooks that run when the roots may have changed.
 A terminal is one from when its mode is set.")
 
-(defconst gemini-companion-workspace--terminal-modes
+(defconst gemini-companion-workspace-terminal-modes
   '(comint-mode term-mode eshell-mode vterm-mode eat-mode ghostel-mode)
   "Major modes in which a client may run.")
 
@@ -233,7 +233,7 @@ For these see `gemini-companion-workspace--root'."
     (cond (file (list (file-name-directory file)))
           ;; Most of what visits no file.
           ((memq mode '(fundamental-mode special-mode)) nil)
-          ((apply #'provided-mode-derived-p mode gemini-companion-workspace--terminal-modes)
+          ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
            (list (buffer-local-value 'default-directory buffer)))
           ((apply #'provided-mode-derived-p mode gemini-companion-workspace--project-modes)
            (cons (buffer-local-value 'default-directory buffer) t)))))

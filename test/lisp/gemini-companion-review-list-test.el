@@ -19,7 +19,7 @@
 The history is empty at first."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((gemini-companion-history--entries nil))
-     (cl-letf (((symbol-function 'gemini-companion-list--room)
+     (cl-letf (((symbol-function 'gemini-companion-list-room)
                 (lambda () gemini-companion-review-list-test--room)))
        (gemini-companion-test-with-client ,client ,@body))))
 
