@@ -11,6 +11,8 @@
 
 ;;; Code:
 
+
+
 (defconst gemini-companion-checksums
   '()
   "Alist of the files of published modules and their SHA-256, in hex.")

@@ -19,8 +19,7 @@
 (require 'json)
 (require 'seq)
 (require 'subr-x)
-(require 'gemini-companion-environment)
-(require 'gemini-companion-process)
+(require 'gemini-companion-agent)
 
 (cl-defstruct (gemini-companion-client-file
                (:constructor gemini-companion-client--make-file)
@@ -54,7 +53,7 @@
 (defun gemini-companion-client-find (directory environment &optional process)
   "Return the search of a client that starts in DIRECTORY with ENVIRONMENT.
 PROCESS is the id of the process in which, or below which, it runs."
-  (let* ((place (concat (gemini-companion-environment-temporary-directory environment)
+  (let* ((place (concat (gemini-companion-agent-temporary-directory environment)
                         "/gemini/ide"))
          (wanted (gemini-companion-client--wanted environment process))
          (old (gemini-companion-client--old-file place wanted directory))
@@ -240,7 +239,7 @@ It has ENVIRONMENT, and runs in or below PROCESS."
   (let ((given (string-to-number
                 (or (getenv-internal "GEMINI_CLI_IDE_PID" environment) "0"))))
     (cond ((> given 0) given)
-          (process (gemini-companion-process-editor process)))))
+          (process (gemini-companion-agent-editor-process process)))))
 
 ;;;; Settings
 
@@ -252,8 +251,8 @@ files that there are: SCOPE is `system', `workspace', `user' or
   (let* ((home (gemini-companion-client--home environment))
          (user (gemini-companion-client-user-settings environment))
          (project (expand-file-name ".gemini/settings.json" directory))
-         (system (or (gemini-companion-environment-value "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
-                                                         environment)
+         (system (or (gemini-companion-agent-getenv "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+                                                    environment)
                      (if (eq system-type 'darwin)
                          "/Library/Application Support/GeminiCli/settings.json"
                        "/etc/gemini-cli/settings.json"))))
@@ -270,8 +269,8 @@ files that there are: SCOPE is `system', `workspace', `user' or
 (defun gemini-companion-client--home (environment)
   "Return the home directory of a CLI with ENVIRONMENT, without slash."
   (directory-file-name
-   (or (gemini-companion-environment-value "GEMINI_CLI_HOME" environment)
-       (gemini-companion-environment-value "HOME" environment)
+   (or (gemini-companion-agent-getenv "GEMINI_CLI_HOME" environment)
+       (gemini-companion-agent-getenv "HOME" environment)
        (expand-file-name "~"))))
 
 (defun gemini-companion-client-user-settings (environment)
@@ -362,10 +361,133 @@ A CLI with ENVIRONMENT noted it."
 
 (defun gemini-companion-client-host (environment)
   "Return the host to which a client with ENVIRONMENT connects."
-  (if (and (gemini-companion-environment-container-p)
-           (not (gemini-companion-environment-same-host-p environment)))
+  (if (and (gemini-companion-agent-container-p)
+           (not (gemini-companion-agent-same-host-p environment)))
       "host.docker.internal"
     "127.0.0.1"))
+
+;;;; A client of a few requests
+
+(defconst gemini-companion-client--patience 5
+  "Seconds after which no answer is waited for any more.")
+
+(defconst gemini-companion-client--max-answer 1000000
+  "Number of bytes after which an answer is no companion's.")
+
+(defun gemini-companion-client-probe (port token callback)
+  "Ask the companion on PORT, as a client with TOKEN would.
+Call CALLBACK once, later, with a symbol and a string: `alive' and the
+names of its tools, `refused' and its answer, or `dead' and the reason."
+  (gemini-companion-client--request
+   port token nil "POST"
+   `((jsonrpc . "2.0") (id . 1) (method . "initialize")
+     (params . ((protocolVersion . "2025-06-18") (capabilities . ,(make-hash-table))
+                (clientInfo . ((name . "gemini-companion-doctor") (version . "1"))))))
+   (lambda (answer)
+     (pcase answer
+       (`(200 ,headers . ,_)
+        (gemini-companion-client--list-tools
+         port token (gemini-companion-client--header "mcp-session-id" headers) callback))
+       (_ (gemini-companion-client--report answer callback))))))
+
+(defun gemini-companion-client--list-tools (port token session callback)
+  "Ask for the tools in SESSION, end that, and report to CALLBACK.
+For PORT and TOKEN see `gemini-companion-client-probe'."
+  (gemini-companion-client--request
+   port token session "POST" '((jsonrpc . "2.0") (id . 2) (method . "tools/list"))
+   (lambda (answer)
+     (gemini-companion-client--request port token session "DELETE" nil #'ignore)
+     (pcase answer
+       (`(200 ,_ . ,body)
+        (funcall callback 'alive (gemini-companion-client--tools body)))
+       (_ (gemini-companion-client--report answer callback))))))
+
+(defun gemini-companion-client--report (answer callback)
+  "Report ANSWER, which is not what was hoped for, to CALLBACK."
+  (pcase answer
+    (`(,(and (pred integerp) status) . ,_) (funcall callback 'refused (format "HTTP %d" status)))
+    (reason (funcall callback 'dead reason))))
+
+(defun gemini-companion-client--tools (body)
+  "Return the names of the tools in the answer BODY, as one string."
+  (condition-case nil
+      (let ((tools (alist-get 'tools (alist-get 'result (json-read-from-string body)))))
+        (mapconcat (lambda (tool) (alist-get 'name tool)) tools ", "))
+    (error "")))
+
+;;;; HTTP
+
+(defun gemini-companion-client--request (port token session method body callback)
+  "Send METHOD with the JSON value BODY to PORT, with TOKEN, in SESSION or nil.
+Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
+  (condition-case error
+      (let ((process (make-network-process
+                      :name "gemini-companion-client" :host "127.0.0.1" :service port
+                      :family 'ipv4 :nowait t :noquery t :coding 'binary
+                      :filter #'gemini-companion-client--hear
+                      :sentinel #'gemini-companion-client--see)))
+        (process-put process 'request
+                     (gemini-companion-client--response-text port token session method body))
+        (process-put process 'callback callback)
+        (process-put process 'timer
+                     (run-at-time gemini-companion-client--patience nil
+                                  #'gemini-companion-client--finish
+                                  process "it does not answer")))
+    (error (funcall callback (error-message-string error)))))
+
+(defun gemini-companion-client--hear (process bytes)
+  "Add BYTES to what PROCESS, a connection, has answered."
+  (let ((answer (concat (process-get process 'answer) bytes)))
+    (process-put process 'answer answer)
+    (when (> (length answer) gemini-companion-client--max-answer)
+      (gemini-companion-client--finish process "its answer is far too long"))))
+
+(defun gemini-companion-client--see (process event)
+  "Send the request of PROCESS, a connection, or end it, as EVENT says."
+  (let ((answer (process-get process 'answer)))
+    (cond ((string-prefix-p "open" event)
+           (process-send-string process (process-get process 'request)))
+          (answer
+           (gemini-companion-client--finish process
+                                            (gemini-companion-client--answer answer)))
+          (t (gemini-companion-client--finish process (string-trim event))))))
+
+(defun gemini-companion-client--finish (process outcome)
+  "Call the callback of PROCESS, a connection, with OUTCOME, once."
+  (when-let ((callback (process-get process 'callback)))
+    (process-put process 'callback nil)
+    (cancel-timer (process-get process 'timer))
+    (delete-process process)
+    (funcall callback outcome)))
+
+(defun gemini-companion-client--response-text (port token session method body)
+  "Return a request of METHOD with the JSON value BODY for PORT.
+It shows TOKEN, and names SESSION unless that is nil."
+  (let ((body (if body (encode-coding-string (json-encode body) 'utf-8-unix) ""))
+        (end "\r\n"))
+    (concat method " /mcp HTTP/1.1" end
+            (format "Host: 127.0.0.1:%d" port) end
+            "Authorization: Bearer " token end
+            "Accept: application/json, text/event-stream" end
+            "Content-Type: application/json" end
+            (format "Content-Length: %d" (length body)) end
+            (and session (concat "Mcp-Session-Id: " session end))
+            "Connection: close" end end
+            body)))
+
+(defun gemini-companion-client--answer (text)
+  "Return the HTTP response TEXT as (STATUS HEADERS . BODY), or a reason."
+  (if (not (string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[^\n]*\n\\(\\(?:.*[^\r\n].*\n\\)*\\)\r?\n"
+                         text))
+      "what it says is no HTTP"
+    (cons (string-to-number (match-string 1 text))
+          (cons (match-string 2 text) (substring text (match-end 0))))))
+
+(defun gemini-companion-client--header (name headers)
+  "Return the value of the header NAME in the text HEADERS, or nil."
+  (let ((case-fold-search t))
+    (and (string-match (concat "^" (regexp-quote name) ": *\\([^\r\n]*\\)") headers)
+         (match-string 1 headers))))
 
 (provide 'gemini-companion-client)
 ;;; gemini-companion-client.el ends here

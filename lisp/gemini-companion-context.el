@@ -6,22 +6,29 @@
 
 ;;; Commentary:
 
-;; Clients are told which files are open where they work, which one is active there, where point is
-;; in it and what is selected.  A hook only notes that something may have changed; a timer gathers,
-;; 50 ms after the last change.  While nobody wants to know, nothing at all is done: in which order
-;; files were looked at before is then found out from Emacs's own list of buffers.
+;; The context is a snapshot of what the user looks at: the open files, the active one, point and
+;; what is selected there.  It is gathered when there was quiet for a moment, and published.
 ;;
-;; A file becomes the active one when its buffer is shown in the selected window.  For a client that
-;; is told of some files only, it is the one of those that was active last.
+;; A client passes on what it learns to a model far away: files that are private are withheld, and
+;; each reason has words, for users who wonder.
+;;
+;; Lines, columns and selections take time that does not grow with the buffer: lines are counted from
+;; one whose number is known, and a buffer that is watched keeps that knowledge through edits further
+;; down.
 
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'subr-x)
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-position)
-(require 'gemini-companion-private)
-(require 'gemini-companion-scope)
+(require 'gemini-companion-log)
 (require 'gemini-companion-workspace)
+
+(declare-function apply-on-rectangle "rect")
+(declare-function evil-apply-on-block "ext:evil-common")
+(declare-function evil-visual-range "ext:evil-states")
+(declare-function extract-rectangle-line "rect")
+(defvar evil-state)
 
 (defcustom gemini-companion-active-file 'last
   "Which file is the active one while the selected window shows none.
@@ -73,7 +80,7 @@ removes one calls `gemini-companion-context-update'.")
     (gemini-companion-context--note-stir
      window-selection-change-functions window-buffer-change-functions
      find-file-hook kill-buffer-hook after-save-hook after-revert-hook
-     after-set-visited-file-name-hook gemini-companion-workspace-functions))
+     after-set-visited-file-name-hook gemini-companion-workspace-change-hook))
   "Functions, and the hooks in which they are while somebody wants to know.")
 
 ;;;; State
@@ -221,12 +228,12 @@ While it is stopped they are told that no file is open."
   "Make the file of BUFFER, which may be an indirect one or nil, the active one."
   (when (buffer-live-p gemini-companion-context--active)
     (with-current-buffer gemini-companion-context--active
-      (gemini-companion-position-unwatch)))
+      (gemini-companion-context--unwatch-lines)))
   (setq gemini-companion-context--active buffer
         gemini-companion-context--stirred t)
   (when buffer
     (with-current-buffer buffer
-      (gemini-companion-position-watch))))
+      (gemini-companion-context--watch-lines))))
 
 (defun gemini-companion-context--note-file ()
   "Note that the current buffer visits a file, though nobody may have looked at it."
@@ -433,7 +440,7 @@ The clients are those that work in DIRECTORY, or of which it is not known."
           ((not file) "remote")
           ;; That it is local is known.
           ((not (let ((file-name-handler-alist nil)) (file-exists-p file))) "not on disk")
-          (t (with-current-buffer buffer (gemini-companion-private-reason))))))
+          (t (with-current-buffer buffer (gemini-companion-context-private-reason))))))
 
 (defun gemini-companion-context--present-p (buffer)
   "Return non-nil if BUFFER is there for the user, who looked at it last.
@@ -463,10 +470,10 @@ ACTIVE is non-nil if it is the active one."
       (with-current-buffer (gemini-companion-context--seen buffer)
         (let ((point (gemini-companion-context--point window)))
           (vector file focused t
-                  (gemini-companion-position-line point)
-                  (gemini-companion-position-character point)
+                  (gemini-companion-context--line point)
+                  (gemini-companion-context--character point)
                   (and gemini-companion-share-selection
-                       (gemini-companion-position-selection
+                       (gemini-companion-context--selection
                         point gemini-companion-context--max-selection))))))))
 
 (defun gemini-companion-context--point (window)
@@ -476,6 +483,277 @@ ACTIVE is non-nil if it is the active one."
                     window
                   (get-buffer-window nil t))))
     (if window (window-point window) (point))))
+
+;;;; Private files
+
+(defcustom gemini-companion-private-files
+  '(".env*" "*.env" ".netrc" "_netrc" "authinfo*" ".authinfo*" "*.gpg" "*.pgp" "*.age"
+    "*.pem" "*.key" "*.p12" "*.pfx" "*.jks" "*.keystore" "*.kdbx" "*.kdb" "*.ovpn"
+    "id_*" "*_rsa" "*_ed25519" ".git-credentials" ".npmrc" ".pypirc" ".pgpass" ".my.cnf"
+    ".htpasswd" "credentials" "credentials.*" "secrets.*"
+    ".ssh/*" ".gnupg/*" ".aws/*" ".kube/*" ".docker/config.json" ".password-store/*")
+  "Files of which clients never learn, as a list of globs.
+A glob with a slash is compared with the end of the whole name, one
+without with the name of the file alone; case does not matter.  Clients
+learn neither that such a file is open nor where you are in it."
+  :type '(repeat (string :tag "Glob"))
+  :group 'gemini-companion)
+
+(defvar-local gemini-companion-private nil
+  "Non-nil if clients may not learn of this buffer's file.
+To be set in .dir-locals.el, for a project or a directory.  A revert or
+another major mode does not take it off.")
+;;;###autoload
+(put 'gemini-companion-private 'safe-local-variable #'booleanp)
+;; Another major mode must not publish what was marked by hand or by a hook.
+(put 'gemini-companion-private 'permanent-local t)
+
+(defvar gemini-companion-context--verdict-lifetime 1.0
+  "Seconds for which a verdict on a file holds.")
+
+(defconst gemini-companion-context--ignore-file ".geminiignore"
+  "File in a workspace root that names files which clients ignore.")
+
+(defconst gemini-companion-context--max-roots 16
+  "Number of workspace roots around a file whose ignore files are looked at.")
+
+(defvar-local gemini-companion-context--verdict nil
+  "What was found out last, as (TIME FILE . REASON), or nil.")
+
+(defvar gemini-companion-context--patterns nil
+  "The globs that were compiled, and the regular expressions for names and paths.")
+
+(defun gemini-companion-context-private-reason ()
+  "Return in words why clients may not learn of the current buffer's file.
+Return nil if they may.  The buffer visits a local file."
+  (pcase gemini-companion-context--verdict
+    ((and `(,time ,file . ,reason)
+          (guard (and (equal file buffer-file-name)
+                      (< (- (float-time) time) gemini-companion-context--verdict-lifetime))))
+     reason)
+    (_ (let ((reason (gemini-companion-context--judge)))
+         (setq gemini-companion-context--verdict
+               (cons (float-time) (cons buffer-file-name reason)))
+         reason))))
+
+(defun gemini-companion-context-private-reason-of (file)
+  "Return why clients are not told of FILE, as far as its name and place say."
+  (with-temp-buffer
+    ;; The name comes from a client: it must not make Emacs open a connection.
+    (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
+          buffer-file-name file)
+    (unwind-protect (gemini-companion-context--judge)
+      (setq buffer-file-name nil))))
+
+(defun gemini-companion-context--judge ()
+  "Return what `gemini-companion-context-private-reason' does, found out anew.
+A file that cannot be judged is withheld, and others are not with it."
+  (condition-case err
+      (gemini-companion-context--find-reason)
+    (error (format "cannot be judged: %s" (error-message-string err)))))
+
+(defun gemini-companion-context--find-reason ()
+  "Return why clients may not learn of the current buffer's file, or nil."
+  (let ((names (delete-dups (list buffer-file-name
+                                  (expand-file-name (or buffer-file-truename
+                                                        buffer-file-name))))))
+    (cond (gemini-companion-private "marked as private, perhaps in .dir-locals.el")
+          ((memq 'eight-bit (find-charset-string buffer-file-name))
+           "its name cannot be told: it is no text")
+          ((gemini-companion-context--encrypted-p) "encrypted")
+          ((cl-loop for name in names thereis (gemini-companion-context--named-p name))
+           "named by `gemini-companion-private-files'")
+          (t (gemini-companion-context--place-reason names)))))
+
+(defun gemini-companion-context--encrypted-p ()
+  "Return non-nil if the current buffer's text is encrypted in its file."
+  (or (bound-and-true-p epa-file-encrypt-to)
+      (memq (find-file-name-handler buffer-file-name 'insert-file-contents)
+            '(epa-file-handler age-file-handler))))
+
+(defun gemini-companion-context--named-p (file)
+  "Return non-nil if `gemini-companion-private-files' names FILE."
+  (unless (eq (car gemini-companion-context--patterns) gemini-companion-private-files)
+    (setq gemini-companion-context--patterns
+          (cons gemini-companion-private-files (gemini-companion-context--compile))))
+  (pcase-let ((`(,_ ,name ,path) gemini-companion-context--patterns)
+              (case-fold-search t))
+    (or (string-match-p name (file-name-nondirectory file))
+        (string-match-p path file))))
+
+(defun gemini-companion-context--compile ()
+  "Return regular expressions for names and paths that are private."
+  (cl-loop for glob in gemini-companion-private-files
+           for regexp = (substring (wildcard-to-regexp glob) 2 -2) ; without the anchors
+           if (string-search "/" glob) collect regexp into paths
+           else collect regexp into names
+           finally return (list (gemini-companion-context--any "\\`" names)
+                                (gemini-companion-context--any "/" paths))))
+
+(defun gemini-companion-context--any (start regexps)
+  "Return a regular expression for START, one of REGEXPS and the end."
+  (if (null regexps) regexp-unmatchable
+    (concat start "\\(?:" (string-join regexps "\\|") "\\)\\'")))
+
+(defun gemini-companion-context--place-reason (names)
+  "Return why the ignore files around the file with the NAMES make it private."
+  (let ((roots (mapcan (lambda (name)
+                         (mapcar (lambda (root) (cons name root))
+                                 (gemini-companion-workspace-roots-of name)))
+                       names)))
+    (if (length> roots gemini-companion-context--max-roots)
+        (format "inside more than %d workspace roots" gemini-companion-context--max-roots)
+      (cl-loop for (name . root) in roots
+               thereis (gemini-companion-context--ignore-reason name root)))))
+
+(defun gemini-companion-context--ignore-reason (file root)
+  "Return why FILE is private if the ignore file of ROOT names it."
+  (let ((ignore (concat (file-name-as-directory root)
+                        gemini-companion-context--ignore-file)))
+    (pcase (gemini-companion-bridge-ignored ignore file)
+      ('nil nil)
+      ((and (pred stringp) fault) (format "%s %s" ignore fault))
+      (_ (format "named by %s" ignore)))))
+
+;;;; Positions and selections
+
+(defconst gemini-companion-context--max-column 20000
+  "Length of the text before point in its line up to which columns are exact.
+Beyond, characters count as one, which those outside of Unicode's basic
+plane are not.")
+
+(defvar-local gemini-companion-context--known nil
+  "A known line, as (TICK POSITION . LINE), or nil.
+POSITION is its start, LINE its number; that holds while the text's
+`buffer-chars-modified-tick' is TICK.")
+(put 'gemini-companion-context--known 'permanent-local t) ; through a revert
+
+;;;; Lines
+
+(defun gemini-companion-context--watch-lines ()
+  "Keep what is known of the current buffer's lines through edits below them."
+  (add-hook 'before-change-functions #'gemini-companion-context--note-edit nil t)
+  (add-hook 'after-change-functions #'gemini-companion-context--note-edit nil t))
+
+(defun gemini-companion-context--unwatch-lines ()
+  "Undo `gemini-companion-context--watch-lines'.
+What is known holds until the next edit."
+  (remove-hook 'before-change-functions #'gemini-companion-context--note-edit t)
+  (remove-hook 'after-change-functions #'gemini-companion-context--note-edit t))
+
+(defun gemini-companion-context--note-edit (start _end &optional length)
+  "Forget the known line if a change at START concerns it.
+With LENGTH, which is that of the text before, the change was made, and
+the tick is a new one; without, it is about to be.  A change of which
+nobody is told has another tick in between."
+  (when gemini-companion-context--known
+    (cond ((< start (cadr gemini-companion-context--known))
+           (setq gemini-companion-context--known nil))
+          (length
+           (setcar gemini-companion-context--known (buffer-chars-modified-tick)))
+          ((/= (car gemini-companion-context--known) (buffer-chars-modified-tick))
+           (setq gemini-companion-context--known nil)))))
+
+(defun gemini-companion-context--line (position)
+  "Return the 1-based number of the line of POSITION in the whole buffer."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char position)
+      (let* ((inhibit-field-text-motion t)
+             (start (line-beginning-position))
+             (line (gemini-companion-context--count-lines start)))
+        (setq gemini-companion-context--known
+              (cons (buffer-chars-modified-tick) (cons start line)))
+        line))))
+
+(defun gemini-companion-context--count-lines (start)
+  "Return the number of the line that begins at START.
+Count from the nearer of the known line and the first."
+  (pcase-let ((`(,tick ,known . ,line) gemini-companion-context--known))
+    (cond ((not (and (eql tick (buffer-chars-modified-tick))
+                     (< (abs (- start known)) (- start (point-min)))))
+           (1+ (gemini-companion-context--lines (point-min) start)))
+          ((< start known) (- line (gemini-companion-context--lines start known)))
+          (t (+ line (gemini-companion-context--lines known start))))))
+
+(defun gemini-companion-context--lines (start end)
+  "Return the number of lines from START to END, both at the start of one."
+  (save-restriction
+    (narrow-to-region start end)
+    ;; This is many times as fast as to go there.
+    (1- (line-number-at-pos end))))
+
+(put 'gemini-companion-context--note-edit 'permanent-local-hook t)
+
+;;;; Columns
+
+(defun gemini-companion-context--character (position)
+  "Return the 1-based column of POSITION in UTF-16 code units.
+For its limit see `gemini-companion-context--max-column'."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char position)
+      (let* ((inhibit-field-text-motion t)
+             (start (line-beginning-position))
+             (count (- position start)))
+        (1+ (if (or (= count (- (position-bytes position) (position-bytes start)))
+                    (> count gemini-companion-context--max-column))
+                count                   ; all ASCII, or too much to look at
+              (/ (string-bytes (encode-coding-string
+                                (buffer-substring-no-properties start position)
+                                'utf-16le t))
+                 2)))))))
+
+;;;; Selections
+
+(defun gemini-companion-context--selection (point limit)
+  "Return what is selected if point is at POINT, or nil if nothing is.
+That is the active region, the rectangle if it is one, or what Evil's
+visual state shows.  What is longer than LIMIT characters ends somewhere
+beyond them."
+  (cond ((and (eq (bound-and-true-p evil-state) 'visual) (fboundp 'evil-visual-range))
+         ;; For blocks it switches Transient Mark mode off.
+         (gemini-companion-context--evil-selection limit))
+        ((not (and transient-mark-mode mark-active (mark t))) nil)
+        ((= point (mark t)) nil)
+        (t (let ((start (min point (mark t)))
+                 (end (max point (mark t))))
+             (if (bound-and-true-p rectangle-mark-mode)
+                 (gemini-companion-context--rows
+                  (lambda (collect) (apply-on-rectangle collect start end)) limit)
+               (gemini-companion-context--text start end limit))))))
+
+(defun gemini-companion-context--evil-selection (limit)
+  "Return what Evil shows as selected; LIMIT is a number of characters."
+  (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
+    (if (eq type 'block)
+        (gemini-companion-context--rows
+         (lambda (collect) (evil-apply-on-block collect start end t)) limit)
+      (gemini-companion-context--text start end limit))))
+
+(defun gemini-companion-context--text (start end limit)
+  "Return the text from START to END, as far as it is accessible.
+LIMIT is a number of characters beyond which nothing is needed."
+  (let* ((start (max start (point-min)))
+         (end (min end (point-max) (+ start limit))))
+    (and (< start end) (buffer-substring-no-properties start end))))
+
+(defun gemini-companion-context--rows (walk limit)
+  "Return the rows of a rectangle as lines.
+WALK calls a function at the start of each line with the two columns of
+the rectangle.  LIMIT is a number of characters beyond which nothing is
+needed."
+  (require 'rect)
+  (let ((rows (list nil)))
+    (save-excursion
+      (catch 'enough
+        (funcall walk (lambda (from to)
+                        (extract-rectangle-line from to rows)
+                        (setq limit (- limit 1 (length (cadr rows))))
+                        (when (< limit 0) (throw 'enough nil))))))
+    (substring-no-properties (mapconcat #'identity (nreverse (cdr rows)) "\n"))))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

@@ -18,12 +18,11 @@
 
 (require 'diff-mode)
 (require 'subr-x)
-(require 'gemini-companion-compare)
-(require 'gemini-companion-evil)
-(require 'gemini-companion-header)
-(require 'gemini-companion-queue)
+(require 'gemini-companion-decide)
+(require 'gemini-companion-log)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
-(require 'gemini-companion-texts)
+(require 'gemini-companion-ui)
 (require 'gemini-companion-view)
 
 (declare-function gemini-companion-ediff-show "gemini-companion-ediff")
@@ -116,7 +115,7 @@ Each hunk is accepted or rejected with the whole, unless you drop it.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Three
 texts, or a new file, are shown as where Ediff is preferred."
   (if (or (gemini-companion-review-with-base review)
-          (not (gemini-companion-texts-file-p review)))
+          (not (gemini-companion-proposal-file-p review)))
       (gemini-companion-ediff-show review focus)
     (let ((view (gemini-companion-diff--make :review review)))
       (gemini-companion-view-begin view focus)
@@ -130,15 +129,15 @@ texts, or a new file, are shown as where Ediff is preferred."
 (defun gemini-companion-diff--start (view)
   "Make the buffers of VIEW and show the diff."
   (let* ((review (gemini-companion-diff--review view))
-         (buffer (gemini-companion-texts-make-buffer review "diff")))
-    (gemini-companion-evil-keep-keys 'gemini-companion-diff-mode)
+         (buffer (gemini-companion-proposal-make-buffer review "diff")))
+    (gemini-companion-ui-keep-keys 'gemini-companion-diff-mode)
     (setf (gemini-companion-diff--buffer view) buffer
           (gemini-companion-review-front review) buffer)
     (with-current-buffer buffer
       ;; Else it would be for Diff mode to keep the headers of hunks right.
       (let ((diff-update-on-the-fly nil))
-        (gemini-companion-texts-set-mode #'gemini-companion-diff-mode))
-      (gemini-companion-texts-adopt review #'gemini-companion-diff--header)
+        (gemini-companion-proposal-set-mode #'gemini-companion-diff-mode))
+      (gemini-companion-proposal-adopt review #'gemini-companion-diff--header)
       (setq gemini-companion-diff--of-buffer view))
     (gemini-companion-diff--follow-proposal view)
     (gemini-companion-diff--read-file view)
@@ -152,7 +151,7 @@ texts, or a new file, are shown as where Ediff is preferred."
 
 (defun gemini-companion-diff--follow-proposal (view)
   "Note in VIEW when the proposal is changed, by whatever."
-  (let ((proposal (gemini-companion-texts-proposal (gemini-companion-diff--review view))))
+  (let ((proposal (gemini-companion-proposal-buffer (gemini-companion-diff--review view))))
     (with-current-buffer proposal
       (setq gemini-companion-diff--of-buffer view)
       (add-hook 'after-change-functions #'gemini-companion-diff--proposal-changed nil t))
@@ -168,7 +167,7 @@ texts, or a new file, are shown as where Ediff is preferred."
 (defun gemini-companion-diff--read-file (view)
   "Read the file of VIEW as it is now."
   (let ((before (gemini-companion-diff--current view))
-        (current (gemini-companion-texts-current (gemini-companion-diff--review view))))
+        (current (gemini-companion-proposal-file-buffer (gemini-companion-diff--review view))))
     (with-current-buffer current
       ;; A space in front hides it.
       (rename-buffer (concat " " (buffer-name)) t))
@@ -193,7 +192,7 @@ texts, or a new file, are shown as where Ediff is preferred."
 (defun gemini-companion-diff--header (review)
   "Return the header line for the diff of REVIEW in the current buffer."
   (let ((hunks (gemini-companion-diff--hunks gemini-companion-diff--of-buffer)))
-    (gemini-companion-header
+    (gemini-companion-proposal-header
      review (pcase hunks
               (0 nil)
               (1 "1 hunk")
@@ -213,7 +212,7 @@ texts, or a new file, are shown as where Ediff is preferred."
   "Show how the texts of VIEW differ now, and go to LINE of the proposal."
   (let* ((review (gemini-companion-diff--review view))
          (proposal (gemini-companion-review-proposal review))
-         (diff (gemini-companion-compare-diff
+         (diff (gemini-companion-review-diff
                 (gemini-companion-review-buffer-text (gemini-companion-diff--current view))
                 (gemini-companion-review-buffer-text proposal)
                 (gemini-companion-diff--apart view)))
@@ -227,7 +226,7 @@ texts, or a new file, are shown as where Ediff is preferred."
         (if (string-empty-p diff)
             (insert (format "No hunk is left: the proposal says what %s says.\n" name))
           (insert (format "--- %s (%s)\n+++ %s (proposal)\n" name
-                          (if (gemini-companion-texts-file-p review) "on disk" "no file yet")
+                          (if (gemini-companion-proposal-file-p review) "on disk" "no file yet")
                           name)
                   diff))
         (set-buffer-modified-p nil)
@@ -242,7 +241,7 @@ texts, or a new file, are shown as where Ediff is preferred."
 
 (defun gemini-companion-diff--adjust-looks ()
   "Highlight as much of the diff in the current buffer as is reasonable."
-  (let ((modest (gemini-companion-texts-modest-p)))
+  (let ((modest (gemini-companion-proposal-small-p)))
     (setq-local diff-refine (and modest
                                  (<= (buffer-size) gemini-companion-diff--max-refined)
                                  (default-value 'diff-refine)))

@@ -15,10 +15,10 @@
 
 (require 'diff-mode)
 (require 'ediff)
+(require 'gemini-companion-decide)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
-(require 'gemini-companion-texts)
 (require 'gemini-companion-view)
-(require 'gemini-companion-whole)
 
 (defconst gemini-companion-ediff--diff-options "--text"
   "Options for diff and diff3.
@@ -60,20 +60,20 @@ Ediff's own are grey in grey.")
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  A new
 file is shown alone, for there is nothing to compare."
-  (if (or (gemini-companion-texts-file-p review)
+  (if (or (gemini-companion-proposal-file-p review)
           (gemini-companion-review-with-base review))
       (gemini-companion-ediff--show review focus)
-    (gemini-companion-whole-show review focus)))
+    (gemini-companion-view-show-new-file review focus)))
 
 (defun gemini-companion-ediff--show (review focus)
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.
 FOCUS is as in `gemini-companion-ediff-show'."
   (let ((view (gemini-companion-ediff--make
                :review review
-               :texts (cons (gemini-companion-texts-current review)
+               :texts (cons (gemini-companion-proposal-file-buffer review)
                             (and (gemini-companion-review-with-base review)
-                                 (list (gemini-companion-texts-base review))))))
-        (proposal (gemini-companion-texts-proposal review))
+                                 (list (gemini-companion-proposal-base-buffer review))))))
+        (proposal (gemini-companion-proposal-buffer review))
         (before (buffer-list)))
     (gemini-companion-view-begin view focus)
     (condition-case error

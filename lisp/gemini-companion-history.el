@@ -123,6 +123,18 @@ An existing file keeps its modes, and a link to it stays one."
               (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
           (write-region nil nil path nil 'quiet lock))))))
 
+(defun gemini-companion-history-stamp (path)
+  "Return what changes when the file PATH is written, or nil if there is none."
+  (let* ((file-name-handler-alist nil)
+         ;; A write changes what a link leads to, not the link.
+         (attributes (file-attributes (or (ignore-errors (file-truename path)) path))))
+    (and attributes
+         ;; Nothing else is ever opened: a FIFO would have us wait.
+         (file-regular-p path)
+         (list (file-attribute-modification-time attributes)
+               (file-attribute-size attributes)
+               (file-attribute-inode-number attributes)))))
+
 ;;;; Texts as clients write them
 
 (defun gemini-companion-history-encode (text base)

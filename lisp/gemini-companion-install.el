@@ -24,6 +24,7 @@
 (require 'gemini-companion-checksums)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
+(require 'gemini-companion-ui)
 
 ;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-install)
 (defcustom gemini-companion-install-policy 'ask
@@ -81,7 +82,7 @@ address of https."
   `(condition-case error
        (progn ,@body)
      (gemini-companion-native-missing
-      (user-error "Native module of gemini-companion: %s" (gemini-companion-log-reason error)))))
+      (user-error "Native module of gemini-companion: %s" (gemini-companion-ui-error-text error)))))
 
 ;;;###autoload
 (defun gemini-companion-install-instead (continue ask)
@@ -303,7 +304,7 @@ STATUS is that of `url-retrieve'.  What has not CHECKSUM is refused."
                 (gemini-companion-install--write start)
                 (gemini-companion-install--installed))
             (error (gemini-companion-install--fail
-                    "%s" (gemini-companion-log-reason error)))))
+                    "%s" (gemini-companion-ui-error-text error)))))
       (kill-buffer buffer))))
 
 (defun gemini-companion-install--check-answer (status)
@@ -411,7 +412,7 @@ It is beside this file in a package, one directory up in a checkout."
           (gemini-companion-install--fail
            "the build failed (%s), and its buffer says why; Rust %s or newer is needed"
            (string-trim status) (gemini-companion-install--rust-version manifest)))
-      (error (gemini-companion-install--fail "%s" (gemini-companion-log-reason error))))))
+      (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion-install--built-file (target)
   "Return the file of the module that cargo made in the directory TARGET.

@@ -12,7 +12,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-evil)
+(require 'gemini-companion-ui)
 
 (defconst gemini-companion-log--buffer-name "*gemini-companion-log*"
   "Name of the log buffer.")
@@ -30,7 +30,7 @@
   "Major mode of the log of gemini-companion.
 \\{gemini-companion-log-mode-map}"
   :interactive nil
-  (gemini-companion-evil-keep-keys 'gemini-companion-log-mode)
+  (gemini-companion-ui-keep-keys 'gemini-companion-log-mode)
   (setq header-line-format
         (substitute-command-keys
          "\\<gemini-companion-log-mode-map>\
@@ -44,7 +44,7 @@
       (let ((inhibit-read-only t))
         (goto-char (point-max))
         (insert (format-time-string "%F %T.%3N ")
-                (gemini-companion-log-one-line (apply #'format format arguments))
+                (gemini-companion-ui-one-line (apply #'format format arguments))
                 "\n")
         (when (> (buffer-size) gemini-companion-log--max-size)
           (goto-char (/ (point-max) 2))
@@ -57,27 +57,6 @@
       (goto-char (point-max))
       (forward-line (- count))
       (split-string (buffer-substring-no-properties (point) (point-max)) "\n" t))))
-
-(defun gemini-companion-log-one-line (text)
-  "Return TEXT with control characters made visible: some are a client's."
-  (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))
-                            text t t))
-
-(defun gemini-companion-log-reason (error)
-  "Return the words of ERROR, as caught by `condition-case'.
-Without the quotes that `error-message-string' has for those of ours."
-  (let ((words (delq nil (mapcar (lambda (part) (and (stringp part) part)) (cdr error)))))
-    (if words
-        (mapconcat #'identity words ": ")
-      (error-message-string error))))
-
-(defun gemini-companion-log-duration (seconds)
-  "Return SECONDS in words."
-  (let ((seconds (max 0 (floor seconds))))
-    (cond ((< seconds 60) (format "%d s" seconds))
-          ((< seconds 3600) (format "%d min" (/ seconds 60)))
-          ((< seconds 86400) (format "%d h" (/ seconds 3600)))
-          (t (format "%d d" (/ seconds 86400))))))
 
 (defun gemini-companion-log--buffer ()
   "Return the log buffer, made if needed."

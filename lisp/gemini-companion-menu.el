@@ -12,21 +12,19 @@
 ;;; Code:
 
 (require 'transient)
-(require 'gemini-companion-context-view)
+(require 'gemini-companion)
+(require 'gemini-companion-compose)
+(require 'gemini-companion-context)
 (require 'gemini-companion-decide)
 (require 'gemini-companion-doctor)
-(require 'gemini-companion-mode-line)
-(require 'gemini-companion-queue)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
 (require 'gemini-companion-review-history)
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-run)
+(require 'gemini-companion-send)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
-(require 'gemini-companion-compose)
-(require 'gemini-companion-send)
-
-(declare-function gemini-companion-mode "gemini-companion")
-(defvar gemini-companion-mode)
 
 (defun gemini-companion-menu--no-cli-p ()
   "Return non-nil if there is no CLI to talk to."

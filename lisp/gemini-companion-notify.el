@@ -18,7 +18,6 @@
 (require 'cl-lib)
 (require 'seq)
 (require 'subr-x)
-(require 'gemini-companion-compare)
 (require 'gemini-companion-log)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
@@ -113,7 +112,7 @@ nil, not at all.  It may be a function, to be called with the review."
 Of each review that is done once; `gemini-companion-notify' says how."
   (unless (memq review gemini-companion-notify--told)
     (push review gemini-companion-notify--told)
-    (add-hook 'gemini-companion-review-functions #'gemini-companion-notify--note-change)
+    (add-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--note-change)
     (pcase gemini-companion-notify
       ('t (gemini-companion-notify--tell))
       ('bell (gemini-companion-notify--ring))
@@ -125,7 +124,7 @@ Of each review that is done once; `gemini-companion-notify' says how."
     (setq gemini-companion-notify--told
           (seq-filter #'gemini-companion-review-open-p gemini-companion-notify--told))
     (unless gemini-companion-notify--told
-      (remove-hook 'gemini-companion-review-functions #'gemini-companion-notify--note-change)
+      (remove-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--note-change)
       (gemini-companion-notify--close))))
 
 (defun gemini-companion-notify--tell ()

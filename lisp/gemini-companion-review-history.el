@@ -19,14 +19,13 @@
 (require 'seq)
 (require 'subr-x)
 (require 'tabulated-list)
-(require 'gemini-companion-compare)
-(require 'gemini-companion-evil)
-(require 'gemini-companion-follow)
-(require 'gemini-companion-header)
 (require 'gemini-companion-history)
-(require 'gemini-companion-list)
 (require 'gemini-companion-log)
-(require 'gemini-companion-texts)
+(require 'gemini-companion-proposal)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-list)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-write)
 
 (defconst gemini-companion-review-history--outcomes
   '((accepted . "accepted")
@@ -53,7 +52,7 @@
   "Major mode for the history of changes that were decided.
 \\{gemini-companion-review-history-mode-map}"
   :interactive nil
-  (gemini-companion-evil-keep-keys 'gemini-companion-review-history-mode)
+  (gemini-companion-ui-keep-keys 'gemini-companion-review-history-mode)
   (setq gemini-companion-list-columns
         `(("Time" ,(gemini-companion-list-younger #'gemini-companion-history-time))
           ("Outcome" t)
@@ -82,7 +81,7 @@ They can be shown again, and undone."
                           (gemini-companion-review-history--outcome entry)
                           (gemini-companion-list-link
                            entry (gemini-companion-history-path entry) "show before and after")
-                          (gemini-companion-log-one-line
+                          (gemini-companion-ui-one-line
                            (gemini-companion-history-client entry))
                           (gemini-companion-review-history--change-of-entry entry))))
           (gemini-companion-history-list)))
@@ -148,7 +147,7 @@ Only where the changes of a prompt are together, which is by time."
   (let ((line (if (not prompt) "No prompt is known of these:"
                 (format "Prompt of %s: %s"
                         (gemini-companion-review-history--clock (cdr prompt))
-                        (gemini-companion-log-one-line
+                        (gemini-companion-ui-one-line
                          (replace-regexp-in-string "[[:space:]]+" " " (car prompt)))))))
     (insert (propertize (concat (truncate-string-to-width
                                  line (gemini-companion-list-room) nil nil t)
@@ -169,7 +168,7 @@ Only where the changes of a prompt are together, which is by time."
 
 (defun gemini-companion-review-history--entry-file (entry)
   "Return the name of the file of ENTRY without its directory, in one line."
-  (gemini-companion-log-one-line
+  (gemini-companion-ui-one-line
    (file-name-nondirectory (gemini-companion-history-path entry))))
 
 ;;;; Before and after
@@ -202,7 +201,7 @@ Only where the changes of a prompt are together, which is by time."
 It has the looks of Diff mode, but none of its commands, for these edit
 files, and nothing that looks at files for the sake of colors."
   :interactive nil
-  (gemini-companion-evil-keep-keys 'gemini-companion-review-diff-mode)
+  (gemini-companion-ui-keep-keys 'gemini-companion-review-diff-mode)
   (setq-local font-lock-defaults diff-font-lock-defaults
               diff-font-lock-syntax nil
               diff-font-lock-prettify nil
@@ -215,8 +214,8 @@ files, and nothing that looks at files for the sake of colors."
                gemini-companion-review-history-mode)
   (let* ((path (gemini-companion-history-path entry))
          (before (gemini-companion-history-before entry))
-         (name (gemini-companion-log-one-line path))
-         (text (gemini-companion-compare-diff
+         (name (gemini-companion-ui-one-line path))
+         (text (gemini-companion-review-diff
                 (gemini-companion-review-history--decode path before
                                                          (gemini-companion-history-after entry))
                 (gemini-companion-history-after entry))))
@@ -232,7 +231,7 @@ files, and nothing that looks at files for the sake of colors."
                 text))
       (set-buffer-modified-p nil)
       (goto-char (point-min)))
-    (font-lock-mode (if (gemini-companion-texts-modest-p) 1 -1))
+    (font-lock-mode (if (gemini-companion-proposal-small-p) 1 -1))
     (gemini-companion-review-history--show-title)))
 
 (defun gemini-companion-review-history--show-title ()
@@ -249,7 +248,7 @@ And which keys work there."
                       (gemini-companion-review-history--entry-file entry)
                       (gemini-companion-review-history--outcome entry)
                       (gemini-companion-review-history--clock (gemini-companion-history-time entry))
-                      (gemini-companion-log-one-line
+                      (gemini-companion-ui-one-line
                        (gemini-companion-history-client entry))))))))
 
 ;;;; Undo
@@ -308,7 +307,7 @@ It is nil if there is none, `unreadable' if it cannot be read."
 Return the buffer that could not, or nil."
   (let ((path (gemini-companion-history-path entry)))
     (gemini-companion-log-add "change of %s %s" path done)
-    (gemini-companion-follow-now path)))
+    (gemini-companion-write-revert-now path)))
 
 (defun gemini-companion-review-history--left-in (buffer)
   "Return in words how BUFFER, which may be nil, differs from its file."
@@ -372,7 +371,7 @@ CURRENT are the bytes it has now."
            (wanted (gemini-companion-history-plain after)))
       (seq-some (lambda (text) (equal (gemini-companion-history-plain text) wanted))
                 (list (decode-coding-string bytes 'utf-8-unix)
-                      (gemini-companion-compare-text path bytes after))))))
+                      (gemini-companion-review-file-text path bytes after))))))
 
 ;;;; Undo of all that came after a prompt
 
@@ -465,7 +464,7 @@ left alone."
               (setq left (concat left (gemini-companion-review-history--left-in
                                        (gemini-companion-review-history--note-done
                                         entry "undone")))))
-          (error (push (gemini-companion-log-reason error) faults)))))
+          (error (push (gemini-companion-ui-error-text error) faults)))))
     (gemini-companion-review-history--refresh)
     (message "%s undone%s%s" (gemini-companion-review-history--count-changes done) left
              (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
@@ -512,7 +511,7 @@ CURRENT are the bytes that its file has now."
   "Return the bytes BEFORE of the file PATH as text to be compared with AFTER.
 If they are not bytes, return an empty text."
   (if (stringp before)
-      (gemini-companion-compare-text path before after)
+      (gemini-companion-review-file-text path before after)
     ""))
 
 (provide 'gemini-companion-review-history)

@@ -1,4 +1,4 @@
-;;; gemini-companion-run.el --- Gemini CLI in a terminal of Emacs -*- lexical-binding: t; -*-
+;;; gemini-companion-run.el --- The CLI in a terminal -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -18,16 +18,17 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-evil)
 (require 'gemini-companion-log)
 (require 'gemini-companion-setup)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function ghostel-exec "ext:ghostel")
+(declare-function package-install "package")
+(declare-function package-refresh-contents "package")
 (declare-function term-char-mode "term")
 (declare-function term-emulate-terminal "term")
 (declare-function term-exec "term")
@@ -39,6 +40,83 @@
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
+
+;;;; Terminal emulators
+
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
+(defcustom gemini-companion-terminal 'auto
+  "The terminal emulator in which `gemini-companion-run' runs its program.
+If `auto', the first of Eat, vterm and Ghostel that is installed, else
+Term, which comes with Emacs.  Before it uses Term for that reason it
+asks, once, whether to install Eat; if you answer no, your answer is
+saved here."
+  :type '(choice (const :tag "The best one that is installed" auto)
+                 (const :tag "Eat" eat)
+                 (const :tag "vterm" vterm)
+                 (const :tag "Ghostel" ghostel)
+                 (const :tag "Term" term))
+  :group 'gemini-companion)
+
+(defvar gemini-companion-run--offered nil
+  "Non-nil if another terminal emulator was offered since Emacs started.")
+
+(defun gemini-companion-run-choose-terminal ()
+  "Return the terminal emulator to use.  It is loaded."
+  (pcase gemini-companion-terminal
+    ('auto (or (gemini-companion-run--installed) 'term))
+    (terminal (unless (require terminal nil t)
+                (user-error "`gemini-companion-terminal' says %s, which is not installed"
+                            terminal))
+              terminal)))
+
+(defun gemini-companion-run--installed ()
+  "Return the best terminal emulator that was installed, or nil.  It is loaded."
+  (seq-find #'gemini-companion-run--load '(eat vterm ghostel)))
+
+(defun gemini-companion-run--load (terminal)
+  "Load TERMINAL, a feature; return nil if that is not installed or does not work."
+  (condition-case error
+      (require terminal nil t)
+    (error
+     (gemini-companion-log-add "%s: %s" terminal (error-message-string error))
+     nil)))
+
+;;;; A better one
+
+(defun gemini-companion-run-offer-terminal ()
+  "Ask whether to install a better terminal emulator than Term if there is none.
+Return non-nil if so, for `gemini-companion-run-install-terminal'.  In batch
+mode nothing is asked."
+  (when (and (eq gemini-companion-terminal 'auto)
+             (not noninteractive)
+             (not gemini-companion-run--offered)
+             (not (gemini-companion-run--installed)))
+    (setq gemini-companion-run--offered t)
+    (cond ((not package-enable-at-startup)
+           ;; Packages are installed by something else here.
+           (message "Term shows few colors: Eat and vterm, which are packages, show all")
+           nil)
+          ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
+          (t (gemini-companion-setup-save 'gemini-companion-terminal 'term)
+             (message "From now on it is Term: `gemini-companion-terminal' can say another")
+             nil))))
+
+(defun gemini-companion-run-install-terminal ()
+  "Install Eat as the user has allowed, and wait for that.
+If it fails, or the user quits, say so and what to do."
+  (require 'package)
+  (message "Installing Eat; C-g uses Term instead...")
+  (condition-case problem
+      ;; Warnings of the byte compiler are shown in windows.
+      (save-window-excursion
+        (package-refresh-contents)
+        (package-install 'eat))
+    ((error quit)
+     (let ((reason (gemini-companion-ui-error-text problem)))
+       (gemini-companion-log-add "Eat was not installed: %s" reason)
+       (message "Term is used, for Eat was not installed: %s.  It is in NonGNU ELPA, see \
+`package-archives'; to try again type M-x package-install RET eat"
+                reason)))))
 
 ;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
 (defcustom gemini-companion-agent 'gemini
@@ -215,7 +293,7 @@ Each is a list with the ids of those that began it behind its own."
   (let ((program (gemini-companion-run--find-program agent)))
     (gemini-companion-run--announce agent root)
     (gemini-companion-run--ask agent root)
-    (let* ((terminal (gemini-companion-terminal-choose))
+    (let* ((terminal (gemini-companion-run-choose-terminal))
            ;; All of these may be local to this buffer, which may be a dead terminal.
            (environment (gemini-companion-run--environment agent root))
            (locals (gemini-companion-run--locals environment))
@@ -238,7 +316,7 @@ Each is a list with the ids of those that began it behind its own."
             (with-current-buffer buffer
               (pcase-dolist (`(,variable . ,value) locals)
                 (set (make-local-variable variable) value))
-              (gemini-companion-evil-pass-keys))
+              (gemini-companion-ui-pass-keys))
             ;; Some emulators say otherwise, but it may be at work.
             (when-let* ((process (get-buffer-process buffer)))
               (set-process-query-on-exit-flag process t)))
@@ -250,11 +328,11 @@ Each is a list with the ids of those that began it behind its own."
 (defun gemini-companion-run--ask (agent root)
   "Ask all that is to be asked before AGENT runs in ROOT, and see to it.
 What takes long is done when nothing is left to be asked."
-  (let ((better (gemini-companion-terminal-offer))
+  (let ((better (gemini-companion-run-offer-terminal))
         (default-directory root))
     (gemini-companion-setup-before-run agent)
     (when better
-      (gemini-companion-terminal-install))))
+      (gemini-companion-run-install-terminal))))
 
 (defun gemini-companion-run--discard (buffer)
   "Kill the terminal BUFFER and what runs in it without a question."
@@ -318,7 +396,7 @@ It is that of the current buffer, with what leads to this Emacs."
 
 (defun gemini-companion-run--variables ()
   "Return the names of the variables that lead a client to its Emacs.
-`gemini-companion-environment-set' gives them their values."
+`gemini-companion-agent-set-environment' gives them their values."
   (cons "REMOTE_CONTAINERS"
         (mapcan (lambda (agent)
                   (mapcar #'car (gemini-companion-agent-get agent :variables)))
@@ -488,7 +566,7 @@ dark background."
     ;; Emacs asks, and once will do.
     (setq-local ghostel-query-before-killing nil)))
 
-(add-hook 'gemini-companion-mode-line-cli-functions #'gemini-companion-run-terminals)
+(add-hook 'gemini-companion-cli-functions #'gemini-companion-run-terminals)
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

@@ -1,4 +1,4 @@
-;;; gemini-companion-send.el --- Say something to the CLI -*- lexical-binding: t; -*-
+;;; gemini-companion-send.el --- What is said to a CLI -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,7 +20,6 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
-(require 'gemini-companion-screen)
 
 (declare-function dired-get-marked-files "dired")
 (declare-function flycheck-error-line "ext:flycheck" t t)
@@ -28,8 +27,9 @@
 (declare-function flycheck-overlay-errors-at "ext:flycheck")
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
 (declare-function flymake-diagnostics "flymake")
-
 (defvar flycheck-current-errors)
+(defvar ghostel--input-mode)
+(defvar vterm-copy-mode)
 
 (defvar gemini-companion-send--look 0.1
   "Seconds between looks whether the CLI shows a text.")
@@ -71,6 +71,85 @@ As in `gemini-companion-review'.")
 
 (defvar-local gemini-companion-send--answered nil
   "The `buffer-chars-modified-tick' at which a question was answered.")
+
+;;;; What is on its screen
+
+(defconst gemini-companion-send--below 5
+  "Lines that may be below a question: a word on it, what a terminal left behind.")
+
+(defconst gemini-companion-send--choice "^ *│ *[●›❯] *[0-9]+\\. "
+  "What the selected choice of a question looks like, in a box.")
+
+(defconst gemini-companion-send--composer "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)"
+  "What is around and before the prompt that the user types.")
+
+(defconst gemini-companion-send--prompt-box
+  "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?\\( *\\([>!*]\\) \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
+  "What the user's prompt looks like, with the lines around it.
+The first may be a column wider than the terminal.")
+
+(defconst gemini-companion-send--empty-prompt "\\`>Typeyourmessageor@"
+  "What is in a prompt in which nothing is typed, without spaces.")
+
+(defconst gemini-companion-send--working "esc to cancel"
+  "What a CLI that is at work says, some lines above the prompt.")
+
+(defconst gemini-companion-send--around 10
+  "Lines that may be above and below the prompt: what a CLI says of its work.
+A terminal whose size was changed may have left some behind.")
+
+;;;; Questions
+
+(defun gemini-companion-send--question-p ()
+  "Return non-nil if the CLI in the current buffer asks for one of some choices.
+These are in the last box, and the user's prompt is not below that."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-max))
+      (skip-chars-backward " \t\n")
+      (let* ((limit (save-excursion
+                      (forward-line (- gemini-companion-send--below))
+                      (point)))
+             (bottom (re-search-backward "^ *╰" limit t)))
+        (and bottom
+             (not (save-excursion
+                    (re-search-forward gemini-companion-send--composer nil t)))
+             (progn (re-search-backward "^ *╭" nil 'move)
+                    (re-search-forward gemini-companion-send--choice bottom t))
+             t)))))
+
+;;;; The prompt
+
+(defun gemini-companion-send--prompt-on-screen ()
+  "Return what is in the prompt of the CLI in the current buffer, without spaces.
+It begins with the sign of the prompt.  Return `works' if the CLI does,
+and nil if there is no prompt."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-max))
+      (skip-chars-backward " \t\n")
+      (let ((limit (line-beginning-position (- gemini-companion-send--around))))
+        (when (and (re-search-backward gemini-companion-send--prompt-box nil t)
+                   (> (match-end 0) limit))
+          (let ((text (match-string-no-properties 1)))
+            (if (re-search-backward gemini-companion-send--working
+                                    (line-beginning-position (- gemini-companion-send--around))
+                                    t)
+                'works
+              (gemini-companion-send--without-spaces text))))))))
+
+(defun gemini-companion-send--without-spaces (text)
+  "Return TEXT without what a terminal may have added to or changed in it."
+  (replace-regexp-in-string "[[:space:]\u00a0]+" "" text))
+
+;;;; The terminal
+
+(defun gemini-companion-send--frozen-p ()
+  "Return non-nil if the current buffer does not follow its terminal."
+  (or (bound-and-true-p vterm-copy-mode)
+      (eq (bound-and-true-p ghostel--input-mode) 'copy)))
 
 ;;;; Sending
 
@@ -198,7 +277,7 @@ What that says is not known.  An answer to a question is none."
     (let ((keys (this-command-keys-vector)))
       (when (and (> (length keys) 0)
                  (memq (aref keys (1- (length keys))) '(?\r return kp-enter))
-                 (not (gemini-companion-screen-question-p)))
+                 (not (gemini-companion-send--question-p)))
         (setq gemini-companion-send--prompt nil)))))
 
 (defun gemini-companion-send--prompt-of (review)
@@ -247,15 +326,15 @@ That is a string, what is in its prompt, if it is at rest; else `works',
   (if (not (and (buffer-live-p terminal) (process-live-p (get-buffer-process terminal))))
       'ended
     (with-current-buffer terminal
-      (cond ((or gemini-companion-send--queue (gemini-companion-screen-frozen-p)) nil)
-            ((gemini-companion-screen-question-p) 'asks)
-            (t (gemini-companion-screen-prompt))))))
+      (cond ((or gemini-companion-send--queue (gemini-companion-send--frozen-p)) nil)
+            ((gemini-companion-send--question-p) 'asks)
+            (t (gemini-companion-send--prompt-on-screen))))))
 
 (defun gemini-companion-send--put (text terminal state finish)
   "Put TEXT into the prompt of the CLI in TERMINAL, which is in STATE; send it.
 For STATE see `gemini-companion-send--state', for FINISH
 `gemini-companion-send-at-rest'."
-  (let ((empty (and (stringp state) (string-match-p gemini-companion-screen-empty state))))
+  (let ((empty (and (stringp state) (string-match-p gemini-companion-send--empty-prompt state))))
     (if (not (or (stringp state) (eq state 'works)))
         (funcall finish nil)
       (gemini-companion-send--enqueue
@@ -272,10 +351,10 @@ That is so unless the prompt was EMPTY before and TEXT alone is there now.
 Call FINISH with what becomes of it."
   (let* ((typed (with-current-buffer terminal
                   (and empty
-                       (not (gemini-companion-screen-question-p))
-                       (gemini-companion-screen-prompt))))
+                       (not (gemini-companion-send--question-p))
+                       (gemini-companion-send--prompt-on-screen))))
          (send (and (stringp typed)
-                    (or (equal typed (concat ">" (gemini-companion-screen-without-spaces
+                    (or (equal typed (concat ">" (gemini-companion-send--without-spaces
                                                   (gemini-companion-send--clean text))))
                         (string-match-p gemini-companion-send--folded typed)))))
     (funcall finish (if send 'sent 'put))
@@ -319,7 +398,7 @@ interactively the prefix argument, send it, too."
                       (t (user-error "This buffer visits no file"))))
          (terminal (gemini-companion-send-terminal))
          ;; There may be many files: the CLI is looked for once.
-         (directory (gemini-companion-send--directory terminal)))
+         (directory (gemini-companion-send-directory terminal)))
     (gemini-companion-send-text
      (concat (mapconcat (lambda (file) (gemini-companion-send--mention file directory))
                         files " ")
@@ -362,7 +441,7 @@ With SUBMIT, interactively the prefix argument, send it, too."
             (if buffer-file-name
                 (gemini-companion-send--relative
                  buffer-file-name
-                 (gemini-companion-send--directory (gemini-companion-send-terminal)))
+                 (gemini-companion-send-directory (gemini-companion-send-terminal)))
               (format "buffer %s" (buffer-name)))
             (if (= first last) (format "line %d" first)
               (format "lines %d to %d" first last)))))
@@ -373,7 +452,7 @@ With SUBMIT, interactively the prefix argument, send it, too."
       (file-relative-name file directory)
     (expand-file-name file)))
 
-(defun gemini-companion-send--directory (terminal)
+(defun gemini-companion-send-directory (terminal)
   "Return the directory of the CLI in TERMINAL."
   (or (alist-get terminal (gemini-companion-run-terminals))
       (buffer-local-value 'default-directory terminal)))
@@ -412,9 +491,9 @@ With SUBMIT, interactively the prefix argument, send it, too."
     (with-current-buffer buffer
       (cond (gemini-companion-send--queue
              (user-error "What was sent before is still on its way: try again"))
-            ((gemini-companion-screen-frozen-p)
+            ((gemini-companion-send--frozen-p)
              (user-error "The terminal is in copy mode: leave that first"))
-            ((not (gemini-companion-screen-question-p))
+            ((not (gemini-companion-send--question-p))
              (user-error "%s asks nothing now"
                          (if gemini-companion-run-agent
                              (gemini-companion-agent-get gemini-companion-run-agent :title)

@@ -13,11 +13,16 @@
 ;;
 ;; Where the frame is too small for that, the other windows are deleted, and come back if the
 ;; user has not rearranged the frame in the meantime.
+;;
+;; A new file has nothing to be compared with: its text is shown alone.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-decide)
 (require 'gemini-companion-log)
+(require 'gemini-companion-proposal)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 
@@ -431,6 +436,90 @@ places."
     (when (buffer-live-p buffer)
       (with-current-buffer buffer (set-buffer-modified-p nil))
       (kill-buffer buffer))))
+
+;;;; New files
+
+(cl-defstruct (gemini-companion-view-new-file
+               (:include gemini-companion-view)
+               (:constructor gemini-companion-view--make)
+               (:copier nil))
+  "A review shown as its proposal.")
+
+(defvar gemini-companion-new-file-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map (kbd "RET") #'gemini-companion-new-file-edit)
+    (define-key map (kbd "e") #'gemini-companion-new-file-edit)
+    (define-key map (kbd "q") #'gemini-companion-review-quit)
+    (define-key map (kbd "g") #'undefined)
+    (define-key map [remap read-only-mode] #'gemini-companion-new-file-edit)
+    map)
+  "Keys in the proposal of a new file while that is read.")
+
+(define-minor-mode gemini-companion-new-file-mode
+  "Read the proposal of a new file; letters do not insert themselves.
+\\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit] ends this mode, for you to edit.
+
+\\{gemini-companion-new-file-mode-map}"
+  :interactive nil
+  :lighter nil
+  (setq buffer-read-only gemini-companion-new-file-mode))
+
+(defun gemini-companion-new-file-edit ()
+  "Let the proposal be edited."
+  (interactive)
+  (gemini-companion-review-check-open gemini-companion-review-of-buffer)
+  (gemini-companion-new-file-mode -1)
+  (force-mode-line-update))
+
+(defun gemini-companion-view-show-new-file (review focus)
+  "Show REVIEW as its proposal.  Return a function that takes it off the screen.
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
+  (let ((view (gemini-companion-view--make :review review)))
+    (gemini-companion-view-begin view focus)
+    (condition-case error
+        (gemini-companion-view--start view)
+      ((error quit)
+       (gemini-companion-view--hide view)
+       (signal (car error) (cdr error))))
+    (lambda () (gemini-companion-view--hide view))))
+
+(defun gemini-companion-view--start (view)
+  "Show the proposal of VIEW."
+  (let* ((review (gemini-companion-view-new-file-review view))
+         (proposal (gemini-companion-proposal-buffer review))
+         (window (gemini-companion-view-make-room view)))
+    (with-current-buffer proposal
+      (gemini-companion-proposal-set-header #'gemini-companion-view--header)
+      (gemini-companion-new-file-mode))
+    (set-window-buffer window proposal)
+    (select-window window)
+    (gemini-companion-view-shown view)
+    (gemini-companion-view-watch view)))
+
+(cl-defmethod gemini-companion-view-buffers ((view gemini-companion-view-new-file))
+  "Return the living buffers of VIEW that the user sees."
+  (seq-filter #'buffer-live-p
+              (list (gemini-companion-review-proposal (gemini-companion-view-new-file-review view)))))
+
+(defun gemini-companion-view--hide (view)
+  "Take VIEW off the screen."
+  (gemini-companion-view-end view #'ignore)
+  (let ((proposal (gemini-companion-review-proposal (gemini-companion-view-new-file-review view))))
+    (when (buffer-live-p proposal)
+      (with-current-buffer proposal
+        ;; What has ended stays read-only.
+        (when (gemini-companion-review-open-p (gemini-companion-view-new-file-review view))
+          (gemini-companion-new-file-mode -1))
+        (gemini-companion-proposal-set-header nil)))))
+
+(defun gemini-companion-view--header (review)
+  "Return the header line for the proposal of REVIEW."
+  (gemini-companion-proposal-header
+   review nil
+   `((gemini-companion-accept "accepts")
+     (gemini-companion-reject "rejects")
+     ,@(and gemini-companion-new-file-mode '((gemini-companion-new-file-edit "edits"))))))
 
 (provide 'gemini-companion-view)
 ;;; gemini-companion-view.el ends here

@@ -68,7 +68,7 @@ Its first line is \"first\" before."
   "Let CLI change FILE into TEXT by TOOL, decided in EMACS in WAY.
 Return the last request to the model, as it was recorded."
   (gemini-companion-test-eval
-   emacs `(progn (setq gemini-companion-thrifty-accept
+   emacs `(progn (setq gemini-companion-accept-without-text
                        ',(if (string-suffix-p "whole" way) 'never 'tried))
                  nil))
   (let ((turns (gemini-companion-bench--turns tool file text)))

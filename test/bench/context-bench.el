@@ -73,11 +73,11 @@ BASELINE is the name of a figure."
      "gather: 1 file")
     (gemini-companion-bench-add
      "edit: a character" "us"
-     (progn (gemini-companion-position-unwatch)
+     (progn (gemini-companion-context--unwatch-lines)
             (gemini-companion-bench-times 50 1000 (insert "x"))))
     (gemini-companion-bench-add
      "edit: a character in the active file" "us"
-     (progn (gemini-companion-position-watch)
+     (progn (gemini-companion-context--watch-lines)
             (gemini-companion-bench-times 50 1000 (insert "x")))
      "edit: a character"))
   (set-buffer-modified-p nil))

@@ -155,7 +155,7 @@
   :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval
-     emacs '(progn (setf (plist-get (alist-get 'gemini gemini-companion-agent-profiles) :thrifty)
+     emacs '(progn (setf (plist-get (alist-get 'gemini gemini-companion-agent-profiles) :needs-no-text)
                          '(("streamable-http-client" "0.1" "0.2")))
                    nil))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -167,7 +167,7 @@
   "The option keeps the text in all that is told, also after a yes in the CLI."
   :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
-    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-thrifty-accept 'never) nil))
+    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-accept-without-text 'never) nil))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
     (gemini-companion-test-cli-wait-screen cli "Allow once")
     (gemini-companion-test-cli-keys cli "Enter")
@@ -181,7 +181,7 @@ It stays connected, and knows that the text is the one it has."
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-thrifty-accept 'always) nil))
+    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-accept-without-text 'always) nil))
     (gemini-companion-test-with-client (client 'real emacs)
       (let ((handle (gemini-companion-test-propose emacs client "two\n")))
         (gemini-companion-test-accept emacs)

@@ -52,7 +52,7 @@
                (eq (window-buffer) (caar (gemini-companion-run-terminals)))))
   (gemini-companion-test-eval emacs 'evil-state))
 
-(gemini-companion-test-with-terminals gemini-companion-evil/one-types-into-the-cli-at-once terminal
+(gemini-companion-test-with-terminals gemini-companion-ui/one-types-into-the-cli-at-once terminal
   "Term begins in the insert state, for Evil says so itself."
   (gemini-companion-evil-test--with emacs terminal
     (should (eq (gemini-companion-evil-test--run emacs) (if (eq terminal 'term) 'insert 'emacs)))
@@ -61,7 +61,7 @@
     ;; Twice: as it was typed, and as cat says it.
     (gemini-companion-test-wait-screen emacs "idle *\\(?:.*\n\\)*?.*idle")))
 
-(ert-deftest gemini-companion-evil/another-state-that-was-set-stays ()
+(ert-deftest gemini-companion-ui/another-state-that-was-set-stays ()
   "For the mode of the terminal, as Evil Collection does, and for that of a prompt."
   :tags '(e2e)
   (gemini-companion-evil-test--with emacs 'vterm
@@ -72,7 +72,7 @@
     (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
     (should (eq (gemini-companion-test-eval emacs 'evil-state) 'normal))))
 
-(ert-deftest gemini-companion-evil/one-types-a-prompt-at-once ()
+(ert-deftest gemini-companion-ui/one-types-a-prompt-at-once ()
   :tags '(e2e)
   (gemini-companion-evil-test--with emacs 'term
     (gemini-companion-evil-test--run emacs)

@@ -214,7 +214,7 @@ Its answer, which tells the outcome, has ID."
                        (string-remove-prefix
                         "export "
                         (gemini-companion-test-eval
-                         emacs '(gemini-companion-environment--command)))))
+                         emacs '(gemini-companion-agent--command)))))
            (program (gemini-companion-test-program-start
                      (list (gemini-companion-test-node) gemini-companion-llxprt-test--script)
                      project

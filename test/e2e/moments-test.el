@@ -24,7 +24,7 @@
   '(progn
      (defvar gemini-companion-moments-test-refused 0)
      (defvar gemini-companion-moments-test-before nil)
-     (advice-add 'gemini-companion-calm-p :filter-return
+     (advice-add 'gemini-companion-ui-windows-may-change-p :filter-return
                  (lambda (calm)
                    (when (and (not calm)
                               (> (float-time (or (current-idle-time) 0)) 0.6))
@@ -402,7 +402,7 @@ more of what there is than can be seen."
   (gemini-companion-moments-test--with (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-run
      emacs '(progn (setq gemini-companion-diff-focus 'select
-                         gemini-companion-queue--reaction 0)
+                         gemini-companion-popup--reaction-time 0)
                    nil))
     (gemini-companion-moments-test--propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs)
@@ -423,7 +423,7 @@ more of what there is than can be seen."
       (gemini-companion-test-run
        ;; As if all were typed in that moment, however slow this machine is.
        emacs '(progn (setq gemini-companion-diff-focus 'select
-                           gemini-companion-queue--reaction 1000)
+                           gemini-companion-popup--reaction-time 1000)
                      nil))
       (gemini-companion-moments-test--propose emacs client text name)
       (gemini-companion-test-wait-review emacs)
@@ -434,7 +434,7 @@ more of what there is than can be seen."
                                (list (gemini-companion-review-open-p review)
                                      (gemini-companion-review-current-text review))))
                      (list t text)))
-      (gemini-companion-test-eval emacs '(setq gemini-companion-queue--reaction 0))
+      (gemini-companion-test-eval emacs '(setq gemini-companion-popup--reaction-time 0))
       (gemini-companion-test-keys emacs "C-c" "C-k")
       (gemini-companion-test-wait
        "the rejection"
@@ -775,7 +775,7 @@ Emacs itself loses the first one after a terminal that hung up."
   "Wait until the daemon EMACS could have shown a review several times.
 It is never idle when it has had no frame."
   (gemini-companion-test-wait-eval
-   emacs '(progn (gemini-companion-queue--try)
+   emacs '(progn (gemini-companion-popup--try)
                  (> (float-time (time-since (gemini-companion-review-created
                                              (gemini-companion-review-current))))
                     1.5)))

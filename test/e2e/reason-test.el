@@ -70,7 +70,7 @@ That must be TEXT."
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-test-run
-     emacs '(progn (require 'gemini-companion-reason)
+     emacs '(progn (require 'gemini-companion-compose)
                    (gemini-companion-send-text "half typed" nil)))
     (gemini-companion-test-cli-wait-terminal cli "> half typed")
     (gemini-companion-test-run

@@ -158,7 +158,7 @@ Of what the CLI itself adds, nothing counts."
                       emacs '(progn (require 'gemini-companion-send)
                                     (gemini-companion-send--mention
                                      buffer-file-name
-                                     (gemini-companion-send--directory
+                                     (gemini-companion-send-directory
                                       (gemini-companion-send-terminal)))))
                      "@sub/a.txt"))
       ;; It is shown, and no other is started.

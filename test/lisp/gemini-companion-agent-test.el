@@ -6,7 +6,7 @@
 
 (require 'ert)
 (require 'gemini-companion-test-companion)
-(require 'gemini-companion-process)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-run)
 
 (defmacro gemini-companion-agent-test--with (qwen &rest body)
@@ -75,7 +75,7 @@ the file a.txt."
                   (process-environment (list "HOME=/nowhere")))
               (make-directory "relative" t)
               (should (eq directories
-                          (and (gemini-companion-environment-directories 'qwen) t)))))
+                          (and (gemini-companion-agent-directories 'qwen) t)))))
         (set-default-toplevel-value 'process-environment before)))))
 
 (ert-deftest gemini-companion-agent/both-are-served-and-neither-hears-of-the-other ()
@@ -156,7 +156,7 @@ the file a.txt."
   "Return the names under which LLxprt Code finds this Emacs, sorted."
   (sort (mapcar (lambda (process)
                   (format "llxprt-ide-server-%d-%d.json" process (gemini-companion-bridge-port)))
-                (cons (emacs-pid) (gemini-companion-process-taken-for (emacs-pid))))
+                (cons (emacs-pid) (gemini-companion-agent-processes-taken-for (emacs-pid))))
         #'string<))
 
 (ert-deftest gemini-companion-agent/llxprt-finds-emacs-by-any-process-it-may-look-for ()
@@ -168,7 +168,7 @@ the file a.txt."
            (content (gemini-companion-test-json-decode (gemini-companion-test-bytes file))))
       ;; Its shell's grandparent, if Emacs runs the shell.
       (should (member (format "llxprt-ide-server-%d-%d.json"
-                              (gemini-companion-process-parent (emacs-pid))
+                              (gemini-companion-agent-parent-process (emacs-pid))
                               (gemini-companion-bridge-port))
                       names))
       (should (equal (gemini-companion-agent-test--files "llxprt/ide") names))
@@ -221,7 +221,7 @@ the file a.txt."
                (lambda (process)
                  (pcase (assq process processes)
                    (`(,_ ,parent ,arguments) `((ppid . ,parent) (args . ,arguments)))))))
-      (should (equal (gemini-companion-process-taken-for 50) taken)))))
+      (should (equal (gemini-companion-agent-processes-taken-for 50) taken)))))
 
 ;;;; One more fork
 

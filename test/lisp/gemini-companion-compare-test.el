@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-compare)
+(require 'gemini-companion-review)
 (require 'gemini-companion-native)
 (require 'gemini-companion-test-util)
 
@@ -34,7 +34,7 @@
       (should (equal (gemini-companion-compare-test--of bytes text) said)))))
 
 (ert-deftest gemini-companion-compare/a-large-text-is-not-counted ()
-  (let ((gemini-companion-compare--max-counted 10))
+  (let ((gemini-companion-review--max-counted 10))
     (should (equal (gemini-companion-compare-test--of "one\n" "one\ntwo\nthree\n") '("large")))))
 
 (ert-deftest gemini-companion-compare/every-text-survives ()
@@ -42,16 +42,16 @@
   (gemini-companion-native-load)
   (let ((odd (list "ä" (string #x3fffff) "\0" "😀" "\r")))
     (dolist (text odd)
-      (should (equal (gemini-companion-compare-diff "" (concat text "\n"))
+      (should (equal (gemini-companion-review-diff "" (concat text "\n"))
                      (format "@@ -0,0 +1 @@\n+%s\n" text))))
     (let ((base (concat (string-join odd "\n") "\nend\n")))
-      (should (equal (gemini-companion-compare-merge
+      (should (equal (gemini-companion-review-merge-texts
                       base (concat "first\n" base) (concat base "last\n"))
                      (concat "first\n" base "last\n"))))))
 
 (ert-deftest gemini-companion-compare/an-overlap-is-a-line ()
   (gemini-companion-native-load)
-  (should (= (gemini-companion-compare-merge "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
+  (should (= (gemini-companion-review-merge-texts "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
 
 (provide 'gemini-companion-compare-test)
 ;;; gemini-companion-compare-test.el ends here

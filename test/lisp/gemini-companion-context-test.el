@@ -62,7 +62,7 @@
     (with-current-buffer "a"
       (setq gemini-companion-private t)
       (text-mode)
-      (setq gemini-companion-private--verdict nil))
+      (setq gemini-companion-context--verdict nil))
     (should (equal (gemini-companion-context-test--names) '("b")))))
 
 (ert-deftest gemini-companion-context/the-last-file-stays-active-while-the-user-is-elsewhere ()
@@ -292,13 +292,13 @@
       (unwind-protect
           (progn
             (gemini-companion-toggle-context)
-            (should (string-search "off" (gemini-companion-mode-line--lighter)))
+            (should (string-search "off" (gemini-companion--lighter)))
             (gemini-companion-test-wait "to hear of no file"
                                         (lambda ()
                                           (fake-cli-request client "ping")
                                           (null (funcall files)))))
         (gemini-companion-toggle-context))
-      (should-not (string-search "off" (gemini-companion-mode-line--lighter)))
+      (should-not (string-search "off" (gemini-companion--lighter)))
       (gemini-companion-test-wait "to hear of the file again"
                                   (lambda ()
                                     (fake-cli-request client "ping")

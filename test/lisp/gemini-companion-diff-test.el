@@ -53,7 +53,7 @@ FOCUS is `select' by default."
 (defun gemini-companion-diff-test--header (review)
   "Return the header line over the diff of REVIEW."
   (gemini-companion-diff-test--in review
-    (gemini-companion-texts--header-line)))
+    (gemini-companion-proposal--header-line)))
 
 (defun gemini-companion-diff-test--outcome (client method)
   "Return the content of METHOD, heard by CLIENT."
@@ -182,7 +182,7 @@ FOCUS is `select' by default."
                      client "a.txt" (concat (make-string 100000 ?x) "\n"))))
         (gemini-companion-diff-test--in review
           (should-not diff-refine)
-          (should-not (gemini-companion-texts-modest-p)))
+          (should-not (gemini-companion-proposal-small-p)))
         (gemini-companion-diff-test--drop review 1)
         (gemini-companion-diff-test--in review
           (should (eq diff-refine 'font-lock)))))))
@@ -422,7 +422,7 @@ FOCUS is `select' by default."
     (let ((review (gemini-companion-diff-test--show client "a.txt" "2\n")))
       (gemini-companion-test-file "a.txt" "other\n")
       ;; Hunks of a diff that could not be made anew are not for this file.
-      (cl-letf (((symbol-function 'gemini-companion-compare-diff) #'error))
+      (cl-letf (((symbol-function 'gemini-companion-review-diff) #'error))
         (gemini-companion-diff-test--in review (should-error (revert-buffer))))
       (should-error (gemini-companion-diff-test--drop review 1) :type 'user-error)
       (should (equal (gemini-companion-review-current-text review) "2\n"))
@@ -516,7 +516,7 @@ FOCUS is `select' by default."
   (gemini-companion-diff-test--with-client client
     (let* ((before (gemini-companion-diff-test--traces))
            (review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (cl-letf (((symbol-function 'gemini-companion-compare-diff) #'error))
+      (cl-letf (((symbol-function 'gemini-companion-review-diff) #'error))
         (should-error (gemini-companion-review-show review 'select)))
       (should-not (gemini-companion-review-shown))
       (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
@@ -630,8 +630,8 @@ Each step must give exactly what it should."
   "Show the change from OLD to NEW, drop some hunks, and then the others.
 Return non-nil if in between there was a mix of the two."
   (let* ((name (gemini-companion-test-file "random" old))
-         (review (gemini-companion-review--make :id 1 :client "" :path name
-                                                :proposed new :text new))
+         (review (gemini-companion-review-make :id 1 :client "" :path name
+                                               :proposed new :text new))
          (hide (gemini-companion-diff-show review 'select)))
     (unwind-protect
         (pcase-let ((`(,current ,_ ,first) (gemini-companion-diff-test--parts review)))

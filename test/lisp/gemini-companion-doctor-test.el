@@ -22,7 +22,7 @@
 That CLI has settings and temporary files in the project, besides the
 project proper, which is work/; there the current buffer visits a file."
   (declare (indent 0) (debug t))
-  `(let ((gemini-companion-environment--container-files nil) ; wherever this runs
+  `(let ((gemini-companion-agent--container-files nil) ; wherever this runs
          (before (mapcar (lambda (variable)
                            (cons variable (default-toplevel-value variable)))
                          '(process-environment
@@ -174,7 +174,7 @@ It has no others of those that lead to this Emacs."
 (ert-deftest gemini-companion-doctor/a-program-that-does-not-end-is-ended ()
   (gemini-companion-doctor-test--with
     (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho asking\nexec sleep 1000\n")
-    (let ((gemini-companion-diagnosis--patience 0.2))
+    (let ((gemini-companion-doctor--probe-patience 0.2))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        (format "%s does not tell its version, but: asking"
@@ -261,7 +261,7 @@ It has no others of those that lead to this Emacs."
                                            :family 'ipv4 :noquery t))
            (port (process-contact listener :service))
            (noninteractive nil)
-           (gemini-companion-probe--patience 0.2))
+           (gemini-companion-client--patience 0.2))
       (cl-letf (((symbol-function 'gemini-companion-bridge-port) (lambda () port)))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
@@ -433,7 +433,7 @@ It has no others of those that lead to this Emacs."
 
 (ert-deftest gemini-companion-doctor/container ()
   (gemini-companion-doctor-test--with
-    (let ((gemini-companion-environment--container-files '("/")))
+    (let ((gemini-companion-agent--container-files '("/")))
       (gemini-companion-doctor-test--in-terminal '("REMOTE_CONTAINERS=" "SSH_CONNECTION=")
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
@@ -459,13 +459,13 @@ It has ENVIRONMENT."
   "A CLI that Emacs did not start looks outside: that is said before and after."
   (gemini-companion-doctor-test--with
     (cl-letf* ((noninteractive nil)
-               (gemini-companion-environment--container-files '("/"))
+               (gemini-companion-agent--container-files '("/"))
                (outside (seq-remove (lambda (it)
                                       (string-match-p "\\`\\(?:SSH\\|.*REMOTE\\)_" it))
                                     (default-toplevel-value 'process-environment)))
-               (runs-p (symbol-function 'gemini-companion-diagnosis--runs-p))
+               (runs-p (symbol-function 'gemini-companion-doctor--runs-p))
                ;; Other tests may run a CLI on this machine.
-               ((symbol-function 'gemini-companion-diagnosis--runs-p)
+               ((symbol-function 'gemini-companion-doctor--runs-p)
                 (lambda (name id)
                   (and (memq id (mapcar #'process-id (process-list)))
                        (funcall runs-p name id)))))

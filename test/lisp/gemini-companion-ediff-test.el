@@ -289,7 +289,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (should (string-match-p "\\` Unsaved edits  C-c C-e merges.*a.txt.*C-c C-k rejects"
-                                (gemini-companion-texts--header-line))))
+                                (gemini-companion-proposal--header-line))))
       (should (gemini-companion-ediff-test--answering ?t
                 (should-error (gemini-companion-accept) :type 'user-error)))
       (should-not (fake-cli-find-notification client "ide/diffAccepted"))
@@ -323,7 +323,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should (equal (gemini-companion-ediff-test--texts)
                      '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\nmine\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should-not (string-match-p "Unsaved" (gemini-companion-texts--header-line)))
+        (should-not (string-match-p "Unsaved" (gemini-companion-proposal--header-line)))
         ;; In one step for undo.
         (undo-boundary)
         (let ((last-command nil)) (undo))
@@ -361,7 +361,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
     (gemini-companion-test-file "a.txt" "1\ntwo\nthree\nmine\n")
     (gemini-companion-test-wait
      "the file to be looked at"
-     (lambda () (null gemini-companion-follow--timers)))
+     (lambda () (null gemini-companion-write--timers)))
     (with-current-buffer "a.txt"
       (should (buffer-modified-p))
       (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))
@@ -429,7 +429,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
 
 (ert-deftest gemini-companion-ediff/a-file-that-changes-meanwhile-is-told ()
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-queue--look 0.01)
+    (let ((gemini-companion-popup--file-interval 0.01)
           (review nil))
       (setq review (gemini-companion-ediff-test--show client "1\ntwo\n"))
       (should-not (gemini-companion-review-warning review))
@@ -438,7 +438,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
        "the warning" (lambda () (gemini-companion-review-warning review)))
       (with-current-buffer (gemini-companion-review-proposal review)
         (should (string-match-p "\\` Changed on disk  C-c C-e merges.*a.txt"
-                                (gemini-companion-texts--header-line)))
+                                (gemini-companion-proposal--header-line)))
         (gemini-companion-review-three-way))
       (should (equal (gemini-companion-ediff-test--texts)
                      '("one\ntwo\nthree\n" "1\ntwo\n" "one\ntwo\n")))
@@ -453,7 +453,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (set-file-times (gemini-companion-test-file "a.txt") '(0 0))
-      (gemini-companion-queue--look-at-file)
+      (gemini-companion-popup--check-file)
       (should-not (gemini-companion-review-warning review))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
 

@@ -26,28 +26,28 @@
                    ("/a//gemini/ide" "TMPDIR=/a//")
                    ("//gemini/ide" "TMPDIR=/")))
     (gemini-companion-environment-test--with variables
-      (should (equal (car (gemini-companion-environment-directories 'gemini)) directory)))))
+      (should (equal (car (gemini-companion-agent-directories 'gemini)) directory)))))
 
 (ert-deftest gemini-companion-environment/variables-are-put-back-as-they-were ()
   (gemini-companion-environment-test--with '("GEMINI_CLI_IDE_PID=7" "OTHER=x")
-    (cl-letf* ((get (lambda (name) (gemini-companion-environment--get name)))
+    (cl-letf* ((get (lambda (name) (gemini-companion-agent--get name)))
                (port 4711)
                ((symbol-function 'gemini-companion-bridge-port) (lambda () port))
                ((symbol-function 'gemini-companion-bridge-token) (lambda (&rest _) "token")))
-      (gemini-companion-environment-set)
+      (gemini-companion-agent-set-environment)
       (setq port 4712)
-      (gemini-companion-environment-set)
+      (gemini-companion-agent-set-environment)
       (should (equal (funcall get "GEMINI_CLI_IDE_SERVER_PORT") "4712"))
       (should (equal (funcall get "GEMINI_CLI_IDE_PID") (number-to-string (emacs-pid))))
       (should (equal (funcall get "GEMINI_CLI_IDE_AUTH_TOKEN") "token"))
-      (gemini-companion-environment-restore)
+      (gemini-companion-agent-restore-environment)
       (should (equal (default-toplevel-value 'process-environment)
                      '("GEMINI_CLI_IDE_PID=7" "OTHER=x"))))))
 
 (ert-deftest gemini-companion-environment/other-directories-are-announced-once ()
   (gemini-companion-environment-test--with '("TMPDIR=/a")
     (let ((gemini-companion-temporary-directories '("/b/" "/a" "~")))
-      (should (equal (gemini-companion-environment-directories 'gemini)
+      (should (equal (gemini-companion-agent-directories 'gemini)
                      (list "/a/gemini/ide" "/b/gemini/ide"
                            (concat (expand-file-name "~") "/gemini/ide")))))))
 
@@ -80,7 +80,7 @@
 (ert-deftest gemini-companion-environment/the-roots-can-be-exported ()
   (gemini-companion-test-with-project
     (find-file-noselect (gemini-companion-test-file "one/a" ""))
-    (let ((exported (lambda () (gemini-companion-environment--get
+    (let ((exported (lambda () (gemini-companion-agent--get
                                 "GEMINI_CLI_IDE_WORKSPACE_PATH"))))
       (gemini-companion-mode 1)
       (should-not (funcall exported))
@@ -118,7 +118,7 @@
       (should (equal (get-text-property 0 'x-kde-passwordManagerHint (car kill-ring))
                      "secret"))
       (kill-new "after")
-      (gemini-companion-environment--forget-copy)
+      (gemini-companion-agent--forget-copy)
       (should (equal kill-ring '("after" "before")))
       (should (equal (current-kill 0 t) "after"))
       (gemini-companion-copy-environment)

@@ -11,7 +11,7 @@
 (ert-deftest gemini-companion-log/durations-in-words ()
   (pcase-dolist (`(,seconds ,words) '((-5 "0 s") (3.9 "3 s") (59 "59 s") (125 "2 min")
                                       (7300 "2 h") (200000 "2 d")))
-    (should (equal (gemini-companion-log-duration seconds) words))))
+    (should (equal (gemini-companion-ui-duration seconds) words))))
 
 (defun gemini-companion-log-test--wait (pattern)
   "Wait for a line that matches PATTERN in the log."

@@ -6,7 +6,7 @@
 
 (require 'ert)
 (require 'rect)
-(require 'gemini-companion-position)
+(require 'gemini-companion-context)
 
 (defconst gemini-companion-position-test--alphabet
   [?a ?b ?\s ?\t ?\r ?é ?ü ?漢 ?字 ?😀 ?𝕏 ?\u0301 ?\u200d ?\n ?\n]
@@ -45,19 +45,19 @@
 
 (ert-deftest gemini-companion-position/agrees-with-counting-one-by-one ()
   "In 1 000 random buffers, edited and narrowed at random."
-  (random "gemini-companion-position")
+  (random "gemini-companion-context")
   (dotimes (n 1000)
     (with-temp-buffer
       (insert (gemini-companion-position-test--random-text (random 200)))
       (when (zerop (random 2))
-        (gemini-companion-position-watch))
+        (gemini-companion-context--watch-lines))
       (dotimes (_ 5)
         (let ((position (1+ (random (1+ (buffer-size))))))
           (when (zerop (random 2))
             (narrow-to-region position (min (point-max) (+ position (random 20)))))
           (ert-info ((format "buffer %d, position %d" n position))
-            (should (equal (list (gemini-companion-position-line position)
-                                 (gemini-companion-position-character position))
+            (should (equal (list (gemini-companion-context--line position)
+                                 (gemini-companion-context--character position))
                            (gemini-companion-position-test--count position))))
           (widen)
           (gemini-companion-position-test--random-edit))))))
@@ -68,8 +68,8 @@
     (let ((indirect (make-indirect-buffer (current-buffer) "indirect")))
       (unwind-protect
           (let ((line (lambda () (with-current-buffer indirect
-                                   (gemini-companion-position-line (point-max))))))
-            (with-current-buffer indirect (gemini-companion-position-watch))
+                                   (gemini-companion-context--line (point-max))))))
+            (with-current-buffer indirect (gemini-companion-context--watch-lines))
             (should (= (funcall line) 4))
             (goto-char 1)
             (insert "0\n")
@@ -79,27 +79,27 @@
 (ert-deftest gemini-companion-position/another-major-mode-forgets-nothing ()
   (with-temp-buffer
     (insert "1\n2\n3\n")
-    (gemini-companion-position-watch)
-    (should (= (gemini-companion-position-line 3) 2))
+    (gemini-companion-context--watch-lines)
+    (should (= (gemini-companion-context--line 3) 2))
     (text-mode)
     ;; Emacs sees which functions are left when it next comes to the buffer.
     (with-temp-buffer)
     (goto-char (point-max))
     (insert "4\n")
     ;; Else all lines would be counted again.
-    (should (equal gemini-companion-position--known
+    (should (equal gemini-companion-context--known
                    (cons (buffer-chars-modified-tick) '(3 . 2))))
-    (gemini-companion-position-unwatch)
-    (should-not (memq #'gemini-companion-position--note-change after-change-functions))))
+    (gemini-companion-context--unwatch-lines)
+    (should-not (memq #'gemini-companion-context--note-edit after-change-functions))))
 
 (ert-deftest gemini-companion-position/fields-and-folds-do-not-matter ()
   (with-temp-buffer
     (insert (propertize "prompt> " 'field 'prompt) "text\n")
-    (should (= (gemini-companion-position-character 12) 12))
+    (should (= (gemini-companion-context--character 12) 12))
     (insert "folded\nlines\n")
     (put-text-property 14 20 'invisible t)
     (setq selective-display 1)
-    (should (= (gemini-companion-position-line (point-max)) 4))))
+    (should (= (gemini-companion-context--line (point-max)) 4))))
 
 (ert-deftest gemini-companion-position/the-user-s-state-is-left-alone ()
   (with-temp-buffer
@@ -112,12 +112,12 @@
                                   (point-max) buffer-undo-list kill-ring)))
           (before (list (point) (mark t) mark-active (match-data) (point-min)
                         (point-max) buffer-undo-list kill-ring)))
-      (gemini-companion-position-line 8)
-      (gemini-companion-position-character 8)
+      (gemini-companion-context--line 8)
+      (gemini-companion-context--character 8)
       (let ((transient-mark-mode t))
-        (gemini-companion-position-selection 8 100)
+        (gemini-companion-context--selection 8 100)
         (let ((rectangle-mark-mode t))
-          (gemini-companion-position-selection 8 100)))
+          (gemini-companion-context--selection 8 100)))
       (should (equal (funcall state) before)))))
 
 ;;;; Selections
@@ -134,32 +134,32 @@
 
 (ert-deftest gemini-companion-position/the-region-counts-in-both-directions ()
   (gemini-companion-position-test--with-region "one two three" 8 5
-    (should (equal (gemini-companion-position-selection 8 100) "two")))
+    (should (equal (gemini-companion-context--selection 8 100) "two")))
   (gemini-companion-position-test--with-region "one two three" 5 8
-    (should (equal (gemini-companion-position-selection 5 100) "two"))
+    (should (equal (gemini-companion-context--selection 5 100) "two"))
     (deactivate-mark)
-    (should-not (gemini-companion-position-selection 5 100)))
+    (should-not (gemini-companion-context--selection 5 100)))
   (gemini-companion-position-test--with-region "one" 2 2
-    (should-not (gemini-companion-position-selection 2 100))))
+    (should-not (gemini-companion-context--selection 2 100))))
 
 (ert-deftest gemini-companion-position/a-region-beyond-the-narrowing-is-cut ()
   (gemini-companion-position-test--with-region "one two three" 8 1
     (narrow-to-region 5 10)
-    (should (equal (gemini-companion-position-selection 8 100) "two"))))
+    (should (equal (gemini-companion-context--selection 8 100) "two"))))
 
 (ert-deftest gemini-companion-position/long-selections-are-cut ()
   (gemini-companion-position-test--with-region (make-string 50000 ?x) 1 50001
-    (should (= (length (gemini-companion-position-selection 1 16384)) 16384))))
+    (should (= (length (gemini-companion-context--selection 1 16384)) 16384))))
 
 (ert-deftest gemini-companion-position/rectangles-are-rows ()
   (gemini-companion-position-test--with-region "abcd\nefgh\nijkl\n" 9 2
     (let ((rectangle-mark-mode t))
-      (should (equal (gemini-companion-position-selection 9 100) "bc\nfg"))
-      (should (equal (gemini-companion-position-selection 9 100)
+      (should (equal (gemini-companion-context--selection 9 100) "bc\nfg"))
+      (should (equal (gemini-companion-context--selection 9 100)
                      (mapconcat #'identity (extract-rectangle 2 9) "\n")))))
   (gemini-companion-position-test--with-region
       (mapconcat #'identity (make-list 20000 "abcd") "\n") 2 99999
     (let ((rectangle-mark-mode t))
-      (should (<= 100 (length (gemini-companion-position-selection 2 100)) 110)))))
+      (should (<= 100 (length (gemini-companion-context--selection 2 100)) 110)))))
 
 ;;; gemini-companion-position-test.el ends here

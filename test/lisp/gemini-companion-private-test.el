@@ -14,7 +14,7 @@
      (gemini-companion-mode 1)
      (let ((gemini-companion-workspace-roots (list gemini-companion-test-project))
            (gemini-companion-workspace-guess nil)
-           (gemini-companion-private--lifetime 0))
+           (gemini-companion-context--verdict-lifetime 0))
        (gemini-companion-workspace-roots)
        ,@body)))
 
@@ -24,7 +24,7 @@
     (unless (file-exists-p file)
       (gemini-companion-test-write file "x\n"))
     (with-current-buffer (find-file-noselect file)
-      (gemini-companion-private-reason))))
+      (gemini-companion-context-private-reason))))
 
 (ert-deftest gemini-companion-private/secrets-are-known-by-their-names ()
   (gemini-companion-private-test--with-root
@@ -49,7 +49,7 @@
     (gemini-companion-test-write (expand-file-name ".env" gemini-companion-test-project) "x")
     (make-symbolic-link ".env" (expand-file-name "settings" gemini-companion-test-project))
     (should (gemini-companion-private-test--reason "settings"))
-    (should (gemini-companion-private-reason-of
+    (should (gemini-companion-context-private-reason-of
              (expand-file-name "settings" gemini-companion-test-project)))))
 
 (ert-deftest gemini-companion-private/a-project-behind-a-link-is-inside-by-either-name ()
@@ -155,18 +155,18 @@
 (ert-deftest gemini-companion-private/a-name-that-is-no-text-is-withheld ()
   (with-temp-buffer
     (setq buffer-file-name (concat "/tmp/" (string-to-multibyte "\377")))
-    (should (string-search "no text" (gemini-companion-private-reason)))
+    (should (string-search "no text" (gemini-companion-context-private-reason)))
     (setq buffer-file-name nil)))
 
 (ert-deftest gemini-companion-private/a-verdict-holds-for-a-moment-and-for-one-name ()
   (gemini-companion-private-test--with-root
-    (setq gemini-companion-private--lifetime 1000)
+    (setq gemini-companion-context--verdict-lifetime 1000)
     (should-not (gemini-companion-private-test--reason "a"))
     (with-current-buffer "a"
       (let ((gemini-companion-private-files '("*")))
-        (should-not (gemini-companion-private-reason))
+        (should-not (gemini-companion-context-private-reason))
         (let ((inhibit-message t))
           (set-visited-file-name (expand-file-name "b") t t))
-        (should (gemini-companion-private-reason))))))
+        (should (gemini-companion-context-private-reason))))))
 
 ;;; gemini-companion-private-test.el ends here

@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-reason)
+(require 'gemini-companion-compose)
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-test-companion)
 
@@ -36,14 +36,14 @@ it is in the kill ring")))))
 
 (ert-deftest gemini-companion-reason/without-one-it-is-just-rejected ()
   (gemini-companion-reason-test--with client "  "
-    (gemini-companion-reason-reject (gemini-companion-test-propose client "a.txt" "2\n"))
+    (gemini-companion-reject-with-reason (gemini-companion-test-propose client "a.txt" "2\n"))
     (fake-cli-wait-notification client "ide/diffRejected")
     (should-not kill-ring)))
 
 (ert-deftest gemini-companion-reason/who-quits-does-not-reject ()
   (gemini-companion-reason-test--with client (signal 'quit nil)
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (should (eq (condition-case nil (gemini-companion-reason-reject review) (quit 'quit))
+      (should (eq (condition-case nil (gemini-companion-reject-with-reason review) (quit 'quit))
                   'quit))
       (should (gemini-companion-review-open-p review)))))
 
@@ -55,7 +55,7 @@ it is in the kill ring")))))
                                        :suppressNotification t))
              "use tabs")
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (should (equal (cadr (should-error (gemini-companion-reason-reject review)
+      (should (equal (cadr (should-error (gemini-companion-reject-with-reason review)
                                          :type 'user-error))
                      "a.txt: decided in Gemini CLI; the reason is in the kill ring"))
       (should (equal kill-ring '("use tabs")))))
@@ -63,7 +63,7 @@ it is in the kill ring")))))
       (progn (gemini-companion-bridge-reject
               (gemini-companion-review-id (car (gemini-companion-review-list-open))))
              "use tabs")
-    (gemini-companion-reason-reject (gemini-companion-test-propose client "a.txt" "2\n"))
+    (gemini-companion-reject-with-reason (gemini-companion-test-propose client "a.txt" "2\n"))
     (should (equal kill-ring '("use tabs")))))
 
 (ert-deftest gemini-companion-reason/in-the-list-too ()
@@ -84,7 +84,7 @@ it is in the kill ring")))))
                                 buffer))
                             '("outer" "inner" "other")))
            (directories '("" "sub/" "sub/"))
-           (review (gemini-companion-review--make
+           (review (gemini-companion-review-make
                     :agent 'gemini :path (gemini-companion-test-file "sub/a.txt"))))
       (with-current-buffer (nth 2 buffers)
         (setq gemini-companion-run-agent 'qwen))
@@ -101,7 +101,7 @@ it is in the kill ring")))))
                              (gemini ,(emacs-pid) nil)))
               (setf (gemini-companion-review-agent review) agent
                     (gemini-companion-review-process review) process)
-              (let ((terminal (gemini-companion-reason--terminal review)))
+              (let ((terminal (gemini-companion-compose--terminal-of review)))
                 (should (equal (and terminal (process-name (get-buffer-process terminal)))
                                name)))))
         (dolist (buffer buffers)

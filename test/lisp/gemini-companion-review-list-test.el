@@ -63,8 +63,8 @@ With the string BYTES it writes these."
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
       (gemini-companion-review-accept review))
     (gemini-companion-test-write-bytes name (or bytes (encode-coding-string text 'utf-8-unix)))
-    (gemini-companion-follow-stop)
-    (gemini-companion-follow-now (gemini-companion-test-file name))))
+    (gemini-companion-write-stop)
+    (gemini-companion-write-revert-now (gemini-companion-test-file name))))
 
 (defun gemini-companion-test-write-bytes (name bytes)
   "Make the file NAME of the project hold BYTES."
@@ -177,16 +177,16 @@ A message is returned in place of a question that was not asked."
                        change (lambda () (equal (nth 4 (funcall changes)) change))))))
       (gemini-companion-review-list)
       (should (equal (funcall changes) '("+1 -1" "+1 -1" "+1 -1" "new, +0" "+0 -0")))
-      (with-current-buffer (gemini-companion-texts-proposal review)
+      (with-current-buffer (gemini-companion-proposal-buffer review)
         (insert "zero\n"))
       (gemini-companion-review-list)
       (funcall last-is "+1 -0")
-      (with-current-buffer (gemini-companion-texts-proposal review)
+      (with-current-buffer (gemini-companion-proposal-buffer review)
         (insert "and\n"))
       (gemini-companion-review-list)
       (funcall last-is "+2 -0")
       ;; Nothing is counted twice.
-      (cl-letf (((symbol-function 'gemini-companion-compare-count) #'error))
+      (cl-letf (((symbol-function 'gemini-companion-review--count-lines) #'error))
         (gemini-companion-review-list)
         (should (equal (funcall changes) '("+1 -1" "+1 -1" "+1 -1" "new, +0" "+2 -0")))))))
 
@@ -242,9 +242,9 @@ A message is returned in place of a question that was not asked."
 (ert-deftest gemini-companion-review-list/a-decided-change-is-not-decided-again ()
   (gemini-companion-review-list-test--with client
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
-          (gemini-companion-review-functions nil))
+          (gemini-companion-review-change-hook nil))
       (gemini-companion-review-list)
-      (setq gemini-companion-review-functions nil)
+      (setq gemini-companion-review-change-hook nil)
       (gemini-companion-review-reject review)
       (gemini-companion-review-list-test--goto "*gemini reviews*" 1)
       (dolist (key '("RET" "a" "r"))
@@ -279,7 +279,7 @@ A message is returned in place of a question that was not asked."
 
 (ert-deftest gemini-companion-review-list/a-killed-list-leaves-nothing ()
   (gemini-companion-test-with-project
-    (let ((state (lambda () (list gemini-companion-review-functions (length timer-list)))))
+    (let ((state (lambda () (list gemini-companion-review-change-hook (length timer-list)))))
       (let ((before (funcall state)))
         (gemini-companion-review-list)
         (gemini-companion-review-list)
@@ -320,7 +320,7 @@ A message is returned in place of a question that was not asked."
                                              (concat project "/" long)))))
       ;; Of a path its end is left, and nothing else is cut but what must be.
       (let ((gemini-companion-review-list-test--room 80))
-        (gemini-companion-list--resize (selected-window))
+        (gemini-companion-review-list--resize (selected-window))
         (should (<= (funcall width) 80))
         (should (string-match-p "\\`….*/project/with_a_long_name\\.txt\\'" (cadr (funcall files))))
         (should (equal (car (funcall files)) (concat project "/" short)))
@@ -328,7 +328,7 @@ A message is returned in place of a question that was not asked."
           (should (string-match-p "some-client-of-the-pro" (nth 2 lines)))
           (should (string-suffix-p "new, +1 waiting" (nth 2 lines)))))
       (let ((gemini-companion-review-list-test--room 50))
-        (gemini-companion-list--resize (selected-window))
+        (gemini-companion-review-list--resize (selected-window))
         (should (<= (funcall width) 55))
         (should (string-suffix-p "_long_name.txt" (cadr (funcall files))))))))
 
@@ -336,14 +336,14 @@ A message is returned in place of a question that was not asked."
   (gemini-companion-review-list-test--with client
     (gemini-companion-test-propose client "a.txt" "1\n")
     (gemini-companion-review-list)
-    (should (memq #'gemini-companion-list--resize window-size-change-functions))
+    (should (memq #'gemini-companion-review-list--resize window-size-change-functions))
     (let ((printed 0))
       (cl-letf (((symbol-function 'tabulated-list-print) (lambda (&rest _) (cl-incf printed))))
-        (gemini-companion-list--resize (selected-window))
+        (gemini-companion-review-list--resize (selected-window))
         (should (= printed 0))
         (let ((gemini-companion-review-list-test--room 70))
-          (gemini-companion-list--resize (selected-window))
-          (gemini-companion-list--resize (selected-window)))
+          (gemini-companion-review-list--resize (selected-window))
+          (gemini-companion-review-list--resize (selected-window)))
         (should (= printed 1))))))
 
 (ert-deftest gemini-companion-review-list/a-click-on-a-file-does-what-ret-does ()

@@ -43,7 +43,7 @@
           (should (get-buffer-window side))
           (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
           (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject))
-          (should (string-match-p "a\\.txt" (gemini-companion-texts--header-line)))
+          (should (string-match-p "a\\.txt" (gemini-companion-proposal--header-line)))
           (should-not buffer-file-name)
           (should-not buffer-auto-save-file-name)))
       (with-current-buffer ediff-buffer-A
@@ -52,7 +52,7 @@
       (with-current-buffer ediff-buffer-B
         (should (equal (buffer-string) "one\n2\n"))
         (should (string-match-p "a.txt  \\+1 -1  C-c C-c accepts  C-c C-k rejects"
-                                (gemini-companion-texts--header-line)))
+                                (gemini-companion-proposal--header-line)))
         (should-not buffer-read-only)))))
 
 (ert-deftest gemini-companion-review/accept-sends-what-the-proposal-then-says ()
@@ -124,7 +124,7 @@
                    '("b.txt" "b")))
     (should (equal (gemini-companion-review-test--outcome client "ide/diffRejected")
                    '("a.txt" nil)))
-    (should (equal (mapcar #'gemini-companion-review-file gemini-companion-queue--open)
+    (should (equal (mapcar #'gemini-companion-review-file gemini-companion-review--open)
                    '("c.txt")))))
 
 (ert-deftest gemini-companion-review/without-a-review-the-commands-say-so ()
@@ -198,8 +198,8 @@
                    (lambda (&rest _) (signal 'quit nil))))
           (gemini-companion-review-quit)))
       (should-not (gemini-companion-review-shown))
-      (should (memq review gemini-companion-queue--open))
-      (should-not (gemini-companion-queue--due))
+      (should (memq review gemini-companion-review--open))
+      (should-not (gemini-companion-popup--due))
       (gemini-companion-review-next)
       (with-current-buffer (gemini-companion-review-test--control)
         (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?r))))
@@ -214,7 +214,7 @@
         (ediff-really-quit nil))
       (gemini-companion-test-wait
        "the view to go" (lambda () (not (gemini-companion-review-shown))))
-      (should (memq review gemini-companion-queue--open))
+      (should (memq review gemini-companion-review--open))
       (should (equal (nth 3 (gemini-companion-review-test--traces)) (nth 3 before))))))
 
 (ert-deftest gemini-companion-review/a-view-that-fails-leaves-nothing-and-the-review-waits ()
@@ -225,7 +225,7 @@
                  (lambda (&rest _) (error "No diff program"))))
         (should-error (gemini-companion-review-show review 'select)))
       (should-not (gemini-companion-review-shown))
-      (should-not (gemini-companion-queue--due))
+      (should-not (gemini-companion-popup--due))
       (should (equal (cdr (gemini-companion-review-test--traces)) (cdr before)))
       (should (equal (gemini-companion-review-fault review) "No diff program"))
       ;; What works again is shown before it is accepted.
@@ -304,20 +304,20 @@ The user then gives ANSWER."
   (gemini-companion-test-with-client client
     (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
            (proposal (gemini-companion-review-proposal review)))
-      (cl-letf (((symbol-function 'gemini-companion-calm-undisturbed-p) #'ignore))
+      (cl-letf (((symbol-function 'gemini-companion-ui-undisturbed-p) #'ignore))
         (should (equal (fake-cli-result-text
                         (fake-cli-call-tool
                          client "closeDiff"
                          (list :filePath (gemini-companion-review-path review))))
                        "{\"content\":\"2\\n\"}"))
-        (gemini-companion-queue--try)
+        (gemini-companion-popup--try)
         (should (get-buffer-window proposal))
         ;; Until then it says so, and takes no edits that nobody would get.
         (with-current-buffer proposal
           (should buffer-read-only)
           (should (string-match-p "decided in Gemini CLI"
-                                  (gemini-companion-texts--header-line)))))
-      (gemini-companion-queue--try)
+                                  (gemini-companion-proposal--header-line)))))
+      (gemini-companion-popup--try)
       (should-not (buffer-live-p proposal))
       (should (one-window-p)))))
 
@@ -351,7 +351,7 @@ The user then gives ANSWER."
       (should-not (bound-and-true-p ediff-session-registry))
       (should (eq (window-buffer) (gemini-companion-review-proposal review)))
       (should (string-match-p "new/dir/x.txt  new file \\+1  C-c C-c accepts"
-                              (gemini-companion-texts--header-line)))
+                              (gemini-companion-proposal--header-line)))
       ;; It is there to be read, until the user wants to edit it.
       (should (eq (key-binding "x") #'undefined))
       (should-error (insert "x") :type 'buffer-read-only)
@@ -416,19 +416,19 @@ The user then gives ANSWER."
 
 (ert-deftest gemini-companion-review/nothing-is-shown-at-a-bad-moment ()
   "The states that can be had in batch; the rest is tested end to end."
-  (cl-letf (((symbol-function 'gemini-companion-calm-user-frame-p) #'always)
+  (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
             ((symbol-function 'current-idle-time) (lambda () '(0 10))))
     (let ((this-command nil))
-      (should (gemini-companion-calm-p))
-      (let ((this-command 'forward-char)) (should-not (gemini-companion-calm-p)))
-      (let ((prefix-arg '(4))) (should-not (gemini-companion-calm-p)))
-      (let ((defining-kbd-macro t)) (should-not (gemini-companion-calm-p)))
-      (let ((throw-on-input 'tag)) (should-not (gemini-companion-calm-p)))
+      (should (gemini-companion-ui-windows-may-change-p))
+      (let ((this-command 'forward-char)) (should-not (gemini-companion-ui-windows-may-change-p)))
+      (let ((prefix-arg '(4))) (should-not (gemini-companion-ui-windows-may-change-p)))
+      (let ((defining-kbd-macro t)) (should-not (gemini-companion-ui-windows-may-change-p)))
+      (let ((throw-on-input 'tag)) (should-not (gemini-companion-ui-windows-may-change-p)))
       (let ((overriding-terminal-local-map (make-sparse-keymap)))
-        (should-not (gemini-companion-calm-p)))
+        (should-not (gemini-companion-ui-windows-may-change-p)))
       (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 0 100000))))
-        (should-not (gemini-companion-calm-p)))))
-  (should-not (gemini-companion-calm-user-frame-p)))
+        (should-not (gemini-companion-ui-windows-may-change-p)))))
+  (should-not (gemini-companion-ui-user-frame-p)))
 
 (ert-deftest gemini-companion-review/reviews-can-wait-quietly-or-be-announced ()
   (pcase-dolist (`(,policy ,focus ,announced) '((queue keep nil) (pop-up announce t)))
@@ -439,10 +439,10 @@ The user then gives ANSWER."
         (cl-letf (((symbol-function 'message)
                    (lambda (format &rest arguments)
                      (push (apply #'format-message format arguments) texts)))
-                  ((symbol-function 'gemini-companion-calm-p) #'always))
+                  ((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always))
           (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-            (should-not gemini-companion-queue--timer)
-            (gemini-companion-queue--try)
+            (should-not gemini-companion-popup--timer)
+            (gemini-companion-popup--try)
             (should-not (gemini-companion-review-shown))
             (should (eq announced
                         (and (seq-find (lambda (text)
@@ -450,7 +450,7 @@ The user then gives ANSWER."
 review-next" text))
                                        texts)
                              t)))
-            (should (equal (gemini-companion-mode-line--lighter) " Gem:1!1"))
+            (should (equal (gemini-companion--lighter) " Gem:1!1"))
             (gemini-companion-review-next)
             (should (eq (gemini-companion-review-shown) review))))))))
 
@@ -469,7 +469,7 @@ review-next" text))
                                                (,outside . ,(format "a change to %s, +1 -0;" outside))))
               (setq texts nil)
               (let ((review (gemini-companion-test-propose client name "2\n")))
-                (gemini-companion-queue--tell-news)
+                (gemini-companion-ui--show-messages)
                 (ert-info ((format "%S" texts))
                   (should (seq-find (lambda (text)
                                       (string-search (concat "proposes " words) text))
@@ -514,7 +514,7 @@ review-next" text))
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should (eq (key-binding (kbd "C-x C-s")) #'gemini-companion-texts-save))
+        (should (eq (key-binding (kbd "C-x C-s")) #'gemini-companion-proposal-save))
         (call-interactively (key-binding (kbd "C-x C-s")))))
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))

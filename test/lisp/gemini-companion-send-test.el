@@ -146,7 +146,7 @@ SENT becomes a function that returns what that has read."
   "Return the text of the prompt that a review of the client PROCESS comes after."
   (car (run-hook-with-args-until-success
         'gemini-companion-queue-prompt-functions
-        (gemini-companion-review--make :process process :path "/a" :text ""))))
+        (gemini-companion-review-make :process process :path "/a" :text ""))))
 
 (ert-deftest gemini-companion-send/a-change-comes-after-the-last-prompt ()
   (gemini-companion-send-test--with sent

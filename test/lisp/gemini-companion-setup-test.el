@@ -151,10 +151,10 @@ That is `yes', `no' or, if nothing may be asked, nil."
 (ert-deftest gemini-companion-setup/what-is-true-already-is-not-written ()
   (gemini-companion-setup-test--with nil
     (let* ((file (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": true}}"))
-           (stamp (gemini-companion-follow-stamp file)))
+           (stamp (gemini-companion-history-stamp file)))
       (set-file-modes file #o400)
       (gemini-companion-setup)
-      (should (equal (gemini-companion-follow-stamp file) stamp)))))
+      (should (equal (gemini-companion-history-stamp file) stamp)))))
 
 (ert-deftest gemini-companion-setup/after-a-no-nothing-is-written ()
   (gemini-companion-setup-test--with 'no
@@ -301,7 +301,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
            (file-name-handler-alist
             (list (cons "settings\\.json" (lambda (&rest _) (ert-fail "A handler was called")))))
            (make-backup-files t))
-      (gemini-companion-settings-enable-ide file)
+      (gemini-companion-setup-enable-ide file)
       (should-not called))
     (should (equal (gemini-companion-setup-test--names) '("settings.json")))))
 

@@ -11,7 +11,7 @@
 
 (require 'ert)
 (require 'package)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-run)
 (require 'gemini-companion-test-companion)
 
 (defvar gemini-companion-terminal-test--asked nil
@@ -27,7 +27,7 @@ in the file custom.el of a new project."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
      (let* ((gemini-companion-terminal 'auto)
-            (gemini-companion-terminal--offered nil)
+            (gemini-companion-run--offered nil)
             (gemini-companion-terminal-test--asked nil)
             (gemini-companion-terminal-test--said nil)
             (custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
@@ -78,7 +78,7 @@ in the file custom.el of a new project."
 (defun gemini-companion-terminal-test--offer ()
   "Return whether a user who runs a CLI wants a better terminal emulator."
   (let ((noninteractive nil))
-    (gemini-companion-terminal-offer)))
+    (gemini-companion-run-offer-terminal)))
 
 (ert-deftest gemini-companion-terminal/a-yes-installs-eat-and-it-is-used ()
   "Nothing is saved: what is best is used."
@@ -88,8 +88,8 @@ in the file custom.el of a new project."
     (should (equal gemini-companion-terminal-test--asked
                    '("Term shows few colors: download and install the terminal Eat? ")))
     (should-not (file-exists-p package-user-dir))
-    (gemini-companion-terminal-install)
-    (should (eq (gemini-companion-terminal-choose) 'eat))
+    (gemini-companion-run-install-terminal)
+    (should (eq (gemini-companion-run-choose-terminal) 'eat))
     (should (eq gemini-companion-terminal 'auto))
     (should-not (gemini-companion-terminal-test--offer))
     (should (= (length gemini-companion-terminal-test--asked) 1))))
@@ -97,13 +97,13 @@ in the file custom.el of a new project."
 (ert-deftest gemini-companion-terminal/after-a-no-it-is-term-for-good ()
   (gemini-companion-terminal-test--with 'no
     (should-not (gemini-companion-terminal-test--offer))
-    (should (eq (gemini-companion-terminal-choose) 'term))
+    (should (eq (gemini-companion-run-choose-terminal) 'term))
     (should (string-search "'(gemini-companion-terminal 'term)"
                            (gemini-companion-test-read custom-file)))
     (should (string-search "`gemini-companion-terminal' can say another"
                            (car gemini-companion-terminal-test--said)))
     ;; As in the next session.
-    (setq gemini-companion-terminal--offered nil)
+    (setq gemini-companion-run--offered nil)
     (should-not (gemini-companion-terminal-test--offer))
     (should (= (length gemini-companion-terminal-test--asked) 1))))
 
@@ -120,29 +120,29 @@ in the file custom.el of a new project."
       (let ((windows (window-list)))
         (cl-letf (((symbol-function 'package-install)
                    (or install (symbol-function 'package-install))))
-          (gemini-companion-terminal-install))
+          (gemini-companion-run-install-terminal))
         (should (equal windows (window-list))))
-      (should (eq (gemini-companion-terminal-choose) 'term))
+      (should (eq (gemini-companion-run-choose-terminal) 'term))
       (unless (equal archive '("(error \"Broken\")"))
         (should (string-match-p "\\`Term is used, for Eat was not installed: \\(?:Package .eat-?. \
 is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
                                 (car gemini-companion-terminal-test--said))))
       (should (eq gemini-companion-terminal 'auto))
       (should-not (gemini-companion-terminal-test--offer))
-      (setq gemini-companion-terminal--offered nil)
+      (setq gemini-companion-run--offered nil)
       (should (gemini-companion-terminal-test--offer)))))
 
 (ert-deftest gemini-companion-terminal/nothing-is-asked-where-it-makes-no-sense ()
   (gemini-companion-terminal-test--with nil
     ;; In batch mode.
-    (should-not (gemini-companion-terminal-offer))
+    (should-not (gemini-companion-run-offer-terminal))
     ;; Where a terminal was chosen, or a good one is there.
     (let ((gemini-companion-terminal 'term))
       (should-not (gemini-companion-terminal-test--offer)))
     (provide 'vterm)
     (unwind-protect
         (progn (should-not (gemini-companion-terminal-test--offer))
-               (should (eq (gemini-companion-terminal-choose) 'vterm)))
+               (should (eq (gemini-companion-run-choose-terminal) 'vterm)))
       (setq features (delq 'vterm features)))
     (should-not gemini-companion-terminal-test--said)
     ;; Where packages come in another way it only says what there is.
@@ -154,7 +154,7 @@ is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
 (ert-deftest gemini-companion-terminal/one-that-is-not-there-is-named ()
   (gemini-companion-terminal-test--with nil
     (let ((gemini-companion-terminal 'eat))
-      (should (equal (cadr (should-error (gemini-companion-terminal-choose) :type 'user-error))
+      (should (equal (cadr (should-error (gemini-companion-run-choose-terminal) :type 'user-error))
                      "`gemini-companion-terminal' says eat, which is not installed")))))
 
 ;;; gemini-companion-terminal-test.el ends here

@@ -24,7 +24,7 @@
                   after-save-hook after-set-visited-file-name-hook
                   window-selection-change-functions window-buffer-change-functions
                   gemini-companion-clients-functions))
-        (directory-files (car (gemini-companion-environment-directories 'gemini)) nil "json")))
+        (directory-files (car (gemini-companion-agent-directories 'gemini)) nil "json")))
 
 (defmacro gemini-companion-test--with-messages (texts &rest body)
   "Evaluate BODY while the list TEXTS collects the messages, newest first."
@@ -199,7 +199,7 @@
           (should (memq #'gemini-companion--stop kill-emacs-hook))
           (dolist (name '("a.txt" "b.txt" "c.txt"))
             (let ((review (gemini-companion-test-propose client name "x")))
-              (with-current-buffer (gemini-companion-texts-proposal review)
+              (with-current-buffer (gemini-companion-proposal-buffer review)
                 (add-hook 'kill-buffer-hook failure nil t))))
           (let ((unfollow (symbol-function 'gemini-companion-workspace-unfollow)))
             (cl-letf (((symbol-function 'gemini-companion-workspace-unfollow)
@@ -278,9 +278,9 @@
 (ert-deftest gemini-companion/the-mode-line-tells-clients-and-reviews ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client in the mode line"
-                                (lambda () (equal (gemini-companion-mode-line--lighter) " Gem:1")))
+                                (lambda () (equal (gemini-companion--lighter) " Gem:1")))
     (gemini-companion-test-propose client "a.txt" "x")
-    (should (equal (gemini-companion-mode-line--lighter) " Gem:1!1"))))
+    (should (equal (gemini-companion--lighter) " Gem:1!1"))))
 
 (defun gemini-companion-test--click ()
   "Click on the mode line of the selected window."
@@ -293,7 +293,7 @@
     (gemini-companion-test-wait "the client"
                                 (lambda () (= (gemini-companion-bridge-clients) 1)))
     (should (string-match-p ": 1 client, no change waits\nmouse-1: commands"
-                            (gemini-companion-mode-line--help-echo)))
+                            (gemini-companion--help-echo)))
     (let (called)
       (cl-letf (((symbol-function 'gemini-companion-menu) (lambda () (interactive) (setq called t))))
         (gemini-companion-test--click))
@@ -303,7 +303,7 @@
       (gemini-companion-test-propose client "b.txt" "x")
       (should (string-match-p
                ": 1 client, 2 changes wait for you, context paused\nmouse-1: show the next change"
-               (gemini-companion-mode-line--help-echo)))
+               (gemini-companion--help-echo)))
       (gemini-companion-test--click)
       (should (eq (gemini-companion-review-shown) review)))))
 

@@ -50,7 +50,7 @@
     (find-file-noselect (gemini-companion-test-file "one/a" ""))
     (gemini-companion-mode 1)
     (let ((roots (lambda ()
-                   (let ((file (car (directory-files (car (gemini-companion-environment-directories 'gemini))
+                   (let ((file (car (directory-files (car (gemini-companion-agent-directories 'gemini))
                                                      t "json\\'"))))
                      (split-string
                       (alist-get 'workspacePath
@@ -89,13 +89,13 @@
     (let* ((given (gemini-companion-test-file "given"))
            (told nil)
            (tell (lambda () (push (gemini-companion-workspace-announced) told))))
-      (add-hook 'gemini-companion-workspace-functions tell)
+      (add-hook 'gemini-companion-workspace-change-hook tell)
       (unwind-protect
           (progn
             (customize-set-variable 'gemini-companion-workspace-roots (list given))
             (gemini-companion-test-wait "the root to be announced"
                                         (lambda () (member given (car told)))))
-        (remove-hook 'gemini-companion-workspace-functions tell)
+        (remove-hook 'gemini-companion-workspace-change-hook tell)
         (customize-set-variable 'gemini-companion-workspace-roots nil)))))
 
 (ert-deftest gemini-companion-workspace/dired-counts-with-its-project-only ()

@@ -72,7 +72,7 @@ very Emacs, of which nobody can say where it works."
        (seq-find (lambda (review)
                    (and (equal (gemini-companion-review-path review) path)
                         (equal (gemini-companion-review-proposed review) text)))
-                 gemini-companion-queue--open)))))
+                 gemini-companion-review--open)))))
 
 (provide 'gemini-companion-test-companion)
 ;;; gemini-companion-test-companion.el ends here

@@ -158,15 +158,15 @@ That may be as a diff."
 
 (defun gemini-companion-test-inner-whole-p (buffer)
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."
-  (and (boundp 'gemini-companion-texts--header) ; once a review was shown
-       (eq (buffer-local-value 'gemini-companion-texts--header buffer)
-           'gemini-companion-whole--header)))
+  (and (boundp 'gemini-companion-proposal--header) ; once a review was shown
+       (eq (buffer-local-value 'gemini-companion-proposal--header buffer)
+           'gemini-companion-view--header)))
 
 (defun gemini-companion-test-inner-readable-p (buffer)
   "Return non-nil if a key has BUFFER, or its proposal, edited."
   (or (gemini-companion-test-inner-diff-p buffer)
-      (and (boundp 'gemini-companion-whole-mode)
-           (buffer-local-value 'gemini-companion-whole-mode buffer))))
+      (and (boundp 'gemini-companion-new-file-mode)
+           (buffer-local-value 'gemini-companion-new-file-mode buffer))))
 
 (defun gemini-companion-test-inner-in-panel-p ()
   "Return non-nil if the selected window is Ediff's panel or a diff."

@@ -125,8 +125,8 @@ if __name__ == \"__main__\":
               (gemini-companion-review-postpone review))
             (setq gemini-companion-diff-function ',view
                   gemini-companion-diff-focus 'keep)
-            (gemini-companion-queue--pop-up review)
-            (gemini-companion-queue--tell-news)
+            (gemini-companion-popup--show review)
+            (gemini-companion-ui--show-messages)
             nil))
   ;; The terminal may have another size now, in which the CLI draws itself anew.
   (gemini-companion-screenshot--wait-terminal emacs "Allow once"))

@@ -1,4 +1,4 @@
-;;; gemini-companion-thrift-test.el --- Accepts that are told without the text  -*- lexical-binding: t; -*-
+;;; gemini-companion-write-test.el --- Accepts that are told without the text  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -7,14 +7,14 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
-(defmacro gemini-companion-thrift-test--with (client &rest body)
+(defmacro gemini-companion-write-test--with (client &rest body)
   "Evaluate BODY with CLIENT, which is told no text that it has proposed.
 Whether it writes the text is known soon."
   (declare (indent 1) (debug (symbolp body)))
-  `(let ((gemini-companion-thrifty-accept 'always)
-         (gemini-companion-queue--retry 0.02)
-         (gemini-companion-queue--write-time 0.1)
-         (gemini-companion-queue--text-time 0.1)
+  `(let ((gemini-companion-accept-without-text 'always)
+         (gemini-companion-write--poll-interval 0.02)
+         (gemini-companion-write--decision-time 0.1)
+         (gemini-companion-write--text-time 0.1)
          (gemini-companion-history--entries nil))
      (gemini-companion-test-with-client ,client
        (with-current-buffer (gemini-companion-log--buffer)
@@ -23,7 +23,7 @@ Whether it writes the text is known soon."
        (gemini-companion-test-file "b.txt" "one\ntwo\n")
        ,@body)))
 
-(defun gemini-companion-thrift-test--accept (client text &optional edited)
+(defun gemini-companion-write-test--accept (client text &optional edited)
   "Let CLIENT propose TEXT for b.txt and accept it, EDITED to be that.
 Return the content that CLIENT is told."
   (let ((review (gemini-companion-test-propose client "b.txt" text)))
@@ -35,7 +35,7 @@ Return the content that CLIENT is told."
     (gemini-companion-accept)
     (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted"))))
 
-(defun gemini-companion-thrift-test--close (client text)
+(defun gemini-companion-write-test--close (client text)
   "Let CLIENT propose TEXT for b.txt and close the review; return the answer."
   (gemini-companion-test-propose client "b.txt" text)
   (fake-cli-result-text
@@ -43,7 +43,7 @@ Return the content that CLIENT is told."
                        (list :filePath (gemini-companion-test-file "b.txt")
                              :suppressNotification t))))
 
-(defun gemini-companion-thrift-test--wait-message (regexp function)
+(defun gemini-companion-write-test--wait-message (regexp function)
   "Call FUNCTION, and wait until a message that matches REGEXP is shown."
   (let (messages)
     (cl-letf (((symbol-function 'message)
@@ -55,14 +55,14 @@ Return the content that CLIENT is told."
        (lambda () (format "the message %S; there were %S" regexp messages))
        (lambda () (seq-some (lambda (text) (string-match-p regexp text)) messages))))))
 
-(defun gemini-companion-thrift-test--wait-log (line)
+(defun gemini-companion-write-test--wait-log (line)
   "Wait until LINE is at the end of one in the log."
   (gemini-companion-test-wait
    (format "%S in the log" line)
    (lambda () (seq-some (lambda (it) (string-suffix-p line it))
                         (gemini-companion-log-last 10)))))
 
-(defun gemini-companion-thrift-test--write (answer)
+(defun gemini-companion-write-test--write (answer)
   "Have the newest change written by its key, and say ANSWER to the question.
 Return the question; in its place, a message that nothing was asked."
   (gemini-companion-review-history)
@@ -78,9 +78,9 @@ Return the question; in its place, a message that nothing was asked."
 
 ;;;; When
 
-(ert-deftest gemini-companion-thrift/versions-that-were-tried ()
+(ert-deftest gemini-companion-write/versions-that-were-tried ()
   (let ((gemini-companion-agent-profiles
-         '((one :thrifty (("its client" "1.2.0" "1.10.3"))) (other))))
+         '((one :needs-no-text (("its client" "1.2.0" "1.10.3"))) (other))))
     (pcase-dolist (`(,agent ,name ,version ,known)
                    '((one "its client" "1.2.0" t) (one "its client" "1.9" t)
                      (one "its client" "1.10.3" t) (one "its client" "1.10.4" nil)
@@ -90,11 +90,11 @@ Return the question; in its place, a message that nothing was asked."
                      (stranger "its client" "1.2.0" nil)))
       (ert-info ((format "%s %s %s" agent name version))
         (pcase-dolist (`(,option ,left-out) `((tried ,known) (always t) (never nil)))
-          (let ((gemini-companion-thrifty-accept option))
-            (should (eq (and (gemini-companion-thrift-p agent name version) t)
+          (let ((gemini-companion-accept-without-text option))
+            (should (eq (and (gemini-companion-write--without-text-p agent name version) t)
                         left-out))))))))
 
-(ert-deftest gemini-companion-thrift/what-the-client-writes-decides ()
+(ert-deftest gemini-companion-write/what-the-client-writes-decides ()
   (pcase-dolist (`(,text ,proposed ,base ,same)
                  '(("a\nb" "a\nb" nil t) ("a\nb" "a\nb" "x\r\n" t)
                    ("a\r\nb" "a\nb" "x\r\n" t) ("a\nb" "a\r\nb" "x\r\ny\n" t)
@@ -103,16 +103,16 @@ Return the question; in its place, a message that nothing was asked."
                    ("a\n" "a" "x" nil) ("a" "\ufeffa" "\357\273\277x" nil)
                    ("" "" "x" nil) ("" "a" "x" nil)))
     (ert-info ((format "%S for %S in %S" text proposed base))
-      (should (eq (and (gemini-companion-thrift-untouched-p text proposed base) t) same)))))
+      (should (eq (and (gemini-companion-write--same-as-proposed-p text proposed base) t) same)))))
 
-(ert-deftest gemini-companion-thrift/an-edited-text-is-told ()
-  (gemini-companion-thrift-test--with client
-    (should (equal (gemini-companion-thrift-test--accept client "2\n" "2, mine\n")
+(ert-deftest gemini-companion-write/an-edited-text-is-told ()
+  (gemini-companion-write-test--with client
+    (should (equal (gemini-companion-write-test--accept client "2\n" "2, mine\n")
                    "2, mine\n"))))
 
-(ert-deftest gemini-companion-thrift/in-a-file-that-has-changed-since-the-text-is-told ()
+(ert-deftest gemini-companion-write/in-a-file-that-has-changed-since-the-text-is-told ()
   "The client would change the new text instead."
-  (gemini-companion-thrift-test--with client
+  (gemini-companion-write-test--with client
     (let ((review (gemini-companion-test-propose client "b.txt" "2\n")))
       (gemini-companion-review-show review 'select)
       (gemini-companion-test-file "b.txt" "another's\n")
@@ -131,63 +131,63 @@ Return the question; in its place, a message that nothing was asked."
 
 ;;;; Afterwards
 
-(ert-deftest gemini-companion-thrift/what-the-client-writes-is-looked-at ()
-  (gemini-companion-thrift-test--with client
-    (should (equal (gemini-companion-thrift-test--accept client "2\n") ""))
+(ert-deftest gemini-companion-write/what-the-client-writes-is-looked-at ()
+  (gemini-companion-write-test--with client
+    (should (equal (gemini-companion-write-test--accept client "2\n") ""))
     (gemini-companion-test-file "b.txt" "2\n")
-    (gemini-companion-thrift-test--wait-log ": written as accepted")))
+    (gemini-companion-write-test--wait-log ": written as accepted")))
 
-(ert-deftest gemini-companion-thrift/what-the-client-loses-can-be-written ()
+(ert-deftest gemini-companion-write/what-the-client-loses-can-be-written ()
   "One that writes the empty text, or nothing, is named."
   (dolist (written '("" nil))
-    (gemini-companion-thrift-test--with client
+    (gemini-companion-write-test--with client
       (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
-      (gemini-companion-thrift-test--wait-message
+      (gemini-companion-write-test--wait-message
        "has not made b\\.txt what you accepted.*review-history"
        (lambda ()
-         (should (equal (gemini-companion-thrift-test--accept client "2\nä\n") ""))
+         (should (equal (gemini-companion-write-test--accept client "2\nä\n") ""))
          (when written
            (gemini-companion-test-file "b.txt" written))))
       (should (string-match-p "Write the text of this change to b\\.txt"
-                              (gemini-companion-thrift-test--write nil)))
+                              (gemini-companion-write-test--write nil)))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
                      (or written "one\r\ntwo\r\n")))
-      (gemini-companion-thrift-test--write t)
+      (gemini-companion-write-test--write t)
       (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "b.txt"))
                      "2\r\n\303\244\r\n"))
       (should (string-match-p "has this text already"
-                              (gemini-companion-thrift-test--write t))))))
+                              (gemini-companion-write-test--write t))))))
 
-(ert-deftest gemini-companion-thrift/what-was-not-accepted-is-not-written ()
-  (gemini-companion-thrift-test--with client
+(ert-deftest gemini-companion-write/what-was-not-accepted-is-not-written ()
+  (gemini-companion-write-test--with client
     (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
     (gemini-companion-reject)
-    (should (string-match-p "was rejected" (gemini-companion-thrift-test--write t)))
+    (should (string-match-p "was rejected" (gemini-companion-write-test--write t)))
     (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
                    "one\ntwo\n"))))
 
-(ert-deftest gemini-companion-thrift/a-yes-in-the-client-is-looked-at-a-no-is-not ()
-  (gemini-companion-thrift-test--with client
-    (should (equal (gemini-companion-thrift-test--close client "2\n") "{\"content\":null}"))
+(ert-deftest gemini-companion-write/a-yes-in-the-client-is-looked-at-a-no-is-not ()
+  (gemini-companion-write-test--with client
+    (should (equal (gemini-companion-write-test--close client "2\n") "{\"content\":null}"))
     (gemini-companion-test-file "b.txt" "2\n")
-    (gemini-companion-thrift-test--wait-log ": written as accepted")
-    (gemini-companion-thrift-test--wait-message
+    (gemini-companion-write-test--wait-log ": written as accepted")
+    (gemini-companion-write-test--wait-message
      "has not made b\\.txt what you accepted"
      (lambda ()
-       (gemini-companion-thrift-test--close client "3\n")
+       (gemini-companion-write-test--close client "3\n")
        (gemini-companion-test-file "b.txt" "")))
-    (gemini-companion-thrift-test--wait-message
+    (gemini-companion-write-test--wait-message
      "b\\.txt: rejected in Gemini CLI"
-     (lambda () (gemini-companion-thrift-test--close client "4\n")))))
+     (lambda () (gemini-companion-write-test--close client "4\n")))))
 
-(ert-deftest gemini-companion-thrift/a-client-may-have-other-changes-decided-first ()
+(ert-deftest gemini-companion-write/a-client-may-have-other-changes-decided-first ()
   (let ((states (append (make-list 100 'busy) '(nil nil nil nil)))
         (look nil)
         (ended 0))
     (cl-letf (((symbol-function 'run-at-time)
                (lambda (_time _repeat function) (setq look function) nil))
               ((symbol-function 'cancel-timer) #'ignore))
-      (gemini-companion-queue--await (* 3.5 gemini-companion-queue--retry)
+      (gemini-companion-write--await (* 3.5 gemini-companion-write--poll-interval)
                                      (lambda () (pop states))
                                      (lambda (seen) (should-not seen) (cl-incf ended)))
       (dotimes (_ 103) (funcall look))
@@ -195,4 +195,4 @@ Return the question; in its place, a message that nothing was asked."
       (funcall look)
       (should (= ended 1)))))
 
-;;; gemini-companion-thrift-test.el ends here
+;;; gemini-companion-write-test.el ends here

@@ -1,14 +1,14 @@
-;;; gemini-companion-apply-test.el --- Tests of decisions of clients  -*- lexical-binding: t; -*-
+;;; gemini-companion-decide-for-client-test.el --- Tests of decisions of clients  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-apply)
+(require 'gemini-companion-decide)
 (require 'gemini-companion-test-companion)
 
-(defun gemini-companion-apply-test--call (client tool)
+(defun gemini-companion-decide-for-client-test--call (client tool)
   "Let CLIENT call TOOL for the file a.txt; return the text of the answer.
 That is a list of one if it is an error."
   (let* ((result (fake-cli-call-tool client tool
@@ -16,20 +16,20 @@ That is a list of one if it is an error."
          (text (fake-cli-result-text result)))
     (if (eq (alist-get 'isError result) t) (list text) text)))
 
-(defun gemini-companion-apply-test--show (client name text)
+(defun gemini-companion-decide-for-client-test--show (client name text)
   "Let CLIENT propose TEXT for the file NAME; return the review, which was seen."
   (let ((review (gemini-companion-test-propose client name text)))
     (gemini-companion-review-show review 'keep)
     review))
 
-(ert-deftest gemini-companion-apply/an-accept-is-written-and-shown ()
+(ert-deftest gemini-companion-decide-for-client/an-accept-is-written-and-shown ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
-          (review (gemini-companion-apply-test--show client "a.txt" "proposed\n")))
+          (review (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (goto-char 9)
         (insert ", edited ä"))
-      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+      (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
                      (concat "Accepted, and applied to " (gemini-companion-test-file "a.txt"))))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "proposed, edited ä\n"))
@@ -41,15 +41,15 @@ That is a list of one if it is an error."
       (let ((entry (car (gemini-companion-history-list))))
         (should (eq (gemini-companion-history-outcome entry) 'accepted))
         (should (equal (gemini-companion-history-before entry) "one\ntwo\n")))
-      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+      (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
                      (list (format "no diff of %s is open"
                                    (gemini-companion-test-file "a.txt"))))))))
 
-(ert-deftest gemini-companion-apply/a-reject-leaves-the-file ()
+(ert-deftest gemini-companion-decide-for-client/a-reject-leaves-the-file ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
       (gemini-companion-test-propose client "a.txt" "proposed\n")
-      (should (equal (gemini-companion-apply-test--call client "rejectDiff")
+      (should (equal (gemini-companion-decide-for-client-test--call client "rejectDiff")
                      (concat "Rejected: " (gemini-companion-test-file "a.txt"))))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))
@@ -57,24 +57,24 @@ That is a list of one if it is an error."
       (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-list)))
                   'rejected)))))
 
-(ert-deftest gemini-companion-apply/what-was-not-seen-is-not-accepted ()
+(ert-deftest gemini-companion-decide-for-client/what-was-not-seen-is-not-accepted ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (review (gemini-companion-test-propose client "a.txt" "proposed\n")))
-      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+      (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
                      '("The user has not seen this diff in Emacs yet")))
       (should (gemini-companion-review-open-p review))
       (gemini-companion-review-show review 'keep)
-      (should (stringp (gemini-companion-apply-test--call client "acceptDiff"))))))
+      (should (stringp (gemini-companion-decide-for-client-test--call client "acceptDiff"))))))
 
-(ert-deftest gemini-companion-apply/the-user-can-be-asked-each-time ()
+(ert-deftest gemini-companion-decide-for-client/the-user-can-be-asked-each-time ()
   (pcase-dolist (`(,decide ,answer ,text)
                  `((gemini-companion-accept "Accepted, and applied to" "proposed\n")
                    (gemini-companion-reject "Rejected: " "one\ntwo\n")))
     (gemini-companion-test-with-client client
       (let ((inhibit-message t)
             (gemini-companion-accept-by-client 'ask)
-            (review (gemini-companion-apply-test--show client "a.txt" "proposed\n"))
+            (review (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n"))
             (said nil))
         (cl-letf (((symbol-function 'message)
                    (lambda (format &rest arguments)
@@ -86,32 +86,32 @@ That is a list of one if it is an error."
                           "the question"
                           (lambda () (gemini-companion-review-waiter review)))
                          (funcall decide)))
-          (should (string-prefix-p answer (gemini-companion-apply-test--call
+          (should (string-prefix-p answer (gemini-companion-decide-for-client-test--call
                                            client "acceptDiff"))))
         (should (member "Gemini CLI asks you to accept the change of a.txt" said))
         (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                        text))))))
 
-(ert-deftest gemini-companion-apply/clients-may-be-refused ()
+(ert-deftest gemini-companion-decide-for-client/clients-may-be-refused ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (gemini-companion-accept-by-client nil))
-      (gemini-companion-apply-test--show client "a.txt" "proposed\n")
-      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+      (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")
+      (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
                      '("In this Emacs only the user accepts"))))))
 
-(defun gemini-companion-apply-test--accept (client name)
+(defun gemini-companion-decide-for-client-test--accept (client name)
   "Let CLIENT propose a change of the file NAME and accept it once it was seen.
 Return the text of the answer, as a list of one if it is an error."
   (let* ((path (gemini-companion-test-file name))
-         (review (gemini-companion-apply-test--show client name "changed\n"))
+         (review (gemini-companion-decide-for-client-test--show client name "changed\n"))
          (result (fake-cli-call-tool client "acceptDiff" `(:filePath ,path)))
          (text (fake-cli-result-text result)))
     (when (gemini-companion-review-open-p review)
       (gemini-companion-review-reject review))
     (if (eq (alist-get 'isError result) t) (list text) text)))
 
-(ert-deftest gemini-companion-apply/nothing-by-which-programs-run ()
+(ert-deftest gemini-companion-decide-for-client/nothing-by-which-programs-run ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (user-emacs-directory (gemini-companion-test-file "emacs/")))
@@ -133,19 +133,19 @@ Return the text of the answer, as a list of one if it is an error."
           (let* ((file (gemini-companion-test-file name))
                  (before (and (file-exists-p file) (gemini-companion-test-read file))))
             (should (string-match-p "Only the user accepts a change of this file"
-                                    (car-safe (gemini-companion-apply-test--accept
+                                    (car-safe (gemini-companion-decide-for-client-test--accept
                                                client name))))
             (should (equal before (and (file-exists-p file)
                                        (gemini-companion-test-read file))))))))))
 
-(ert-deftest gemini-companion-apply/a-client-accepts-in-its-own-project ()
+(ert-deftest gemini-companion-decide-for-client/a-client-accepts-in-its-own-project ()
   (gemini-companion-test-with-client client
     (let* ((inhibit-message t)
            (other (gemini-companion-test-temp-directory))
            (directory nil))
       (unwind-protect
-          (cl-letf* ((decide (symbol-function 'gemini-companion-apply-decision))
-                     ((symbol-function 'gemini-companion-apply-decision)
+          (cl-letf* ((decide (symbol-function 'gemini-companion-decide-for-client))
+                     ((symbol-function 'gemini-companion-decide-for-client)
                       (lambda (id accept call _) (funcall decide id accept call directory))))
             (make-directory (expand-file-name ".git" other))
             (find-file-noselect (gemini-companion-test-write
@@ -154,55 +154,55 @@ Return the text of the answer, as a list of one if it is an error."
              "the other project"
              (lambda () (gemini-companion-workspace-roots-of other)))
             (setq directory other)
-            (should (equal (gemini-companion-apply-test--accept client "a.txt")
+            (should (equal (gemini-companion-decide-for-client-test--accept client "a.txt")
                            '("The client works in another project: only the user accepts \
 this change")))
             ;; There it may.
             (let ((gemini-companion-test-project other))
-              (should (stringp (gemini-companion-apply-test--accept client "o.txt"))))
+              (should (stringp (gemini-companion-decide-for-client-test--accept client "o.txt"))))
             ;; Further down in its own, or nowhere that Emacs knows.
             (dolist (place (list (gemini-companion-test-file "sub/") "/nowhere/" nil))
               (setq directory place)
-              (should (stringp (gemini-companion-apply-test--accept client "n.txt")))
+              (should (stringp (gemini-companion-decide-for-client-test--accept client "n.txt")))
               (delete-file (gemini-companion-test-file "n.txt"))))
         (delete-directory other t)))))
 
-(ert-deftest gemini-companion-apply/outside-of-projects-only-clients-there-accept ()
+(ert-deftest gemini-companion-decide-for-client/outside-of-projects-only-clients-there-accept ()
   (gemini-companion-test-with-client client
     (let* ((inhibit-message t)
            (notes (gemini-companion-test-temp-directory))
            (gemini-companion-test-project notes)
            (directory nil))
       (unwind-protect
-          (cl-letf* ((decide (symbol-function 'gemini-companion-apply-decision))
-                     ((symbol-function 'gemini-companion-apply-decision)
+          (cl-letf* ((decide (symbol-function 'gemini-companion-decide-for-client))
+                     ((symbol-function 'gemini-companion-decide-for-client)
                       (lambda (id accept call _) (funcall decide id accept call directory))))
             (find-file-noselect (gemini-companion-test-file "n.txt" "note\n"))
             (gemini-companion-test-wait
              "the directory" (lambda () (gemini-companion-workspace-roots-of notes)))
-            (should (equal (gemini-companion-apply-test--accept client "n.txt")
+            (should (equal (gemini-companion-decide-for-client-test--accept client "n.txt")
                            '("Outside of projects only the user accepts")))
             (setq directory notes)
-            (should (stringp (gemini-companion-apply-test--accept client "n.txt"))))
+            (should (stringp (gemini-companion-decide-for-client-test--accept client "n.txt"))))
         (delete-directory notes t)))))
 
-(ert-deftest gemini-companion-apply/new-files-in-new-directories ()
+(ert-deftest gemini-companion-decide-for-client/new-files-in-new-directories ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
-      (should (stringp (gemini-companion-apply-test--accept client "new/deep/a.txt")))
+      (should (stringp (gemini-companion-decide-for-client-test--accept client "new/deep/a.txt")))
       (should (equal (gemini-companion-test-read
                       (gemini-companion-test-file "new/deep/a.txt"))
                      "changed\n"))
       ;; Git runs no such program: it is not in a place for them.
-      (should (stringp (gemini-companion-apply-test--accept client "src/hooks/use.ts")))
-      (should (stringp (gemini-companion-apply-test--accept client "src/update"))))))
+      (should (stringp (gemini-companion-decide-for-client-test--accept client "src/hooks/use.ts")))
+      (should (stringp (gemini-companion-decide-for-client-test--accept client "src/update"))))))
 
-(ert-deftest gemini-companion-apply/what-cannot-be-written-is-not-told-as-accepted ()
+(ert-deftest gemini-companion-decide-for-client/what-cannot-be-written-is-not-told-as-accepted ()
   "It is a FIFO by the time that the client accepts."
   (gemini-companion-test-with-client client
     (let* ((inhibit-message t)
            (file (gemini-companion-test-file "new.txt"))
-           (review (gemini-companion-apply-test--show client "new.txt" "changed\n")))
+           (review (gemini-companion-decide-for-client-test--show client "new.txt" "changed\n")))
       (should (zerop (call-process "mkfifo" nil nil nil file)))
       (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,file))))
         (should (eq (alist-get 'isError result) t)))
@@ -212,7 +212,7 @@ this change")))
       (gemini-companion-review-reject review)
       (fake-cli-wait-notification client "ide/diffRejected"))))
 
-(ert-deftest gemini-companion-apply/no-name-leads-to-another-machine ()
+(ert-deftest gemini-companion-decide-for-client/no-name-leads-to-another-machine ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (opened nil))
@@ -226,24 +226,24 @@ this change")))
         (should-not opened)
         (should-not (gemini-companion-review-list-open))))))
 
-(ert-deftest gemini-companion-apply/nothing-of-the-users-is-overwritten ()
+(ert-deftest gemini-companion-decide-for-client/nothing-of-the-users-is-overwritten ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (file (gemini-companion-test-file "a.txt")))
-      (gemini-companion-apply-test--show client "a.txt" "proposed\n")
+      (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")
       (insert "mine")
-      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+      (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
                      '("The user has unsaved edits of this file in Emacs")))
       (should (equal (gemini-companion-test-read file) "one\ntwo\n"))
       (save-buffer)
-      (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+      (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
                      '("The file has changed since this diff was opened")))
       (should (equal (gemini-companion-test-read file) "mineone\ntwo\n"))
       ;; The user decides.
       (should (= (gemini-companion-review-count) 1))
       (gemini-companion-reject))))
 
-(ert-deftest gemini-companion-apply/elsewhere-and-for-much-only-the-user-accepts ()
+(ert-deftest gemini-companion-decide-for-client/elsewhere-and-for-much-only-the-user-accepts ()
   "Outside of projects, for private files, and for what lacks most of the file."
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
@@ -268,24 +268,24 @@ this change")))
                (car (gemini-companion-review-list-open)))))
         (delete-file outside)))))
 
-(ert-deftest gemini-companion-apply/what-was-decided-meanwhile-is-not-written ()
+(ert-deftest gemini-companion-decide-for-client/what-was-decided-meanwhile-is-not-written ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
-      (gemini-companion-apply-test--show client "a.txt" "proposed\n")
+      (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")
       (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'ignore))
-        (should (equal (gemini-companion-apply-test--call client "acceptDiff")
+        (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
                        '("This diff was decided meanwhile"))))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))
       ;; One that nobody waits for any more, as after a time-out.
-      (gemini-companion-apply-decision
+      (gemini-companion-decide-for-client
        (gemini-companion-review-id (car (gemini-companion-review-list-open))) t 4711 nil)
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))
       (should (= 1 (gemini-companion-review-count)))
       (gemini-companion-reject))))
 
-(ert-deftest gemini-companion-apply/line-ends-and-marks-stay ()
+(ert-deftest gemini-companion-decide-for-client/line-ends-and-marks-stay ()
   (pcase-dolist (`(,base ,text ,bytes) '((nil "a\n" "a\n")
                                          ("a\nb\n" "ä\n" "\303\244\n")
                                          ("a\r\nb\r\n" "c\nd\n" "c\r\nd\r\n")
@@ -295,7 +295,7 @@ this change")))
                                          (unreadable "b\n" "b\n")))
     (should (equal (gemini-companion-history-encode text base) bytes))))
 
-(ert-deftest gemini-companion-apply/words-of-a-client-are-shown ()
+(ert-deftest gemini-companion-decide-for-client/words-of-a-client-are-shown ()
   (gemini-companion-test-with-client client
     (let ((shown nil))
       (cl-letf (((symbol-function 'message)
@@ -306,4 +306,4 @@ this change")))
         (gemini-companion-test-wait "the words"
                                     (lambda () (member "fake-cli 1 says: Hello^[[2J" shown)))))))
 
-;;; gemini-companion-apply-test.el ends here
+;;; gemini-companion-decide-for-client-test.el ends here

@@ -1,4 +1,4 @@
-;;; gemini-companion-follow-test.el --- Tests of following files  -*- lexical-binding: t; -*-
+;;; gemini-companion-write-revert-test.el --- Tests of following files  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -7,41 +7,41 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
-(defmacro gemini-companion-follow-test--with (text &rest body)
+(defmacro gemini-companion-write-revert-test--with (text &rest body)
   "Evaluate BODY in a buffer that visits the file a.txt with TEXT and follows it."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
      (with-current-buffer
          (find-file-noselect (gemini-companion-test-file "a.txt" ,text))
        (unwind-protect (progn ,@body)
-         (gemini-companion-follow-stop)))))
+         (gemini-companion-write-stop)))))
 
-(defun gemini-companion-follow-test--write (text)
+(defun gemini-companion-write-revert-test--write (text)
   "Write TEXT to the followed file as the client does, and wait."
-  (gemini-companion-follow buffer-file-name)
+  (gemini-companion-write-revert buffer-file-name)
   (gemini-companion-test-write buffer-file-name text)
   (gemini-companion-test-wait "the file to be followed"
-                              (lambda () (null gemini-companion-follow--timers))))
+                              (lambda () (null gemini-companion-write--timers))))
 
-(ert-deftest gemini-companion-follow/the-buffer-shows-the-new-text-and-point-stays ()
-  (gemini-companion-follow-test--with "one\ntwo\nthree\nfour\n"
+(ert-deftest gemini-companion-write-revert/the-buffer-shows-the-new-text-and-point-stays ()
+  (gemini-companion-write-revert-test--with "one\ntwo\nthree\nfour\n"
     (search-forward "thr")
     (let ((marker (copy-marker (+ (point) 4))))
-      (gemini-companion-follow-test--write "zero\none\nthree\nfour\nfive\n")
+      (gemini-companion-write-revert-test--write "zero\none\nthree\nfour\nfive\n")
       (should (equal (buffer-string) "zero\none\nthree\nfour\nfive\n"))
       (should (looking-at "ee\nfour"))
       (should (equal (char-after marker) ?o))
       (should-not (buffer-modified-p))
       (should (verify-visited-file-modtime)))))
 
-(defun gemini-companion-follow-test--undo (&optional again command)
+(defun gemini-companion-write-revert-test--undo (&optional again command)
   "Undo as a user does: by COMMAND or `undo'; AGAIN, if that was the last command."
   (undo-boundary)
   (let ((last-command (and again 'undo))
         (inhibit-message t))
     (funcall (or command #'undo))))
 
-(defmacro gemini-companion-follow-test--without-questions (&rest body)
+(defmacro gemini-companion-write-revert-test--without-questions (&rest body)
   "Evaluate BODY; fail if Emacs asks anything."
   (declare (indent 0) (debug t))
   `(let ((questions nil))
@@ -55,11 +55,11 @@
        ,@body)
      (should-not questions)))
 
-(ert-deftest gemini-companion-follow/undo-takes-it-back-and-the-buffer-is-not-saved ()
-  (gemini-companion-follow-test--with "one\n"
-    (gemini-companion-follow-test--write "two\n")
-    (gemini-companion-follow-test--without-questions
-      (gemini-companion-follow-test--undo)
+(ert-deftest gemini-companion-write-revert/undo-takes-it-back-and-the-buffer-is-not-saved ()
+  (gemini-companion-write-revert-test--with "one\n"
+    (gemini-companion-write-revert-test--write "two\n")
+    (gemini-companion-write-revert-test--without-questions
+      (gemini-companion-write-revert-test--undo)
       (should (equal (buffer-string) "one\n"))
       ;; The file has the new text.
       (should (buffer-modified-p))
@@ -67,62 +67,62 @@
     (should-not (buffer-modified-p))
     (should (equal (gemini-companion-test-read buffer-file-name) "one\n"))))
 
-(ert-deftest gemini-companion-follow/redo-makes-the-buffer-the-file-again ()
-  (gemini-companion-follow-test--with "one\n"
-    (gemini-companion-follow-test--write "two\n")
-    (gemini-companion-follow-test--undo)
-    (gemini-companion-follow-test--undo)
+(ert-deftest gemini-companion-write-revert/redo-makes-the-buffer-the-file-again ()
+  (gemini-companion-write-revert-test--with "one\n"
+    (gemini-companion-write-revert-test--write "two\n")
+    (gemini-companion-write-revert-test--undo)
+    (gemini-companion-write-revert-test--undo)
     (should (equal (buffer-string) "two\n"))
     (should-not (buffer-modified-p))))
 
-(ert-deftest gemini-companion-follow/undo-leads-through-all-changes ()
+(ert-deftest gemini-companion-write-revert/undo-leads-through-all-changes ()
   (dolist (command '(undo undo-only))
-    (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-write-revert-test--with "one\n"
       (dolist (text '("two\n" "two\nthree\n" "four\n"))
-        (gemini-companion-follow-test--write text))
+        (gemini-companion-write-revert-test--write text))
       (let ((again nil))
         (dolist (text '("two\nthree\n" "two\n" "one\n"))
-          (gemini-companion-follow-test--undo again command)
+          (gemini-companion-write-revert-test--undo again command)
           (setq again t)
           (should (equal (buffer-string) text))
           (should (buffer-modified-p)))))))
 
-(ert-deftest gemini-companion-follow/undo-tells-the-truth-though-the-clock-is-coarse ()
+(ert-deftest gemini-companion-write-revert/undo-tells-the-truth-though-the-clock-is-coarse ()
   "Some file systems know the time of a write to a second or two."
-  (gemini-companion-follow-test--with "one\n"
+  (gemini-companion-write-revert-test--with "one\n"
     (let ((time (seconds-to-time 1000000000)))
       (set-file-times buffer-file-name time)
       (set-visited-file-modtime time)
       (gemini-companion-test-write buffer-file-name "two\n")
       (set-file-times buffer-file-name time))
-    (should-not (gemini-companion-follow-now buffer-file-name))
-    (gemini-companion-follow-test--undo)
+    (should-not (gemini-companion-write-revert-now buffer-file-name))
+    (gemini-companion-write-revert-test--undo)
     (should (equal (buffer-string) "one\n"))
     (should (buffer-modified-p))))
 
-(ert-deftest gemini-companion-follow/what-the-user-undid-and-the-file-gets-is-saved ()
+(ert-deftest gemini-companion-write-revert/what-the-user-undid-and-the-file-gets-is-saved ()
   "The history undoes a change in the file that was undone in the buffer."
-  (gemini-companion-follow-test--with "one\n"
-    (gemini-companion-follow-test--write "two\n")
-    (gemini-companion-follow-test--undo)
+  (gemini-companion-write-revert-test--with "one\n"
+    (gemini-companion-write-revert-test--write "two\n")
+    (gemini-companion-write-revert-test--undo)
     (gemini-companion-test-write buffer-file-name "one\n")
-    (should-not (gemini-companion-follow-now buffer-file-name))
+    (should-not (gemini-companion-write-revert-now buffer-file-name))
     (should (equal (buffer-string) "one\n"))
     (should-not (buffer-modified-p))
     (should (verify-visited-file-modtime))))
 
-(ert-deftest gemini-companion-follow/an-undo-from-the-history-can-be-undone ()
-  (gemini-companion-follow-test--with "one\n"
+(ert-deftest gemini-companion-write-revert/an-undo-from-the-history-can-be-undone ()
+  (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-test-write buffer-file-name "two\n")
-    (should-not (gemini-companion-follow-now buffer-file-name))
+    (should-not (gemini-companion-write-revert-now buffer-file-name))
     (should-not (buffer-modified-p))
-    (gemini-companion-follow-test--undo)
+    (gemini-companion-write-revert-test--undo)
     (should (equal (buffer-string) "one\n"))
     (should (buffer-modified-p))))
 
-(ert-deftest gemini-companion-follow/nothing-is-asked ()
+(ert-deftest gemini-companion-write-revert/nothing-is-asked ()
   "Not though another Emacs has locked the file, and it is being written all the time."
-  (gemini-companion-follow-test--with "one\n"
+  (gemini-companion-write-revert-test--with "one\n"
     (make-symbolic-link "somebody@elsewhere.1" (gemini-companion-test-file ".#a.txt"))
     (let* ((create-lockfiles t)
            ;; By another process: Emacs itself would ask before it writes.
@@ -132,18 +132,18 @@
            (again (lambda (&rest _) (funcall write "three\n"))))
       (add-hook 'first-change-hook again nil t)
       (add-hook 'before-change-functions again nil t)
-      (gemini-companion-follow-test--without-questions
+      (gemini-companion-write-revert-test--without-questions
         (funcall write "two\n")
-        (gemini-companion-follow-now buffer-file-name))
+        (gemini-companion-write-revert-now buffer-file-name))
       (should (equal (buffer-string) "two\n"))
       (should-not (buffer-modified-p))
       ;; What was written meanwhile is noticed.
       (should-not (verify-visited-file-modtime)))
     (delete-file (gemini-companion-test-file ".#a.txt"))))
 
-(ert-deftest gemini-companion-follow/places-stay-where-their-text-is ()
+(ert-deftest gemini-companion-write-revert/places-stay-where-their-text-is ()
   (let ((lines (mapcar (lambda (number) (format "line %d\n" number)) (number-sequence 1 200))))
-    (gemini-companion-follow-test--with (apply #'concat lines)
+    (gemini-companion-write-revert-test--with (apply #'concat lines)
       (switch-to-buffer (current-buffer))
       (delete-other-windows)
       (let* ((at (lambda (line)
@@ -172,7 +172,7 @@
              file (concat "new\n" (apply #'concat (remove "line 130\n" lines)) "end\n"))
             (string-match "b" "abc")
             ;; From elsewhere, as a command in the history does.
-            (with-temp-buffer (gemini-companion-follow-now file)))
+            (with-temp-buffer (gemini-companion-write-revert-now file)))
           (should (equal (match-data t) '(1 2)))
           (should (equal (list bursts reverts) '(1 1)))
           (should (eq kills kill-ring))
@@ -187,12 +187,12 @@
         (should (equal (buffer-substring (overlay-start overlay) (overlay-end overlay))
                        (apply #'concat (seq-subseq lines 49 59))))))))
 
-(ert-deftest gemini-companion-follow/lines-stay-if-it-takes-too-long-to-see-what-differs ()
-  (let ((gemini-companion-follow--max-seconds 0)
+(ert-deftest gemini-companion-write-revert/lines-stay-if-it-takes-too-long-to-see-what-differs ()
+  (let ((gemini-companion-write--max-compare-time 0)
         (text (lambda (word)
                 (mapconcat (lambda (number) (format "%d %s\n" number (md5 (format word number))))
                            (number-sequence 1 2000) ""))))
-    (gemini-companion-follow-test--with (funcall text "old %d")
+    (gemini-companion-write-revert-test--with (funcall text "old %d")
       (switch-to-buffer (current-buffer))
       (delete-other-windows)
       (let ((other (split-window)))
@@ -200,7 +200,7 @@
         (forward-line 99)
         (set-window-start other (line-beginning-position 100))
         (set-window-point other (line-beginning-position 110))
-        (gemini-companion-follow-test--write (funcall text "new %d"))
+        (gemini-companion-write-revert-test--write (funcall text "new %d"))
         (should (equal (buffer-string) (funcall text "new %d")))
         (should (looking-at "100 "))
         (goto-char (window-start other))
@@ -208,64 +208,64 @@
         (goto-char (window-point other))
         (should (looking-at "209 "))))))
 
-(ert-deftest gemini-companion-follow/the-text-is-data ()
+(ert-deftest gemini-companion-write-revert/the-text-is-data ()
   "No local variables, no mode and no format of the new text are obeyed."
-  (gemini-companion-follow-test--with "one\n"
+  (gemini-companion-write-revert-test--with "one\n"
     (text-mode)
     (setq-local fill-column 33)
     (let ((enable-local-variables :all)
           (text "Content-Type: text/enriched\nText-Width: 70\n\n<bold>x</bold>
 Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
-      (gemini-companion-follow-test--write text)
+      (gemini-companion-write-revert-test--write text)
       (should (equal (buffer-string) text))
       (should (eq major-mode 'text-mode))
       (should (eql fill-column 33))
       (should-not buffer-file-format))))
 
-(ert-deftest gemini-companion-follow/a-byte-order-mark-stays ()
-  (gemini-companion-follow-test--with "\ufeffone\n"
+(ert-deftest gemini-companion-write-revert/a-byte-order-mark-stays ()
+  (gemini-companion-write-revert-test--with "\ufeffone\n"
     (should (equal (buffer-string) "one\n"))
-    (gemini-companion-follow-test--write "\ufefftwo\n")
+    (gemini-companion-write-revert-test--write "\ufefftwo\n")
     (should (equal (buffer-string) "two\n"))
-    (gemini-companion-follow-test--undo)
+    (gemini-companion-write-revert-test--undo)
     (let ((inhibit-message t)) (save-buffer))
     (should (equal (gemini-companion-test-read buffer-file-name) "\ufeffone\n"))))
 
-(ert-deftest gemini-companion-follow/bytes-that-are-no-text-lose-nothing ()
-  (gemini-companion-follow-test--with "one é\n"
+(ert-deftest gemini-companion-write-revert/bytes-that-are-no-text-lose-nothing ()
+  (gemini-companion-write-revert-test--with "one é\n"
     (let ((bytes "t\377w\200o\0\n"))
-      (gemini-companion-follow buffer-file-name)
+      (gemini-companion-write-revert buffer-file-name)
       (let ((coding-system-for-write 'binary))
         (write-region bytes nil buffer-file-name nil 0))
       (gemini-companion-test-wait "the file to be followed"
-                                  (lambda () (null gemini-companion-follow--timers)))
+                                  (lambda () (null gemini-companion-write--timers)))
       (should (equal (encode-coding-string (buffer-string) 'binary) bytes))
       (should-not (buffer-modified-p))
-      (gemini-companion-follow-test--undo)
+      (gemini-companion-write-revert-test--undo)
       (should (equal (buffer-string) "one é\n"))
       (should (buffer-modified-p)))))
 
-(ert-deftest gemini-companion-follow/a-buffer-of-bytes-follows-in-bytes ()
+(ert-deftest gemini-companion-write-revert/a-buffer-of-bytes-follows-in-bytes ()
   (gemini-companion-test-with-project
     (with-current-buffer (find-file-literally (gemini-companion-test-file "a.txt" "é\n"))
-      (gemini-companion-follow-test--write "éü\n")
+      (gemini-companion-write-revert-test--write "éü\n")
       (should (equal (buffer-string) (encode-coding-string "éü\n" 'utf-8)))
       (should-not (buffer-modified-p)))))
 
-(ert-deftest gemini-companion-follow/what-does-not-show-text-is-left-alone ()
-  (gemini-companion-follow-test--with "one\n"
+(ert-deftest gemini-companion-write-revert/what-does-not-show-text-is-left-alone ()
+  (gemini-companion-write-revert-test--with "one\n"
     (hexl-mode)
     (let ((dump (buffer-string)))
-      (gemini-companion-follow-test--write "two\n")
+      (gemini-companion-write-revert-test--write "two\n")
       (should (equal (buffer-string) dump))
-      (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
+      (should (eq (gemini-companion-write-revert-now buffer-file-name) (current-buffer)))
       (set-buffer-modified-p nil))))
 
-(ert-deftest gemini-companion-follow/a-hook-that-fails-leaves-no-lie ()
+(ert-deftest gemini-companion-write-revert/a-hook-that-fails-leaves-no-lie ()
   (dolist (hook '(before-change-functions after-change-functions after-revert-hook))
-    (gemini-companion-follow-test--with "one\n"
+    (gemini-companion-write-revert-test--with "one\n"
       (add-hook hook (lambda (&rest _) (error "No change today")) nil t)
-      (gemini-companion-follow-test--write "two\n")
+      (gemini-companion-write-revert-test--write "two\n")
       (if (eq hook 'before-change-functions)
           (progn (should (equal (buffer-string) "one\n"))
                  ;; Emacs will tell the user.
@@ -274,8 +274,8 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
         (should (verify-visited-file-modtime)))
       (should-not (buffer-modified-p)))))
 
-(ert-deftest gemini-companion-follow/a-hook-that-changes-the-text-is-not-saved ()
-  (gemini-companion-follow-test--with "one\n"
+(ert-deftest gemini-companion-write-revert/a-hook-that-changes-the-text-is-not-saved ()
+  (gemini-companion-write-revert-test--with "one\n"
     (let ((once t))
       (add-hook 'after-change-functions
                 (lambda (&rest _)
@@ -284,125 +284,125 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
                     (goto-char (point-max))
                     (insert "mine\n")))
                 nil t)
-      (gemini-companion-follow-test--write "two\n"))
+      (gemini-companion-write-revert-test--write "two\n"))
     (should (equal (buffer-string) "two\nmine\n"))
     (should (buffer-modified-p))))
 
-(ert-deftest gemini-companion-follow/edits-of-the-user-are-kept ()
-  (gemini-companion-follow-test--with "one\n"
+(ert-deftest gemini-companion-write-revert/edits-of-the-user-are-kept ()
+  (gemini-companion-write-revert-test--with "one\n"
     (let ((create-lockfiles nil)) (insert "mine "))
-    (gemini-companion-follow-test--write "two\n")
+    (gemini-companion-write-revert-test--write "two\n")
     (should (equal (buffer-string) "mine one\n"))
     (should (buffer-modified-p))))
 
-(ert-deftest gemini-companion-follow/line-ends-and-narrowing-stay ()
-  (gemini-companion-follow-test--with "one\r\ntwo\r\n"
+(ert-deftest gemini-companion-write-revert/line-ends-and-narrowing-stay ()
+  (gemini-companion-write-revert-test--with "one\r\ntwo\r\n"
     (should (equal (buffer-string) "one\ntwo\n"))
     (narrow-to-region 1 4)
-    (gemini-companion-follow-test--write "one!\r\ntwo\r\n")
+    (gemini-companion-write-revert-test--write "one!\r\ntwo\r\n")
     (should (buffer-narrowed-p))
     (widen)
     (should (equal (buffer-string) "one!\ntwo\n"))
     (should (eq (coding-system-eol-type buffer-file-coding-system) 1))))
 
-(ert-deftest gemini-companion-follow/other-line-ends-are-understood ()
-  (gemini-companion-follow-test--with "one\r\ntwo\r\n"
-    (gemini-companion-follow-test--write "one\ntwo, three\n")
+(ert-deftest gemini-companion-write-revert/other-line-ends-are-understood ()
+  (gemini-companion-write-revert-test--with "one\r\ntwo\r\n"
+    (gemini-companion-write-revert-test--write "one\ntwo, three\n")
     (should (equal (buffer-string) "one\ntwo, three\n"))
     (should (eq (coding-system-eol-type buffer-file-coding-system) 0))))
 
-(ert-deftest gemini-companion-follow/line-ends-that-cannot-be-told-are-as-before ()
-  (gemini-companion-follow-test--with "one\r\ntwo\r\n"
-    (gemini-companion-follow-test--write "")
+(ert-deftest gemini-companion-write-revert/line-ends-that-cannot-be-told-are-as-before ()
+  (gemini-companion-write-revert-test--with "one\r\ntwo\r\n"
+    (gemini-companion-write-revert-test--write "")
     (should (eq (coding-system-eol-type buffer-file-coding-system) 1))))
 
-(ert-deftest gemini-companion-follow/another-encoding-is-understood ()
+(ert-deftest gemini-companion-write-revert/another-encoding-is-understood ()
   "Clients write UTF-8, whatever there was."
-  (gemini-companion-follow-test--with "one\n"
+  (gemini-companion-write-revert-test--with "one\n"
     (let ((coding-system-for-write 'latin-1-unix) (create-lockfiles nil))
       (insert "é\n")
       (write-region nil nil buffer-file-name nil 0))
     (revert-buffer t t)
     (should (eq (coding-system-base buffer-file-coding-system) 'iso-latin-1))
     (should (equal (buffer-string) "é\none\n"))
-    (gemini-companion-follow-test--write "é and ü\none\n")
+    (gemini-companion-write-revert-test--write "é and ü\none\n")
     (should (equal (buffer-string) "é and ü\none\n"))
     (should (eq (coding-system-type buffer-file-coding-system) 'utf-8))))
 
-(ert-deftest gemini-companion-follow/the-encoding-that-the-user-chose-stays ()
-  (gemini-companion-follow-test--with "one\n"
+(ert-deftest gemini-companion-write-revert/the-encoding-that-the-user-chose-stays ()
+  (gemini-companion-write-revert-test--with "one\n"
     (let ((coding-system-for-read 'latin-1-unix))
       (revert-buffer t t))
-    (gemini-companion-follow-test--write "é\n")
+    (gemini-companion-write-revert-test--write "é\n")
     (should (equal (buffer-string) "Ã©\n"))))
 
-(ert-deftest gemini-companion-follow/a-read-only-buffer-follows ()
-  (gemini-companion-follow-test--with "one\n"
+(ert-deftest gemini-companion-write-revert/a-read-only-buffer-follows ()
+  (gemini-companion-write-revert-test--with "one\n"
     (read-only-mode 1)
-    (gemini-companion-follow-test--write "two\n")
+    (gemini-companion-write-revert-test--write "two\n")
     (should (equal (buffer-string) "two\n"))
     (should buffer-read-only)))
 
-(ert-deftest gemini-companion-follow/what-a-link-leads-to-is-followed ()
+(ert-deftest gemini-companion-write-revert/what-a-link-leads-to-is-followed ()
   (gemini-companion-test-with-project
     (let ((link (gemini-companion-test-file "link.txt")))
       (make-symbolic-link (gemini-companion-test-file "a.txt" "one\n") link)
       (with-current-buffer (find-file-noselect link)
-        (gemini-companion-follow-test--write "two!\n")
+        (gemini-companion-write-revert-test--write "two!\n")
         (should (equal (buffer-string) "two!\n"))))))
 
-(ert-deftest gemini-companion-follow/what-was-just-written-is-shown ()
-  (gemini-companion-follow-test--with "one\n"
+(ert-deftest gemini-companion-write-revert/what-was-just-written-is-shown ()
+  (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-test-write buffer-file-name "two\n")
-    (should-not (gemini-companion-follow-now buffer-file-name))
+    (should-not (gemini-companion-write-revert-now buffer-file-name))
     (should (equal (buffer-string) "two\n"))
     (let ((create-lockfiles nil)) (insert "mine "))
-    (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
+    (should (eq (gemini-companion-write-revert-now buffer-file-name) (current-buffer)))
     (should (equal (buffer-string) "mine two\n"))
     (set-buffer-modified-p nil)
     (delete-file buffer-file-name)
-    (should (eq (gemini-companion-follow-now buffer-file-name) (current-buffer)))
-    (should-not (gemini-companion-follow-now "/no/such/file"))))
+    (should (eq (gemini-companion-write-revert-now buffer-file-name) (current-buffer)))
+    (should-not (gemini-companion-write-revert-now "/no/such/file"))))
 
-(ert-deftest gemini-companion-follow/a-file-visited-after-the-accept-is-followed ()
+(ert-deftest gemini-companion-write-revert/a-file-visited-after-the-accept-is-followed ()
   (gemini-companion-test-with-project
     (let ((file (gemini-companion-test-file "a.txt" "one\n")))
       (unwind-protect
           (progn
-            (gemini-companion-follow file)
+            (gemini-companion-write-revert file)
             (with-current-buffer (find-file-noselect file)
               (should (equal (buffer-string) "one\n"))
               (gemini-companion-test-write file "two\n")
               (gemini-companion-test-wait "the file to be followed"
                                           (lambda () (equal (buffer-string) "two\n")))
               (should-not (buffer-modified-p))))
-        (gemini-companion-follow-stop)))))
+        (gemini-companion-write-stop)))))
 
-(ert-deftest gemini-companion-follow/many-files-that-nobody-visits-cost-little ()
+(ert-deftest gemini-companion-write-revert/many-files-that-nobody-visits-cost-little ()
   (gemini-companion-test-with-project
     (unwind-protect
         (progn
           (dotimes (n 100)
-            (gemini-companion-follow (gemini-companion-test-file (format "%d.txt" n) "x\n")))
-          (should (= (length gemini-companion-follow--timers)
-                     gemini-companion-follow--max-unvisited)))
-      (gemini-companion-follow-stop))))
+            (gemini-companion-write-revert (gemini-companion-test-file (format "%d.txt" n) "x\n")))
+          (should (= (length gemini-companion-write--timers)
+                     gemini-companion-write--max-unvisited)))
+      (gemini-companion-write-stop))))
 
-(ert-deftest gemini-companion-follow/a-second-look-forgets-no-write ()
+(ert-deftest gemini-companion-write-revert/a-second-look-forgets-no-write ()
   "Another client has the file followed, too, right after it was written."
-  (gemini-companion-follow-test--with "one\n"
-    (gemini-companion-follow buffer-file-name)
+  (gemini-companion-write-revert-test--with "one\n"
+    (gemini-companion-write-revert buffer-file-name)
     (gemini-companion-test-write buffer-file-name "two\n")
-    (gemini-companion-follow buffer-file-name)
+    (gemini-companion-write-revert buffer-file-name)
     (gemini-companion-test-wait "the file to be followed"
                                 (lambda () (equal (buffer-string) "two\n")))))
 
-(ert-deftest gemini-companion-follow/a-file-that-is-not-written-is-let-go ()
-  (gemini-companion-follow-test--with "one\n"
-    (let ((gemini-companion-follow--looks 2))
-      (gemini-companion-follow buffer-file-name)
+(ert-deftest gemini-companion-write-revert/a-file-that-is-not-written-is-let-go ()
+  (gemini-companion-write-revert-test--with "one\n"
+    (let ((gemini-companion-write--max-polls 2))
+      (gemini-companion-write-revert buffer-file-name)
       (gemini-companion-test-wait "the end of patience"
-                                  (lambda () (null gemini-companion-follow--timers))))
+                                  (lambda () (null gemini-companion-write--timers))))
     (should (equal (buffer-string) "one\n"))))
 
-;;; gemini-companion-follow-test.el ends here
+;;; gemini-companion-write-revert-test.el ends here

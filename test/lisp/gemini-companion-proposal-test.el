@@ -1,0 +1,114 @@
+;;; gemini-companion-proposal-test.el --- Tests of the buffers of a review  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+(require 'gemini-companion-proposal)
+
+(declare-function treesit-language-available-p "treesit.c" (language &optional detail))
+(defvar major-mode-remap-alist)
+
+;;;; Modal editing
+
+(define-minor-mode gemini-companion-proposal-test-modal-mode
+  "A mode in which the letter x deletes, as those of modal editing have."
+  :keymap (let ((map (make-sparse-keymap)))
+            (define-key map "x" #'delete-char)
+            map))
+
+(define-globalized-minor-mode gemini-companion-proposal-test-global-modal-mode
+  gemini-companion-proposal-test-modal-mode
+  (lambda () (gemini-companion-proposal-test-modal-mode 1))
+  :group 'gemini-companion)
+
+(defconst gemini-companion-proposal-test--modal-modes
+  '((gemini-companion-proposal-test-global-modal-mode . gemini-companion-proposal-test-modal-mode)
+    (no-such-mode . no-such-mode))
+  "What a user would have set for that mode.")
+
+(ert-deftest gemini-companion-proposal/letters-are-commands-where-they-are-elsewhere ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-modal-modes gemini-companion-proposal-test--modal-modes)
+          (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+      (unwind-protect
+          (progn
+            (gemini-companion-proposal-test-global-modal-mode 1)
+            (dolist (buffer (list (gemini-companion-proposal-buffer review)
+                                  (gemini-companion-proposal-file-buffer review)))
+              (with-current-buffer buffer
+                (should (eq (key-binding "x") #'delete-char))
+                (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
+                (should-not (buffer-modified-p))))
+            (with-current-buffer (gemini-companion-proposal-buffer review)
+              (should (equal (buffer-string) "1\n2\n"))))
+        (gemini-companion-proposal-test-global-modal-mode -1)))))
+
+(ert-deftest gemini-companion-proposal/letters-are-letters-where-they-are-elsewhere ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-modal-modes gemini-companion-proposal-test--modal-modes)
+          (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+      (with-current-buffer (gemini-companion-proposal-buffer review)
+        (should (eq (key-binding "x") #'self-insert-command))))))
+
+(ert-deftest gemini-companion-proposal/a-modal-mode-that-fails-does-no-harm ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-modal-modes (list (cons 'gemini-companion-mode
+                                                    (lambda () (error "Not today")))))
+          (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+      (with-current-buffer (gemini-companion-proposal-buffer review)
+        (should (equal (buffer-string) "1\n2\n"))
+        (should gemini-companion-review-mode)))))
+
+;;;; Major modes
+
+(define-derived-mode gemini-companion-proposal-test-mode prog-mode "Test"
+  "A mode that a user may prefer.")
+
+(define-derived-mode gemini-companion-proposal-test-ts-mode prog-mode "Test"
+  "A mode that needs a grammar.")
+
+(define-derived-mode gemini-companion-proposal-test-special-mode special-mode "Test"
+  "A mode that is not for text.")
+
+(defun gemini-companion-proposal-test--mode-of (name)
+  "Return the major mode of the proposal for the file NAME; fail if Emacs warns."
+  (when (get-buffer "*Warnings*") (kill-buffer "*Warnings*"))
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client name "x = 1\n")))
+      (with-current-buffer (gemini-companion-proposal-buffer review)
+        (should (equal (buffer-string) "x = 1\n"))
+        (should-not (get-buffer "*Warnings*"))
+        major-mode))))
+
+(ert-deftest gemini-companion-proposal/a-major-mode-that-the-user-prefers-is-there ()
+  (pcase-dolist (`(,preferred ,seen)
+                 '((gemini-companion-proposal-test-mode gemini-companion-proposal-test-mode)
+                   (org-mode outline-mode)
+                   (gemini-companion-proposal-test-special-mode python-mode)
+                   (no-such-mode python-mode)
+                   (nil python-mode)))
+    (ert-info ((format "%s" preferred))
+      (let ((major-mode-remap-alist (list (cons 'python-mode preferred))))
+        (should (eq (gemini-companion-proposal-test--mode-of "a.py") seen))))))
+
+(ert-deftest gemini-companion-proposal/a-mode-without-its-grammar-is-not ()
+  (skip-unless (not (and (fboundp 'treesit-language-available-p)
+                         (treesit-language-available-p 'python))))
+  (let ((major-mode-remap-alist '((python-mode . python-ts-mode))))
+    (should (eq (gemini-companion-proposal-test--mode-of "a.py") 'python-mode)))
+  (let ((auto-mode-alist '(("\\.py\\'" . python-ts-mode)))
+        (major-mode-remap-alist nil))
+    (should (eq (gemini-companion-proposal-test--mode-of "a.py") 'fundamental-mode))))
+
+(ert-deftest gemini-companion-proposal/a-mode-with-its-grammar-is ()
+  (let ((major-mode-remap-alist '((python-mode . gemini-companion-proposal-test-ts-mode))))
+    (cl-letf (((symbol-function 'treesit-parser-list) (lambda (&rest _) '(parser))))
+      (should (eq (gemini-companion-proposal-test--mode-of "a.py")
+                  'gemini-companion-proposal-test-ts-mode)))
+    (cl-letf (((symbol-function 'treesit-parser-list) #'ignore))
+      (should (eq (gemini-companion-proposal-test--mode-of "a.py") 'python-mode)))))
+
+;;; gemini-companion-proposal-test.el ends here
