@@ -6,16 +6,16 @@
 
 ;;; Commentary:
 
-;; The Lisp end of the bridge to the server's thread.  It owns the running companion, and alone
+;; The Lisp end of the bridge to the server's thread.  This file owns the running companion and
 ;; calls the functions of the native module, `gemini-companion--mod-...'.
 ;;
-;; The server queues events; Lisp drains the queue.  Three things make it do so: a byte on a pipe
-;; (prompt, but starved while the user types), a timer that commands start (when the user types,
-;; and a client is there), and a repeating timer (for whatever the other two miss, and where there
-;; is no pipe).  That is quick while a client waits for the user, slow while clients are connected,
-;; and off otherwise; where there is no pipe it is quick while clients are connected, else slow.
+;; The server queues events, and Lisp drains the queue.  Three things trigger that: a byte on a
+;; pipe, which is fast but starved while the user types; a timer that each command starts while
+;; clients are connected; and a repeating timer for what the other two miss.  The last one is fast
+;; while a client waits for the user, slow while clients are connected, and off otherwise.  Without
+;; a pipe, as on MS-Windows, it is fast while clients are connected, and slow otherwise.
 ;;
-;; The bridge names no feature: other files define handlers for their events.
+;; The bridge knows no feature: other files define handlers for their events.
 
 ;;; Code:
 
@@ -23,7 +23,7 @@
 (require 'gemini-companion-log)
 
 (defmacro gemini-companion-bridge--declare (&rest functions)
-  "Declare FUNCTIONS of the module, each a list (NAME ARGUMENT...)."
+  "Declare FUNCTIONS of the module, each a list (NAME ARGUMENTS...)."
   `(progn
      ,@(mapcar (lambda (function)
                  `(declare-function
@@ -32,26 +32,28 @@
                functions)))
 
 (gemini-companion-bridge--declare
- (start agents port roots max-message) (ping companion) (restart companion) (stop companion)
- (port companion) (port-fault companion) (token companion agent) (context-json files) (ignored-p ignore-file path)
- (sessions companion) (disconnect companion key) (set-tracing companion on)
+ (start agents port roots max-message) (restart companion) (stop companion)
+ (port companion) (port-fault companion) (token companion agent) (set-tracing companion on)
  (discovery-fault companion) (discovery-files companion) (damaged-files companion)
- (set-roots companion roots) (attach-bell companion process)
- (awaited-p companion call) (next-event companion) (publish-contexts companion contexts) (places companion) (answer-call companion call text may-omit)
- (fail-call companion call reason) (accept-review companion review text may-omit)
- (reject-review companion review))
+ (set-roots companion roots) (ignored-p ignore-file path)
+ (places companion) (publish-contexts companion contexts) (context-json files)
+ (attach-bell companion process) (next-event companion)
+ (sessions companion) (disconnect companion key) (ping companion)
+ (accept-review companion review text may-omit) (reject-review companion review)
+ (awaited-p companion call) (answer-call companion call text may-omit)
+ (fail-call companion call reason))
 
 (defconst gemini-companion-bridge--batch 64
-  "Events handled in one go, so that the user is never kept waiting for long.")
+  "Maximum number of events handled at once, so that the user need not wait.")
 
-(defconst gemini-companion-bridge--quick 0.05
-  "Seconds between looks for events while a client waits for the user.")
+(defconst gemini-companion-bridge--fast 0.05
+  "Interval in seconds at which events are polled while a client waits.")
 
 (defconst gemini-companion-bridge--slow 1.0
-  "Seconds between looks for events that something else should have told of.")
+  "Interval in seconds at which events are polled as a precaution.")
 
 (defvar gemini-companion-clients-functions nil
-  "Functions called with the number of sessions when that has changed.")
+  "Functions called with the number of sessions when it has changed.")
 
 ;;;; State
 
@@ -59,40 +61,40 @@
   "The running companion, an opaque object of the native module, or nil.")
 
 (defvar gemini-companion-bridge--pipe nil
-  "The pipe process whose filter tells that events wait, or nil if there is none.")
+  "The pipe process to which the server writes when events wait, or nil.")
 
 (defvar gemini-companion-bridge--timer nil
-  "The timer that looks for events, or nil.")
+  "The repeating timer that polls events, or nil.")
 
 (defvar gemini-companion-bridge--soon nil
-  "The timer of no delay that the pipe's filter started, or nil.")
+  "The timer without delay that the filter of the pipe has started, or nil.")
 
 (defvar gemini-companion-bridge--after-command nil
-  "The timer that a command started, or nil.")
+  "The timer that the last command has started, or nil.")
 
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
 
 (defvar gemini-companion-bridge--clients 0
-  "Number of sessions connected.")
+  "Number of connected sessions.")
 
 (defvar gemini-companion-bridge--awaited nil
   "Non-nil while a client waits for the user.")
 
 (defun gemini-companion-bridge--set-level (option level)
-  "Set OPTION to LEVEL, and log accordingly from now on."
+  "Set OPTION to LEVEL, and apply it."
   (set-default-toplevel-value option level)
   (when gemini-companion-bridge--companion
     (gemini-companion-bridge--adjust-log)))
 
 (defcustom gemini-companion-log-level 'events
-  "What `gemini-companion-log' shows.
-If `events', what went wrong and what is worth knowing.  If `protocol',
-each message of a client and each one to it, too: a line with an arrow,
-the session and the message, of which long strings are cut.  Tokens are
-never logged, but the beginnings of files are then."
-  :type '(choice (const :tag "What is worth knowing" events)
-                 (const :tag "Each message, too" protocol))
+  "What goes into the log that \\[gemini-companion-log] shows.
+If `events', errors and notable events.  If `protocol', also each message
+from and to clients: an arrow, the session, and the message with its long
+strings truncated.  Tokens are never logged, but with `protocol' the
+beginnings of files are."
+  :type '(choice (const :tag "Errors and notable events" events)
+                 (const :tag "Also each message" protocol))
   :group 'gemini-companion
   :set #'gemini-companion-bridge--set-level
   :initialize #'custom-initialize-default)
@@ -100,12 +102,12 @@ never logged, but the beginnings of files are then."
 ;;;; The companion
 
 (defun gemini-companion-bridge-start (agents port roots max-message)
-  "Start a companion for AGENTS on PORT (0: a free one).
+  "Start a companion that serves AGENTS on PORT; 0 means a free port.
 AGENTS is a list of vectors [NAME TITLE DIRECTORIES FILE TELLS-PROCESS
 PROCESSES], see `gemini-companion-agent-profiles'.  DIRECTORIES and
-PROCESSES, the ids that an agent may take for that of Emacs, are vectors.
-ROOTS is a list of workspace roots, MAX-MESSAGE the size in bytes over
-which a message is refused.  Signal an error if it cannot start."
+PROCESSES, ids that an agent may take for that of Emacs, are vectors.
+ROOTS is a list of workspace roots, MAX-MESSAGE the maximum size of a
+message in bytes.  Signal an error if the companion cannot start."
   (setq gemini-companion-bridge--companion
         (gemini-companion--mod-start (vconcat agents) port (vconcat roots) max-message))
   (unless (eq system-type 'windows-nt)
@@ -113,44 +115,44 @@ which a message is refused.  Signal an error if it cannot start."
     (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
                                        gemini-companion-bridge--pipe))
   (gemini-companion-bridge--adjust-log)
-  (gemini-companion-bridge--adjust-looks)
+  (gemini-companion-bridge--adjust-polling)
   (gemini-companion-bridge-drain))
 
 (defun gemini-companion-bridge--adjust-log ()
-  "Log what `gemini-companion-log-level' says."
+  "Log messages if `gemini-companion-log-level' says so."
   (gemini-companion--mod-set-tracing gemini-companion-bridge--companion
                                      (eq gemini-companion-log-level 'protocol)))
 
 (defun gemini-companion-bridge-restart ()
-  "Start the server of the running companion anew.
-It keeps its port, and clients their sessions and open reviews.
-Discovery files that are gone or were changed are written again."
+  "Restart the server of the running companion.
+The port, the sessions of clients and the open reviews are kept.
+Discovery files that are missing or were changed are written again."
   (gemini-companion--mod-restart gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-stop ()
-  "Stop the companion.  Open reviews are rejected, the discovery file is deleted."
+  "Stop the companion: reject open reviews, delete the discovery files."
   (unwind-protect
       (when gemini-companion-bridge--companion
         (gemini-companion--mod-stop gemini-companion-bridge--companion))
     (setq gemini-companion-bridge--companion nil
           gemini-companion-bridge--clients 0
           gemini-companion-bridge--awaited nil)
-    (gemini-companion-bridge--adjust-looks)
+    (gemini-companion-bridge--adjust-polling)
     (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
       (when timer (cancel-timer timer)))
     (setq gemini-companion-bridge--soon nil
           gemini-companion-bridge--after-command nil)
-    ;; After the server: it must never write to a pipe that is gone.
+    ;; The server has stopped: it must never write to a closed pipe.
     (when gemini-companion-bridge--pipe
       (delete-process gemini-companion-bridge--pipe)
       (setq gemini-companion-bridge--pipe nil))))
 
 (defun gemini-companion-bridge-running-p ()
-  "Return non-nil if a companion runs."
+  "Return non-nil if a companion is running."
   (and gemini-companion-bridge--companion t))
 
 (defun gemini-companion-bridge-check ()
-  "Signal a `user-error' unless a companion runs.  For commands that need one."
+  "Signal a `user-error' unless a companion is running."
   (unless gemini-companion-bridge--companion
     (user-error "Gemini companion is off: M-x gemini-companion-mode")))
 
@@ -159,50 +161,50 @@ Discovery files that are gone or were changed are written again."
   (gemini-companion--mod-port gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-token (&optional agent)
-  "Return the token for AGENT, by default `gemini', or nil if that is not served.
+  "Return the token of AGENT, by default `gemini', nil if AGENT is not served.
 Never print or log it."
   (gemini-companion--mod-token gemini-companion-bridge--companion
                                (symbol-name (or agent 'gemini))))
 
 (defun gemini-companion-bridge-port-fault ()
-  "Return why the port is not the one that was wanted, or nil if it is."
+  "Return why the port is not the requested one, or nil if it is."
   (gemini-companion--mod-port-fault gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-discovery-fault ()
-  "Return why clients cannot find the discovery file, or nil."
+  "Return why some clients cannot find a discovery file, or nil."
   (gemini-companion--mod-discovery-fault gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-discovery-files ()
-  "Return the names of the discovery files that were written."
+  "Return the names of the discovery files."
   (append (gemini-companion--mod-discovery-files gemini-companion-bridge--companion) nil))
 
 (defun gemini-companion-bridge-damaged-files ()
-  "Return the names of those discovery files that are gone or were changed."
+  "Return the names of discovery files that are missing or were changed."
   (append (gemini-companion--mod-damaged-files gemini-companion-bridge--companion) nil))
 
 (defun gemini-companion-bridge-clients ()
-  "Return the number of sessions connected."
+  "Return the number of connected sessions."
   gemini-companion-bridge--clients)
 
 ;;;; To the clients
 
 (defun gemini-companion-bridge-set-roots (roots)
-  "Announce the list ROOTS as the workspace roots."
+  "Announce ROOTS, a list of directories, as the workspace roots."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-set-roots gemini-companion-bridge--companion (vconcat roots))))
 
 (defun gemini-companion-bridge-places ()
   "Return the directories in which clients work, each once.
-One of them is nil if there are clients of which that is not known."
+One of them is nil if there are clients whose directory is not known."
   (and gemini-companion-bridge--companion
        (append (gemini-companion--mod-places gemini-companion-bridge--companion) nil)))
 
 (defun gemini-companion-bridge-publish-contexts (contexts)
-  "Tell the clients what the user looks at.
-CONTEXTS is an alist: clients that work in the directory which is the car,
-see `gemini-companion-bridge-places', hear of the FILES which are the cdr.
-That is a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
-the file focused last first; only the active file has the last three."
+  "Publish CONTEXTS, an alist of (DIRECTORY . FILES).
+Clients that work in DIRECTORY, see `gemini-companion-bridge-places', are
+sent FILES, a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER
+SELECTION], the most recently focused file first.  Only the active file
+has the last three elements."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-publish-contexts
      gemini-companion-bridge--companion
@@ -211,26 +213,26 @@ the file focused last first; only the active file has the last three."
                       contexts)))))
 
 (defun gemini-companion-bridge-context-json (files)
-  "Return as JSON what the clients are told of FILES.
-These are as in `gemini-companion-bridge-publish-contexts'."
+  "Return the JSON that clients are sent for FILES.
+FILES are as in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion--mod-context-json (gemini-companion-bridge--encode-files files)))
 
 (defun gemini-companion-bridge-ignored (ignore-file path)
-  "Return t if IGNORE-FILE, a .geminiignore, names PATH, a file below it.
-Return nil if it does not, or there is none, and a string that says, as
-what IGNORE-FILE does, why this cannot be known: \"cannot be read: ...\"."
+  "Return t if IGNORE-FILE, a .geminiignore, matches PATH, a file below it.
+Return nil if it does not, or does not exist.  If that cannot be known,
+return a string that says why: \"cannot be read: ...\"."
   (gemini-companion--mod-ignored-p
    (gemini-companion-bridge--encode-name ignore-file)
    (gemini-companion-bridge--encode-name path)))
 
 (defun gemini-companion-bridge--encode-name (name)
-  "Return the file name NAME in the bytes that the system knows it by."
+  "Return the file name NAME encoded for the file system."
   (encode-coding-string name (or file-name-coding-system default-file-name-coding-system
                                  'utf-8-unix)
                         t))
 
 (defun gemini-companion-bridge--encode-files (files)
-  "Return the list FILES as a vector, with the selections as UTF-8 bytes."
+  "Return the list FILES as a vector, with selections encoded as UTF-8."
   (vconcat (mapcar (lambda (file)
                      (let ((file (copy-sequence file)))
                        (when (aref file 5)
@@ -239,33 +241,35 @@ what IGNORE-FILE does, why this cannot be known: \"cannot be read: ...\"."
                    files)))
 
 (defun gemini-companion-bridge-accept (review text &optional may-omit)
-  "Report that the user accepted the review with id REVIEW, now reading TEXT.
-If MAY-OMIT is non-nil, that is what the client proposed, and the session
-that did is not told it; all others are.
-Return nil if it was no longer open: `close-review' is on its way then."
+  "Report that the user has accepted the review with id REVIEW as TEXT.
+If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session
+that proposed it is not sent it again.  Return nil if the review was no
+longer open; an event `close-review' follows then."
   (and gemini-companion-bridge--companion
        (gemini-companion--mod-accept-review gemini-companion-bridge--companion review
                                             (gemini-companion-bridge--encode text)
                                             may-omit)))
 
 (defun gemini-companion-bridge-reject (review)
-  "Report that the user rejected the review with id REVIEW.
-Return nil if it was no longer open: `close-review' is on its way then."
+  "Report that the user has rejected the review with id REVIEW.
+Return nil if the review was no longer open; an event `close-review'
+follows then."
   (and gemini-companion-bridge--companion
        (gemini-companion--mod-reject-review gemini-companion-bridge--companion review)))
 
 (defun gemini-companion-bridge-ping ()
-  "Ask each client for a sign of life; `pong' events follow.
-Return the number of clients that were asked."
+  "Ping each client; each answer is an event `pong'.
+Return the number of clients."
   (gemini-companion--mod-ping gemini-companion-bridge--companion))
 
 (defun gemini-companion-bridge-sessions ()
-  "Return the sessions of clients, the oldest first, as a list of vectors.
-Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNHEARD DIRECTORY]: a
-string that tells it from others, the client's name, its process id or
-nil, the age of the session, `never', `open' or `lost', the number of open
-reviews, that of outcomes that wait for the stream, and where the client
-works, nil if that is not known, t if it is being found out."
+  "Return the sessions as a list of vectors, the oldest first.
+Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS OUTCOMES DIRECTORY]: a
+string that identifies the session, the name of the client, its process id
+or nil, the age of the session, the state of its stream (`never', `open'
+or `lost'), the number of its open reviews, the number of outcomes that
+wait for the stream, and the directory in which the client works, nil if
+that is not known, t if it is not known yet."
   (and gemini-companion-bridge--companion
        (append (gemini-companion--mod-sessions gemini-companion-bridge--companion) nil)))
 
@@ -275,12 +279,12 @@ works, nil if that is not known, t if it is being found out."
        (gemini-companion--mod-disconnect gemini-companion-bridge--companion key)))
 
 (defun gemini-companion-bridge-awaited-p (call)
-  "Return non-nil if somebody still waits for the answer to CALL."
+  "Return non-nil if the client still waits for the answer to CALL."
   (and gemini-companion-bridge--companion
        (gemini-companion--mod-awaited-p gemini-companion-bridge--companion call)))
 
 (defun gemini-companion-bridge-answer (call text &optional may-omit)
-  "Answer the tool call with id CALL with TEXT.
+  "Answer the tool call with id CALL by TEXT.
 For MAY-OMIT see `gemini-companion-bridge-accept'."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-answer-call gemini-companion-bridge--companion call
@@ -288,28 +292,28 @@ For MAY-OMIT see `gemini-companion-bridge-accept'."
                                        may-omit)))
 
 (defun gemini-companion-bridge-fail (call reason)
-  "Answer the tool call with id CALL with an error, the string REASON."
+  "Answer the tool call with id CALL by an error, the string REASON."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-fail-call gemini-companion-bridge--companion call
                                      (gemini-companion-bridge--encode reason))))
 
 (defun gemini-companion-bridge--encode (text)
-  "Return TEXT in UTF-8, as the module wants it.
-The module cannot take a multibyte string that holds a raw byte."
+  "Return TEXT encoded as UTF-8.
+The module cannot take a multibyte string that contains a raw byte."
   (encode-coding-string text 'utf-8-unix t))
 
 (defun gemini-companion-bridge-set-awaited (awaited)
-  "Say whether a client waits for the user: non-nil AWAITED makes looks frequent."
+  "Poll events often if AWAITED, that is, a client waits for the user."
   (unless (eq awaited gemini-companion-bridge--awaited)
     (setq gemini-companion-bridge--awaited awaited)
-    (gemini-companion-bridge--adjust-looks)))
+    (gemini-companion-bridge--adjust-polling)))
 
 ;;;; From the clients
 
 ;; Not generic functions: to dispatch these on symbols, Emacs would load its byte compiler.
 (defmacro gemini-companion-define-handler (type arguments docstring &rest body)
-  "Define what is done about events of TYPE, a symbol: evaluate BODY.
-DOCSTRING says what that is.  For the ARGUMENTS of each type see
+  "Define a handler for events of TYPE, a symbol, that evaluates BODY.
+DOCSTRING is its documentation.  For the ARGUMENTS of each type see
 `gemini-companion--mod-next-event'."
   (declare (indent 2) (doc-string 3) (debug (symbolp sexp stringp body)))
   (let ((function (intern (format "gemini-companion--handle-%s" type))))
@@ -322,14 +326,14 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
   (apply (get type 'gemini-companion-handler) arguments))
 
 (gemini-companion-define-handler clients (count)
-  "Note COUNT, the number of sessions, and pass it on."
+  "Record COUNT, the number of sessions."
   (setq gemini-companion-bridge--clients count)
-  (gemini-companion-bridge--adjust-looks)
+  (gemini-companion-bridge--adjust-polling)
   (run-hook-with-args 'gemini-companion-clients-functions count)
   (force-mode-line-update t))
 
 (gemini-companion-define-handler trace (direction session text)
-  "Log TEXT, a message of SESSION, with its DIRECTION."
+  "Log TEXT, a message of SESSION in DIRECTION."
   (gemini-companion-log-add "%s %s %s" (if (eq direction 'from-client) "<-" "->")
                             (if (string-empty-p session) "(no session)" session) text))
 
@@ -339,43 +343,44 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
   (message "gemini-companion: %s" text))
 
 (defun gemini-companion-bridge-drain ()
-  "Handle the events that wait.  Never signals.
-A quit waits until that is done, as in timers, which mostly call this."
+  "Handle the pending events.  Never signal an error.
+A quit is delayed until that is done, as in timers, from which this is
+mostly called."
   (when (and gemini-companion-bridge--companion (not gemini-companion-bridge--draining))
     (let ((gemini-companion-bridge--draining t)
-          ;; An event that was taken is nowhere else: nobody would hear of it again.
+          ;; An event that was taken off the queue would be lost.
           (inhibit-quit t)
-          (left gemini-companion-bridge--batch)
+          (remaining gemini-companion-bridge--batch)
           event)
-      (while (and (> left 0)
+      (while (and (> remaining 0)
                   gemini-companion-bridge--companion
                   (setq event (gemini-companion--mod-next-event
                                gemini-companion-bridge--companion)))
-        (setq left (1- left))
+        (setq remaining (1- remaining))
         (gemini-companion-bridge--dispatch event))
-      (when (zerop left) (gemini-companion-bridge--drain-soon)))))
+      (when (zerop remaining) (gemini-companion-bridge--drain-soon)))))
 
 (defun gemini-companion-bridge--dispatch (event)
-  "Handle EVENT.  What that signals is logged, so that the others are handled.
-A handler may ask the user something, who may quit that."
+  "Handle EVENT; log errors, so that the following events are handled, too.
+A handler may ask a question that the user quits."
   (condition-case problem
       (apply #'gemini-companion-handle-event (append event nil))
     ((error quit)
      (gemini-companion-log-add "event %s: %s" (aref event 0) (error-message-string problem)))))
 
 (defun gemini-companion-bridge--drain-soon ()
-  "Drain from a timer: nothing visible may happen inside a process filter."
+  "Drain the events from a timer, for a process filter must change nothing visible."
   (unless gemini-companion-bridge--soon
     (gemini-companion-bridge--drain-after 0 'gemini-companion-bridge--soon)))
 
 (defun gemini-companion-bridge--note-command ()
-  "Drain a moment after a command, of many in that moment once."
+  "Drain the events shortly after this command, and those that follow it quickly."
   (unless gemini-companion-bridge--after-command
-    (gemini-companion-bridge--drain-after gemini-companion-bridge--quick
+    (gemini-companion-bridge--drain-after gemini-companion-bridge--fast
                                           'gemini-companion-bridge--after-command)))
 
 (defun gemini-companion-bridge--drain-after (seconds variable)
-  "Drain after SECONDS, by a timer that VARIABLE holds until then."
+  "Drain the events after SECONDS; until then VARIABLE holds the timer."
   (set variable (run-at-time seconds nil
                              (lambda ()
                                (set variable nil)
@@ -385,7 +390,7 @@ A handler may ask the user something, who may quit that."
   "Return a pipe process whose filter drains the events."
   (let* (;; With adaptive buffering Emacs delays reads of single bytes by up to 50 ms.
          (process-adaptive-read-buffering nil)
-         ;; With none it takes one of the name of the process, which may be the user's.
+         ;; Without one the process gets a buffer with its name, which may be the user's.
          (buffer (generate-new-buffer " *gemini-companion-pipe*" t))
          (pipe (make-pipe-process
                 :name "gemini-companion" :noquery t :buffer buffer :coding 'no-conversion
@@ -395,8 +400,8 @@ A handler may ask the user something, who may quit that."
     (kill-buffer buffer)
     pipe))
 
-(defun gemini-companion-bridge--adjust-looks ()
-  "Look for events as often as the present state needs."
+(defun gemini-companion-bridge--adjust-polling ()
+  "Poll events as often as the present state requires."
   (if (and gemini-companion-bridge--companion (> gemini-companion-bridge--clients 0))
       (add-hook 'post-command-hook #'gemini-companion-bridge--note-command)
     (remove-hook 'post-command-hook #'gemini-companion-bridge--note-command))
@@ -408,13 +413,13 @@ A handler may ask the user something, who may quit that."
           (run-at-time interval interval #'gemini-companion-bridge-drain))))
 
 (defun gemini-companion-bridge--interval ()
-  "Return the seconds between looks for events, or nil for none."
+  "Return the interval in seconds at which events are polled, nil for never."
   (cond ((not gemini-companion-bridge--companion) nil)
-        (gemini-companion-bridge--awaited gemini-companion-bridge--quick)
+        (gemini-companion-bridge--awaited gemini-companion-bridge--fast)
         ((zerop gemini-companion-bridge--clients)
          (unless gemini-companion-bridge--pipe gemini-companion-bridge--slow))
         (gemini-companion-bridge--pipe gemini-companion-bridge--slow)
-        (t gemini-companion-bridge--quick)))
+        (t gemini-companion-bridge--fast)))
 
 (provide 'gemini-companion-bridge)
 ;;; gemini-companion-bridge.el ends here

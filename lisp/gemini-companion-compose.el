@@ -226,9 +226,9 @@ the file of REVIEW is."
      reason terminal
      (lambda (outcome)
        (pcase outcome
-         ('sent (gemini-companion-ui-say review "Change of %s rejected; %s was told why"
-                                         file title))
-         ('put (gemini-companion-ui-say
+         ('sent (gemini-companion-ui-message review "Change of %s rejected; %s was told why"
+                                             file title))
+         ('put (gemini-companion-ui-message
                 review "The reason is in the prompt of %s, not sent: complete it, or send it, in %s"
                 title (buffer-name terminal)))
          (_ (gemini-companion-compose--keep review reason)))))))
@@ -236,7 +236,7 @@ the file of REVIEW is."
 (defun gemini-companion-compose--keep (review reason)
   "Put REASON, for which the user rejects REVIEW, where it can be pasted."
   (kill-new reason)
-  (gemini-companion-ui-say
+  (gemini-companion-ui-message
    review "%s: %s.  Paste the reason into %s: it is in %s"
    (gemini-companion-review-file review)
    (gemini-companion-review-ending review)

@@ -24,7 +24,7 @@
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "p") 'gemini-companion-toggle-protocol-log)
     map)
-  "Keys in the log.")
+  "Keymap of the log.")
 
 (define-derived-mode gemini-companion-log-mode special-mode "Gemini-Log"
   "Major mode of the log of gemini-companion.
@@ -34,7 +34,7 @@
   (setq header-line-format
         (substitute-command-keys
          "\\<gemini-companion-log-mode-map>\
-\\[gemini-companion-toggle-protocol-log] logs each message of clients, or ceases to"))
+\\[gemini-companion-toggle-protocol-log] starts or stops logging each message"))
   (setq-local revert-buffer-function #'ignore))
 
 (defun gemini-companion-log-add (format &rest arguments)
@@ -67,8 +67,8 @@
         (current-buffer))))
 
 (defmacro gemini-companion-log-errors (where &rest body)
-  "Evaluate BODY; log an error instead of signalling it, with the string WHERE.
-Return nil then.  For hooks, filters and timers."
+  "Evaluate BODY; if it signals an error, log that after WHERE, and return nil.
+For hooks, filters and timers."
   (declare (indent 1) (debug t))
   (let ((error (make-symbol "error")))
     `(condition-case ,error
@@ -79,7 +79,7 @@ Return nil then.  For hooks, filters and timers."
 
 ;;;###autoload
 (defun gemini-companion-log ()
-  "Show what went on between Emacs and the clients of gemini-companion."
+  "Show the log of what happened between Emacs and its clients."
   (interactive)
   (pop-to-buffer (gemini-companion-log--buffer))
   (goto-char (point-max)))

@@ -153,8 +153,8 @@ M-x gemini-companion-review-list"
           (force-mode-line-update t)
           (run-hooks 'gemini-companion-review-change-hook)
           (when conflict
-            (gemini-companion-ui-say review "%s"
-                                     (gemini-companion-review-warning review))))))))
+            (gemini-companion-ui-message review "%s"
+                                         (gemini-companion-review-warning review))))))))
 
 ;;;; What the user is told
 
@@ -169,7 +169,7 @@ M-x gemini-companion-review-list"
 (defun gemini-companion-popup--announce (review)
   "Tell the user of REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
-    (gemini-companion-ui-say
+    (gemini-companion-ui-message
      review "%s proposes %s; %s"
      (gemini-companion-review-client-title review)
      (gemini-companion-review-describe review)

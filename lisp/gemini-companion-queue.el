@@ -236,7 +236,7 @@ already, WAITER takes the place of that."
         ;; It is to be shown again.
         (gemini-companion-review-postponed review) nil)
   (gemini-companion-queue--changed)
-  (gemini-companion-ui-say
+  (gemini-companion-ui-message
    review "%s asks you to accept the change of %s"
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
@@ -310,7 +310,7 @@ If the user is in one of them, what is typed next goes to another buffer:
 then only if no key has been pressed for a while, or not to be pressed in
 this frame."
   (or (not (gemini-companion-review-hide review))
-      (and (gemini-companion-ui-undisturbed-p)
+      (and (gemini-companion-ui-no-key-expected-p)
            (or (not (eq (buffer-local-value 'gemini-companion-review-of-buffer
                                             (window-buffer))
                         review))
@@ -435,7 +435,7 @@ For FOCUS see `gemini-companion-review-show'."
     (setf (gemini-companion-review-postponed review) t)
     (gemini-companion-queue--hide review)
     (gemini-companion-queue--changed)
-    (gemini-companion-ui-say
+    (gemini-companion-ui-message
      review "%s"
      (substitute-command-keys
       (format "%s still waits: \\[gemini-companion-review-next] shows the change again"

@@ -331,8 +331,8 @@ While its proposal is being edited that is what it did a moment ago."
 
 (defun gemini-companion-review-say-ending (review)
   "Tell the user how REVIEW has ended."
-  (gemini-companion-ui-say review "%s: %s" (gemini-companion-review-file review)
-                           (gemini-companion-review-ending review)))
+  (gemini-companion-ui-message review "%s: %s" (gemini-companion-review-file review)
+                               (gemini-companion-review-ending review)))
 
 ;;;; What an accept would miss
 

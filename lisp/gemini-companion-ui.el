@@ -1,4 +1,4 @@
-;;; gemini-companion-ui.el --- Manners towards the user -*- lexical-binding: t; -*-
+;;; gemini-companion-ui.el --- What our buffers and messages share -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,9 +6,8 @@
 
 ;;; Commentary:
 
-;; What all other files share: texts for the user, when a message or a window may appear without
-;; disturbing what the user does, keys of major modes where Evil is used, and buffers that report
-;; something.
+;; Text for the user, when a message or a window may appear without disturbing anyone, keys for
+;; users of Evil, keys in header lines, and the buffers in which something is reported.
 
 ;;; Code:
 
@@ -22,23 +21,23 @@
 (defvar evil-insert-state-modes)
 (defvar evil-state)
 
-;;;; Texts
+;;;; Text
 
 (defun gemini-companion-ui-one-line (text)
-  "Return TEXT with control characters made visible: some are a client's."
+  "Return TEXT, perhaps from a client, with control characters made visible."
   (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))
                             text t t))
 
 (defun gemini-companion-ui-error-text (error)
-  "Return the words of ERROR, as caught by `condition-case'.
-Without the quotes that `error-message-string' has for those of ours."
+  "Return the message of ERROR, as caught by `condition-case'.
+Unlike `error-message-string', do not quote the strings of our errors."
   (let ((words (delq nil (mapcar (lambda (part) (and (stringp part) part)) (cdr error)))))
     (if words
         (mapconcat #'identity words ": ")
       (error-message-string error))))
 
 (defun gemini-companion-ui-duration (seconds)
-  "Return SECONDS in words."
+  "Return SECONDS as text for the user, such as \"5 min\"."
   (let ((seconds (max 0 (floor seconds))))
     (cond ((< seconds 60) (format "%d s" seconds))
           ((< seconds 3600) (format "%d min" (/ seconds 60)))
@@ -48,11 +47,11 @@ Without the quotes that `error-message-string' has for those of ours."
 ;;;; What the user is doing
 
 (defconst gemini-companion-ui--idle-time 0.5
-  "Seconds for which the user must have pressed no key.")
+  "Seconds without a key after which windows may change.")
 
-(defun gemini-companion-ui-undisturbed-p ()
+(defun gemini-companion-ui-no-key-expected-p ()
   "Return non-nil if nothing waits for the user's next key.
-That could be a prompt, the rest of a key sequence, or a search."
+A prompt, a key sequence or a search does."
   (and (zerop (recursion-depth))
        (null this-command)
        (zerop (length (this-command-keys-vector)))
@@ -74,33 +73,31 @@ That could be a prompt, the rest of a key sequence, or a search."
     (or (null idle) (> (float-time idle) seconds))))
 
 (defun gemini-companion-ui-windows-may-change-p ()
-  "Return non-nil if windows may appear: the user is in the middle of nothing."
-  (and (gemini-companion-ui-undisturbed-p)
+  "Return non-nil if the user is not busy, so that windows may change."
+  (and (gemini-companion-ui-no-key-expected-p)
        (gemini-companion-ui-user-frame-p)
        (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)))
 
 (defun gemini-companion-ui-user-frame-p ()
-  "Return non-nil if the selected frame is one that a user sees.
-A daemon has a frame that nobody sees."
+  "Return non-nil unless the selected frame is the invisible one of a daemon."
   (not (equal (terminal-name (frame-terminal)) "initial_terminal")))
 
 ;;;; Messages
 
 (defconst gemini-companion-ui--interval 0.2
-  "Seconds between tries to show the messages that wait.")
+  "Seconds between attempts to show pending messages.")
 
 (defvar gemini-companion-ui--messages nil
-  "Messages that wait until they can be shown, the newest first.
-An alist of what each is about and its text.")
+  "Pending messages, an alist of (TOPIC . TEXT), the newest first.")
 
 (defvar gemini-companion-ui--timer nil
-  "The timer that tries to show the messages that wait, or nil.")
+  "The timer that shows pending messages, or nil.")
 
-(defun gemini-companion-ui-say (about format &rest arguments)
-  "Show a message as soon as it takes no prompt's place.
-It is FORMAT with ARGUMENTS, as in `format-message'.  Of several messages
-ABOUT one thing, an object, only the last is shown."
-  (setf (alist-get about gemini-companion-ui--messages nil t)
+(defun gemini-companion-ui-message (topic format &rest arguments)
+  "Show a message as soon as it does not hide a prompt.
+It is FORMAT with ARGUMENTS, as in `format-message'.  A pending message on
+the same TOPIC, an object, is replaced."
+  (setf (alist-get topic gemini-companion-ui--messages nil t)
         (apply #'format-message format arguments))
   (gemini-companion-ui--show-messages)
   (when (and gemini-companion-ui--messages (not gemini-companion-ui--timer))
@@ -109,8 +106,8 @@ ABOUT one thing, an object, only the last is shown."
                        #'gemini-companion-ui--show-messages))))
 
 (defun gemini-companion-ui--show-messages ()
-  "Show the messages that wait, if the echo area is free."
-  (when (and gemini-companion-ui--messages (gemini-companion-ui-undisturbed-p))
+  "Show the pending messages, if the echo area is free."
+  (when (and gemini-companion-ui--messages (gemini-companion-ui-no-key-expected-p))
     (let ((texts (mapcar #'cdr (nreverse gemini-companion-ui--messages))))
       (setq gemini-companion-ui--messages nil)
       (message "%s" (string-join texts "; "))))
@@ -118,21 +115,20 @@ ABOUT one thing, an object, only the last is shown."
     (cancel-timer gemini-companion-ui--timer)
     (setq gemini-companion-ui--timer nil)))
 
-;;;; Keys where Evil is used
+;;;; Evil
 
 (defun gemini-companion-ui-keep-keys (mode)
-  "Let Evil begin in its Emacs state in buffers of MODE, whose keys work there.
-MODE is the symbol of a major mode.  To be called before Evil looks at
-the buffer, which is when the mode's hooks run.  A user who prefers
-other keys can define them for that state, or set another state in the
-hook of MODE."
+  "Let Evil start in Emacs state in buffers of the major mode MODE.
+The keys of MODE work there.  Call this before the hooks of MODE run, for
+Evil chooses the state then.  Users who prefer other keys can define them
+for Emacs state, or choose another state in the hook of MODE."
   (when (boundp 'evil-emacs-state-modes)
     (add-to-list 'evil-emacs-state-modes mode)))
 
-(defun gemini-companion-ui-begin-to-type (mode)
-  "Let Evil begin in its insert state in buffers of MODE, the symbol of a mode.
-Unless it was told in which one.  For the rest see
-`gemini-companion-ui-keep-keys'."
+(defun gemini-companion-ui-start-in-insert-state (mode)
+  "Let Evil start in insert state in buffers of the major mode MODE.
+If the user has chosen another state for MODE, leave that alone.  For when
+to call this see `gemini-companion-ui-keep-keys'."
   (when (and (boundp 'evil-insert-state-modes)
              (not (evil-initial-state mode)))
     (add-to-list 'evil-insert-state-modes mode)))
@@ -140,13 +136,13 @@ Unless it was told in which one.  For the rest see
 (add-hook 'gemini-companion-compose-mode-hook #'gemini-companion-ui--begin-to-compose)
 
 (defun gemini-companion-ui--begin-to-compose ()
-  "Let Evil begin in its insert state where a prompt is composed."
-  (gemini-companion-ui-begin-to-type 'gemini-companion-compose-mode))
+  "Let Evil start in insert state where a prompt is composed."
+  (gemini-companion-ui-start-in-insert-state 'gemini-companion-compose-mode))
 
 (defun gemini-companion-ui-pass-keys ()
-  "Let Evil pass all keys to the program in the current buffer, a terminal.
-Unless it was told in which state it begins there: by the user, by Evil
-Collection, or by itself, as for Term."
+  "Let Evil pass all keys to the terminal in the current buffer.
+If the user, Evil Collection or Evil itself has chosen a state for it,
+leave that alone."
   (when (and (eq (bound-and-true-p evil-state) 'normal)
              (not (evil-initial-state-for-buffer)))
     (evil-emacs-state)))
@@ -154,10 +150,10 @@ Collection, or by itself, as for Term."
 ;;;; Keys in header lines
 
 (defvar gemini-companion-ui--maps nil
-  "Commands, and the keymaps that let a click on their keys call them.")
+  "Alist of commands and the keymaps with which a click calls them.")
 
 (defun gemini-companion-ui-header-key (command label)
-  "Return the key of COMMAND and LABEL, on which one can click."
+  "Return the key of COMMAND and LABEL for a header line, as a button."
   (propertize (concat (substitute-command-keys (format "\\[%s]" command)) " " label)
               'mouse-face 'header-line-highlight
               'help-echo (format "mouse-1: %s" label)
@@ -172,7 +168,7 @@ Collection, or by itself, as for Term."
                      (select-window (posn-window (event-start event)))
                      (call-interactively command))))
         (define-key map [header-line mouse-1] press)
-        ;; Tabulated List mode takes the first for this one where there is a `mouse-face'.
+        ;; In Tabulated List mode text with a `mouse-face' gets mouse-2 for mouse-1.
         (define-key map [header-line mouse-2] press)
         (setf (alist-get command gemini-companion-ui--maps) map))))
 
@@ -188,14 +184,14 @@ Collection, or by itself, as for Term."
                    (make-composed-keymap button-buffer-map special-mode-map))
 
 (defun gemini-companion-ui-print (insert)
-  "Print the current buffer anew by calling INSERT.
-Point stays on its line, in each window."
+  "Replace the text of the current buffer by what the function INSERT inserts.
+Point stays where it is, in each window."
   (let* ((inhibit-read-only t)
          (places (mapcar (lambda (window)
-                           (cons window (gemini-companion-ui--place
+                           (cons window (gemini-companion-ui--line-and-column
                                          (window-point window))))
                          (get-buffer-window-list nil nil t)))
-         (place (gemini-companion-ui--place (point))))
+         (place (gemini-companion-ui--line-and-column (point))))
     (erase-buffer)
     (funcall insert)
     (set-buffer-modified-p nil)
@@ -203,14 +199,14 @@ Point stays on its line, in each window."
       (set-window-point window (gemini-companion-ui--position place)))
     (goto-char (gemini-companion-ui--position place))))
 
-(defun gemini-companion-ui--place (position)
-  "Return the line and column of POSITION."
+(defun gemini-companion-ui--line-and-column (position)
+  "Return the line and the column of POSITION, as a cons."
   (save-excursion
     (goto-char position)
     (cons (line-number-at-pos) (current-column))))
 
 (defun gemini-companion-ui--position (place)
-  "Return the position that PLACE, a line and column, is now."
+  "Return the position of PLACE, a cons of a line and a column."
   (save-excursion
     (goto-char (point-min))
     (forward-line (1- (car place)))
@@ -218,7 +214,7 @@ Point stays on its line, in each window."
     (point)))
 
 (defun gemini-companion-ui-line (format &rest arguments)
-  "Insert a line: FORMAT with ARGUMENTS, some of which are a client's."
+  "Insert an indented line: FORMAT with ARGUMENTS, some perhaps from a client."
   (insert "  " (gemini-companion-ui-one-line (apply #'format format arguments)) "\n"))
 
 (defun gemini-companion-ui-button (label function)

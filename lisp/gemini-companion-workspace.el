@@ -13,7 +13,6 @@
 ;;
 ;; An Emacs holds many projects, and a client works in one.  From the directory in which it works
 ;; follows its scope: the files of which it may hear.
-;;
 
 ;;; Code:
 
@@ -320,8 +319,6 @@ It holds for these roots, and this value of the option.")
 
 (defvar gemini-companion-workspace--roots nil
   "Directories in which clients have worked, and the names of the root of each.")
-
-;;;; Scopes
 
 (defun gemini-companion-scope-of (directory)
   "Return the scope of clients that work in DIRECTORY; nil if that is not known."

@@ -32,8 +32,8 @@
 ;; To start, type M-x gemini-companion-mode, then run `gemini' in a terminal inside the project
 ;; of a file you have open.  So that it connects by itself, type M-x gemini-companion-setup once.
 ;;
-;; The server runs in a native module on a thread of its own, so that a busy Emacs never makes
-;; the client lose its connection.  See ARCHITECTURE.md for how the parts fit.
+;; The server runs in a native module on a thread of its own, so that clients stay connected
+;; however busy Emacs is.  See ARCHITECTURE.md for how the parts fit.
 
 ;;; Code:
 
@@ -55,7 +55,7 @@
 (declare-function make-directory-autoloads "autoload")
 
 (defun gemini-companion--load-autoloads ()
-  "Make a file of autoloads for this checkout, which has none, and load it."
+  "Generate the autoloads of this checkout in a temporary file, and load it."
   (let* ((directory (file-name-directory (or load-file-name buffer-file-name)))
          (temporary (make-temp-file "gemini-companion-" 'directory))
          (file (expand-file-name "gemini-companion-autoloads.el" temporary))
@@ -70,12 +70,11 @@
           (load file nil 'nomessage))
       (delete-directory temporary t))))
 
-;; Package managers make a file of autoloads, and load it before; so does `make build' make one.
+;; Package managers and `make build' generate a file of autoloads; package managers also load it.
 ;;;###autoload (put 'gemini-companion-mode 'gemini-companion-autoloads t)
 (unless (or (get 'gemini-companion-mode 'gemini-companion-autoloads)
             (load "gemini-companion-autoloads" 'noerror 'nomessage))
   (gemini-companion--load-autoloads))
-
 
 ;;;; Options
 
@@ -87,29 +86,29 @@
 
 (defcustom gemini-companion-port 0
   "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.
-Clients of an older kind look at 58767, 3000 and 8080 untold; all others
-find any.  If the port is taken a free one is used.  Takes effect when
-`gemini-companion-mode' is next switched on."
+Only clients of older protocols need one of 58767, 3000 and 8080; all
+others find any port.  If the port is in use, a free one is taken.  Takes
+effect when `gemini-companion-mode' is next enabled."
   :type '(choice (const :tag "A free port" 0)
                  (integer :tag "Port"))
   :risky t)
 
 (defcustom gemini-companion-max-message-size 64
-  "Largest message that a client may send, in MiB.
-A proposed change comes in one message with the whole file, so this must
-be more than your largest file.  Takes effect when
-`gemini-companion-mode' is next switched on."
+  "Maximum size in MiB of a message from a client.
+A proposed change is one message with the text of the whole file, so this
+must exceed the size of your largest file.  Takes effect when
+`gemini-companion-mode' is next enabled."
   :type '(natnum :tag "MiB")
   :risky t)
 
 (defvar gemini-companion--wanted nil
-  "Non-nil if the user wants the mode on; the module may not be there yet.")
+  "Non-nil if the user wants the mode enabled, even if the module is missing.")
 
-(defconst gemini-companion--died-again 60
-  "Seconds within which a second death of the server is one too many.")
+(defconst gemini-companion--min-lifetime 60
+  "Seconds that a restarted server must live to be restarted again.")
 
 (defvar gemini-companion--died 0
-  "When the server died last.")
+  "The time at which the server died last.")
 
 (defvar gemini-companion-mode)
 
@@ -117,7 +116,7 @@ be more than your largest file.  Takes effect when
 
 (defvar gemini-companion-command-map
   (let ((map (make-sparse-keymap)))
-    ;; The names are for packages like which-key.
+    ;; which-key and the like show the names.
     (define-key map "r" '("run, show, hide" . gemini-companion-run))
     (define-key map "R" '("run another" . gemini-companion-run-other))
     (define-key map "S" '("set up" . gemini-companion-setup))
@@ -141,7 +140,7 @@ be more than your largest file.  Takes effect when
     (define-key map "m" '("mode on, off" . gemini-companion-mode))
     (define-key map "?" '("menu" . gemini-companion-menu))
     map)
-  "Keymap of all commands, for you to bind to a key of yours.
+  "Keymap of all commands, to be bound to a prefix key of your choice.
 For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map).")
 ;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil nil 'keymap)
 (fset 'gemini-companion-command-map gemini-companion-command-map)
@@ -149,7 +148,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 ;;;; The mode line
 
 (defun gemini-companion--lighter ()
-  "Return what the mode line shows."
+  "Return the text of the mode line."
   (let ((clients (gemini-companion-bridge-clients))
         (reviews (gemini-companion-review-count)))
     (concat " Gem"
@@ -159,7 +158,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
             (and gemini-companion-context-paused " off"))))
 
 (defun gemini-companion-state ()
-  "Return in words what the mode line shows."
+  "Return what the mode line shows as text for the user."
   (if (not gemini-companion-mode) "off"
     (let ((clients (gemini-companion-bridge-clients))
           (reviews (gemini-companion-review-count)))
@@ -175,13 +174,13 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
               (and gemini-companion-context-paused ", context paused")))))
 
 (defun gemini-companion--help-echo (&rest _)
-  "Return what the mode line says where the mouse is."
+  "Return the tooltip of the mode line."
   (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu, to switch it off, too"
           (gemini-companion-state)
           (if (gemini-companion--reviews-p) "show the next change" "commands")))
 
 (defun gemini-companion-mode-line-click (event)
-  "Show the next change that awaits your decision; if there is none, the menu.
+  "Show the next change that awaits your decision, or else the menu.
 EVENT is the click."
   (interactive "e")
   (select-window (posn-window (event-start event)))
@@ -198,7 +197,8 @@ EVENT is the click."
                   help-echo gemini-companion--help-echo
                   mouse-face mode-line-highlight
                   local-map ,map))
-  "What the mode line has of us; made once, for it is looked at often.")
+  "The lighter of `gemini-companion-mode'.
+It is made only once, since the mode line is displayed often.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
 
 (defun gemini-companion--reviews-p ()
@@ -206,21 +206,21 @@ EVENT is the click."
   (> (gemini-companion-review-count) 0))
 
 (defvar gemini-companion-cli-functions nil
-  "Functions that return non-nil if a CLI runs in Emacs.")
+  "Functions that return non-nil if a CLI is running in Emacs.")
 
 (defun gemini-companion-cli-p ()
-  "Return non-nil if there may be a CLI to talk to."
+  "Return non-nil if there may be a CLI that takes prompts."
   (or (> (gemini-companion-bridge-clients) 0)
       (run-hook-with-args-until-success 'gemini-companion-cli-functions)))
 
 ;;;; The menu bar
 
 (defvar gemini-companion-mode-map (make-sparse-keymap)
-  "Keymap of `gemini-companion-mode': a menu in the menu bar.")
+  "Keymap of `gemini-companion-mode'; it has only a menu in the menu bar.")
 
-;; Short enough for a terminal of 24 lines.
+;; Short enough for a terminal with 24 lines.
 (easy-menu-define gemini-companion-menu-bar gemini-companion-mode-map
-  "Menu in the menu bar while `gemini-companion-mode' is on."
+  "Menu of `gemini-companion-mode' in the menu bar."
   '("Gemini"
     ["State" gemini-companion-status
      :label (concat "Status: " (gemini-companion-state))]
@@ -258,14 +258,18 @@ EVENT is the click."
 
 ;;;###autoload
 (define-minor-mode gemini-companion-mode
-  "Serve Gemini CLI: tell it what you look at, review what it proposes.
-The mode line shows \"Gem\", the number of clients connected, after an
-exclamation mark the number of changes that await your decision, and
-\"off\" if clients are not told what you look at.
+  "Let Gemini CLI connect to this Emacs.
+It is told which files you look at, and the changes that it proposes are
+shown for you to review.
 
-If the native module of this package is missing, and you switch the mode
-on by a command, you are asked how to get it, and the mode is on when that
-is done, which is when its hooks run with the mode on; see
+The mode line shows \"Gem\", the number of connected clients, after an
+exclamation mark the number of changes that await your decision, and
+\"off\" if `gemini-companion-toggle-context' has paused what clients are
+told.
+
+If the native module of this package is missing, and you enable the mode
+by a command, you are asked how to get it.  The mode is enabled, and its
+hooks run again, when the module is there; see
 `gemini-companion-install-policy'."
   :global t
   :group 'gemini-companion
@@ -278,11 +282,11 @@ is done, which is when its hooks run with the mode on; see
     (message "Gemini companion is on: M-x gemini-companion-run starts Gemini CLI here")))
 
 (defun gemini-companion--switch-on (ask)
-  "Start everything; leave the mode off, and say why, if that cannot be.
-If the native module is missing, and ASK is non-nil, the user is asked how
-to get it."
-  ;; On only while it runs: the module may have to be installed first.
-  (gemini-companion--note-mode nil)
+  "Start the companion; if that fails, leave the mode off and say why.
+If the native module is missing, and ASK is non-nil, ask the user how to
+get it."
+  ;; The module may have to be installed first: the mode is on only while the companion runs.
+  (gemini-companion--set-mode nil)
   (condition-case error
       (if (or (gemini-companion-bridge-running-p) (gemini-companion-native-load))
           (gemini-companion--start)
@@ -290,31 +294,29 @@ to get it."
     (error (gemini-companion--give-up error))))
 
 (defun gemini-companion--go-on ()
-  "Switch the mode on, now that the module is there, if that is still wanted.
-Its hooks have run with the mode off; now they run with the mode on."
+  "Enable the mode now that the module is installed, if that is still wanted."
   (when gemini-companion--wanted
     (gemini-companion-mode 1)))
 
-(defun gemini-companion--note-mode (on)
-  "Note that the mode is ON, or off, where Emacs shows it."
+(defun gemini-companion--set-mode (on)
+  "Set the variables and the mode line to show that the mode is ON or off."
   (setq gemini-companion-mode on
         global-minor-modes (delq 'gemini-companion-mode global-minor-modes))
   (when on (push 'gemini-companion-mode global-minor-modes))
   (force-mode-line-update t))
 
 (defun gemini-companion--give-up (error)
-  "Leave nothing running, because of ERROR, and say so."
+  "Stop whatever has started, and say that ERROR is the reason."
   (gemini-companion--stop)
   (let ((text (format "Gemini companion is off: %s" (gemini-companion-ui-error-text error))))
     (gemini-companion-log-add "%s" text)
-    ;; Not a signal, which would end the loading of an init file; not a message, which the next
-    ;; one would hide.
+    ;; A signal would end the loading of an init file, and a message would soon be replaced.
     (if noninteractive
         (error "%s" text)
       (display-warning 'gemini-companion text :error))))
 
 (defun gemini-companion--start ()
-  "Start the companion and follow the user.  The native module is loaded."
+  "Start the companion, for which the native module must be loaded."
   (unless (gemini-companion-bridge-running-p)
     (gemini-companion-bridge-start (gemini-companion-agent-announcements)
                                    gemini-companion-port
@@ -324,19 +326,19 @@ Its hooks have run with the mode off; now they run with the mode on."
     (gemini-companion-workspace-follow)
     (gemini-companion-context-follow)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
-    (add-hook 'desktop-save-hook #'gemini-companion--leave-to-user)
+    (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
     (gemini-companion--report-faults))
-  (gemini-companion--note-mode t))
+  (gemini-companion--set-mode t))
 
 (defvar desktop-minor-mode-table)
 
-(defun gemini-companion--leave-to-user ()
-  "Keep Desktop from switching the mode on in a later session."
+(defun gemini-companion--keep-from-desktop ()
+  "Keep Desktop from enabling the mode in a later session."
   (add-to-list 'desktop-minor-mode-table '(gemini-companion-mode nil)))
 
 (defun gemini-companion--report-faults ()
-  "Say what keeps clients from finding us, if anything does."
+  "Warn if something keeps clients from finding this Emacs."
   (when-let* ((fault (gemini-companion-bridge-port-fault)))
     (gemini-companion-log-add "%s" fault)
     (display-warning
@@ -351,107 +353,107 @@ port %d: free the port, or change `gemini-companion-port'"
 
 ;;;###autoload
 (defun gemini-companion-restart ()
-  "Start the server anew, in case it does not answer.
-Clients notice nothing: they keep their sessions and open reviews.
-A discovery file that something deleted or changed is written again."
+  "Restart the server, in case it does not answer.
+Clients keep their sessions and open reviews.  Discovery files that are
+missing or were changed are written again."
   (interactive)
   (gemini-companion-bridge-check)
-  (gemini-companion--revive)
+  (gemini-companion--restart-server)
   (message "Gemini companion listens on port %d" (gemini-companion-bridge-port)))
 
 ;;;###autoload
 (defun gemini-companion-ping ()
-  "Ask each connected client for a sign of life, and show who answers."
+  "Ping each connected client, and show which ones answer."
   (interactive)
   (gemini-companion-bridge-check)
   (let ((asked (gemini-companion-bridge-ping)))
     (if (zerop asked)
         (message "No client is connected")
-      (message "Asked %d client%s for a sign of life" asked (if (= asked 1) "" "s")))))
+      (message "Pinged %d client%s" asked (if (= asked 1) "" "s")))))
 
 (gemini-companion-define-handler pong (client seconds)
-  "Show that CLIENT answered, and after how many SECONDS."
+  "Show that CLIENT has answered a ping after SECONDS."
   (message "%s answered after %.1f ms" client (* 1000 seconds)))
 
 ;;;###autoload
 (defun gemini-companion-toggle-protocol-log ()
-  "Log each message between Emacs and its clients, or cease to."
+  "Start or stop logging each message between Emacs and its clients."
   (interactive)
   (customize-set-variable 'gemini-companion-log-level
                           (if (eq gemini-companion-log-level 'protocol) 'events 'protocol))
   (message (if (eq gemini-companion-log-level 'protocol)
                "Each message is logged from now on"
-             "Messages are not logged any more")))
+             "Messages are no longer logged")))
 
-(defun gemini-companion--revive ()
-  "Start the server anew; switch the mode off, and signal why, if that cannot be."
+(defun gemini-companion--restart-server ()
+  "Restart the server; if that fails, switch the mode off and signal an error."
   (condition-case error
       (progn
         (gemini-companion-bridge-restart)
         (gemini-companion-agent-set-environment))
     (error
      (gemini-companion--switch-off)
-     (error "Gemini companion is off, for its server could not be started anew: %s.  \
+     (error "Gemini companion is off, since its server could not be restarted: %s.  \
 M-x gemini-companion-mode switches it on again" (gemini-companion-ui-error-text error)))))
 
 (defun gemini-companion--switch-off ()
-  "Switch the mode off, for it cannot go on."
-  ;; What hooks of the user's signal must not hide why.
+  "Switch the mode off, since the companion cannot go on."
+  ;; An error in a hook must not hide the reason.
   (gemini-companion-log-errors "gemini-companion-mode-hook"
     (gemini-companion-mode -1)))
 
 (gemini-companion-define-handler said (client text)
-  "Show TEXT, which CLIENT says to the user."
+  "Show TEXT, a message of CLIENT to the user."
   (gemini-companion-log-add "%s says: %s" client text)
   (message "%s says: %s" client (gemini-companion-ui-one-line text)))
 
 (gemini-companion-define-handler died ()
-  "Start the server anew, and tell the user once."
+  "Restart the server, unless it has died twice in a short time."
   (gemini-companion-log-add "the server died")
-  (if (time-less-p (time-since gemini-companion--died) gemini-companion--died-again)
+  (if (time-less-p (time-since gemini-companion--died) gemini-companion--min-lifetime)
       (progn
         (gemini-companion--switch-off)
         (display-warning 'gemini-companion
-                         "The server died twice: switched off.  M-x gemini-companion-log says \
-more, M-x gemini-companion-mode switches it on again"
+                         "The server died twice, and the companion is off.  \
+M-x gemini-companion-log says more, M-x gemini-companion-mode switches it on again"
                          :error))
     (setq gemini-companion--died (current-time))
     (condition-case error
         (progn
-          (gemini-companion--revive)
+          (gemini-companion--restart-server)
           (display-warning 'gemini-companion
-                           "The server died and was started anew; clients are served again"))
+                           "The server died and was restarted; clients are served again"))
       (error
        (gemini-companion-log-add "%s" (gemini-companion-ui-error-text error))
        (display-warning 'gemini-companion (gemini-companion-ui-error-text error) :error)))))
 
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.
-Clients that wait for a decision are told that it is a rejection.  What
-goes wrong with one part is logged, and the others are stopped."
+Open reviews are rejected.  If one step signals an error, that is logged,
+and the others are still done."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
-  (remove-hook 'desktop-save-hook #'gemini-companion--leave-to-user)
+  (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
   (let ((outside inhibit-quit)
         (inhibit-quit t))
     (gemini-companion--stop-part #'gemini-companion-context-unfollow)
     (gemini-companion--stop-part #'gemini-companion-workspace-unfollow)
     (gemini-companion--stop-part #'gemini-companion-agent-restore-environment)
-    ;; Buffers are killed: hooks of the user's may fail, once for each review, and may be quit.
+    ;; Hooks of the buffers that are killed may fail, once for each review, and may be quit.
     (let ((inhibit-quit outside))
       (dolist (_ (cons 'all (gemini-companion-review-list-open)))
         (gemini-companion--stop-part #'gemini-companion-review-end-all)))
     (gemini-companion--stop-part #'gemini-companion-bridge-stop))
-  (gemini-companion--note-mode nil))
+  (gemini-companion--set-mode nil))
 
 (defun gemini-companion--stop-part (function)
-  "Call FUNCTION, and log what it signals."
+  "Call FUNCTION, and log an error or a quit."
   (condition-case problem
       (funcall function)
     ((error quit)
      (gemini-companion-log-add "%s: %s" function (error-message-string problem)))))
 
 (defun gemini-companion-unload-function ()
-  "Switch the mode off before `unload-feature' takes its functions away."
+  "Switch the mode off, for `unload-feature'."
   (gemini-companion-mode -1)
   nil)
 

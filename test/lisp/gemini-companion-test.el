@@ -248,7 +248,7 @@
   (gemini-companion-test-with-client client
     (gemini-companion-test--with-messages texts
       (gemini-companion-ping)
-      (should (equal texts '("Asked 1 client for a sign of life")))
+      (should (equal texts '("Pinged 1 client")))
       (gemini-companion-test-wait "the answer" (lambda () (cdr texts)))
       (should (string-match-p "\\`fake-cli 1 answered after [0-9.]+ ms\\'"
                               (car texts))))))
