@@ -10,7 +10,7 @@
 ;; that an accepted change can be looked at again and undone, byte for byte.  Kept in memory, in
 ;; bounded number and size.
 ;;
-;; Files are read and written here as bytes, whatever Emacs makes of them elsewhere.
+;; The functions that read and write files as bytes are here, too.
 
 ;;; Code:
 
@@ -18,35 +18,34 @@
 (require 'subr-x)
 
 (defconst gemini-companion-history--max-entries 100
-  "Decided changes beyond which the oldest are forgotten.")
+  "Maximum number of changes that are kept.")
 
 (defconst gemini-companion-history--max-size (* 64 1024 1024)
-  "Length of all texts beyond which the oldest are forgotten.")
+  "Maximum length of all texts of the changes that are kept.")
 
 (defvar gemini-companion-history--entries nil
-  "The changes that were decided, the newest first.")
+  "The decided changes, the newest first.")
 
 (cl-defstruct (gemini-companion-history-entry
                (:constructor gemini-companion-history--make)
                (:conc-name gemini-companion-history-)
                (:copier nil))
-  "One change that was decided."
+  "One decided change."
   (client nil :documentation "Name and version of the client.")
   (path nil :documentation "The absolute name of the file.")
   (time nil :documentation "When it was decided.")
-  (prompt nil :documentation "The prompt that it came after, as in `gemini-companion-review'.")
+  (prompt nil :documentation "The prompt that led to it, as in `gemini-companion-review'.")
   (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client),
-`withdrawn' (its client went away) or `undone'.")
-  (before nil :documentation "The bytes of the file before, nil if there was none,
+`withdrawn' (the client has gone away) or `undone'.")
+  (before nil :documentation "The contents of the file before, nil if there was none,
 `unreadable' if they are not known.")
   (after nil :documentation "The text of the change when it was decided.")
-  (undone nil :documentation "When undone, the outcome before that and, as its cdr, the bytes
-that the undo replaced, nil if there was no file."))
+  (undone nil :documentation "If undone, a cons of the outcome before that and the contents
+of the file that the undo replaced, nil if there was no file."))
 
 (cl-defun gemini-companion-history-add (&key client path outcome before after prompt)
-  "Note that the change of the file PATH by CLIENT had OUTCOME.
-BEFORE are the bytes of the file before, AFTER is the text of the change,
-PROMPT the prompt that it came after, or nil."
+  "Record that the change of the file PATH by CLIENT had OUTCOME.
+The other arguments are as in `gemini-companion-history-entry'."
   (push (gemini-companion-history--make :client client :path path :outcome outcome
                                         :before before :after after :prompt prompt
                                         :time (current-time))
@@ -54,11 +53,11 @@ PROMPT the prompt that it came after, or nil."
   (gemini-companion-history--trim))
 
 (defun gemini-companion-history-list ()
-  "Return the changes that were decided, the newest first."
+  "Return the decided changes, the newest first."
   (copy-sequence gemini-companion-history--entries))
 
 (defun gemini-companion-history--trim ()
-  "Forget the oldest entries beyond the limits; the newest always stays."
+  "Remove the oldest entries beyond the limits, but never the newest."
   (let ((size 0) (count 0))
     (setq gemini-companion-history--entries
           (cl-loop for entry in gemini-companion-history--entries
@@ -77,15 +76,15 @@ PROMPT the prompt that it came after, or nil."
            if (stringp text) sum (length text)))
 
 (defun gemini-companion-history-note-undone (entry replaced)
-  "Note that the change of ENTRY was undone.
-REPLACED are the bytes of its file until then, nil if there was none."
+  "Record that the change of ENTRY was undone.
+REPLACED is what the file contained until then, nil if there was none."
   (setf (gemini-companion-history-undone entry)
         (cons (gemini-companion-history-outcome entry) replaced)
         (gemini-companion-history-outcome entry) 'undone)
   (gemini-companion-history--trim))
 
 (defun gemini-companion-history-note-redone (entry)
-  "Note that the change of ENTRY, once undone, was made again."
+  "Record that the change of ENTRY, which was undone, was made again."
   (setf (gemini-companion-history-outcome entry)
         (car (gemini-companion-history-undone entry))
         (gemini-companion-history-undone entry) nil))
@@ -93,7 +92,7 @@ REPLACED are the bytes of its file until then, nil if there was none."
 ;;;; Files
 
 (defun gemini-companion-history-read (path)
-  "Return the bytes of the file PATH, or nil if there is none or it cannot be read."
+  "Return the contents of the file PATH as bytes, nil if it cannot be read."
   (let ((file-name-handler-alist nil))
     (when (file-regular-p path)
       (with-temp-buffer
@@ -103,8 +102,8 @@ REPLACED are the bytes of its file until then, nil if there was none."
           (buffer-string))))))
 
 (defun gemini-companion-history-write (path bytes)
-  "Make the file PATH hold BYTES; delete it if they are nil.
-An existing file keeps its modes, and a link to it stays one."
+  "Write BYTES to the file PATH; if they are nil, delete it.
+An existing file keeps its modes, and a symbolic link is followed."
   (let ((file-name-handler-alist nil))
     (when (and (file-exists-p path) (not (file-regular-p path)))
       (error "%s is no regular file" path))
@@ -118,28 +117,28 @@ An existing file keeps its modes, and a link to it stays one."
               (write-region-annotate-functions nil)
               (write-region-post-annotation-function nil)
               (create-lockfiles nil)
-              ;; Under its own name, Emacs would ask whether to edit a buffer that visits the
-              ;; file, and would take away the lock of one with unsaved edits.
+              ;; With its own name, Emacs would ask whether to edit a buffer that visits the
+              ;; file, and would release the lock of one with unsaved edits.
               (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
           (write-region nil nil path nil 'quiet lock))))))
 
 (defun gemini-companion-history-stamp (path)
-  "Return what changes when the file PATH is written, or nil if there is none."
+  "Return a value that changes when the file PATH is written, nil without a file."
   (let* ((file-name-handler-alist nil)
-         ;; A write changes what a link leads to, not the link.
+         ;; A write changes the target of a link, not the link.
          (attributes (file-attributes (or (ignore-errors (file-truename path)) path))))
     (and attributes
-         ;; Nothing else is ever opened: a FIFO would have us wait.
+         ;; Nothing else is ever opened: Emacs would wait for a FIFO.
          (file-regular-p path)
          (list (file-attribute-modification-time attributes)
                (file-attribute-size attributes)
                (file-attribute-inode-number attributes)))))
 
-;;;; Texts as clients write them
+;;;; Encoding
 
 (defun gemini-companion-history-encode (text base)
-  "Return TEXT as bytes for a file that was BASE, bytes or nil.
-Line ends and a byte order mark stay what they were."
+  "Return TEXT as bytes for a file that contained BASE, bytes or nil.
+Line ends and a byte order mark stay as they were."
   (let* ((base (if (stringp base) base ""))
          (dos (and (string-search "\r\n" base) (not (string-search "\r" text))))
          (mark (unibyte-string #xef #xbb #xbf))
@@ -149,11 +148,11 @@ Line ends and a byte order mark stay what they were."
       bytes)))
 
 (defun gemini-companion-history-plain (text)
-  "Return TEXT without a byte order mark, and with LF for CRLF."
+  "Return TEXT without a byte order mark, and with LF line ends."
   (string-replace "\r\n" "\n" (string-remove-prefix "\ufeff" text)))
 
 (defun gemini-companion-history-written-p (path text)
-  "Return non-nil if the file PATH holds TEXT, as a client writes it."
+  "Return non-nil if the file PATH contains TEXT, as a client writes it."
   (when-let* ((bytes (gemini-companion-history-read path)))
     (equal (gemini-companion-history-plain (decode-coding-string bytes 'utf-8-unix t))
            (gemini-companion-history-plain text))))

@@ -171,7 +171,7 @@ That on which a daemon starts is none."
 (defun gemini-companion-notify--body ()
   "Return which file the newest change is of, and how large it is."
   (let* ((review (car gemini-companion-notify--told))
-         (place (gemini-companion-notify--plain (gemini-companion-review-place review))))
+         (place (gemini-companion-notify--plain (gemini-companion-review-project-path review))))
     (concat (if (length> place gemini-companion-notify--longest)
                 (concat "…" (substring place (- gemini-companion-notify--longest)))
               place)

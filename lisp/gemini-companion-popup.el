@@ -1,4 +1,4 @@
-;;; gemini-companion-popup.el --- Reviews that are shown by themselves -*- lexical-binding: t; -*-
+;;; gemini-companion-popup.el --- Showing reviews automatically -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; A client is answered at once, but windows change only while the user is in the middle of nothing.
-;; Here is decided when the next review is shown, and the user is told of those that are not.
+;; Windows change only while the user is not busy.  This file decides when the next review is shown,
+;; and tells the user about those that are not.
 
 ;;; Code:
 
@@ -24,17 +24,17 @@
   "What happens when a client proposes a change.
 If `pop-up', it is shown as soon as you pause and no prompt is open.  If
 `queue', it waits until you ask for it, for instance with
-\\[gemini-companion-review-next]; the mode line says how many wait."
+\\[gemini-companion-review-next]; the mode line shows how many wait."
   :group 'gemini-companion
   :type '(choice (const :tag "Show it" pop-up)
                  (const :tag "Let it wait" queue)))
 
 (defcustom gemini-companion-diff-focus 'keep
-  "Where the focus is when a change is shown by itself.
-If `keep', the selected window stays selected, so that what you type
-still goes where it went; the review is above it.  If `select', the
-review is selected, and your windows become as small as they can be.
-If `announce', nothing is shown: a message says that a change waits."
+  "Which window is selected when a change is shown automatically.
+If `keep', the selected window stays selected, so that you can go on
+typing; the review appears above it.  If `select', the review is selected,
+and gets as much of the frame as possible.  If `announce', nothing is
+shown: a message says that a change waits."
   :group 'gemini-companion
   :type '(choice (const :tag "Stays where it is" keep)
                  (const :tag "Goes to the review" select)
@@ -43,43 +43,43 @@ If `announce', nothing is shown: a message says that a change waits."
 ;;;; State
 
 (defconst gemini-companion-popup--interval 0.2
-  "Seconds between tries to show a review.")
+  "Seconds between attempts to show a review.")
 
 (defconst gemini-companion-popup--file-interval 1.0
-  "Seconds between looks at the file of the review on screen.")
+  "Seconds between checks of the file of the review on screen.")
 
 (defconst gemini-companion-popup--pause-time 1.0
-  "Seconds without a review after a client has closed the one on screen.
+  "Seconds before the next review is shown after a client has closed one.
 A key that was meant for that one must not decide the next.")
 
 (defconst gemini-companion-popup--reaction-time 0.7
-  "Seconds after which a user may have seen that a review has taken the focus.
-Keys that come before were meant for another window, and so were those
-that follow each other as fast.")
+  "Seconds within which keys in a review that was just selected are ignored.
+They were meant for another window, and so were keys that follow them as
+quickly.")
 
 (defconst gemini-companion-popup--held-after 2.0
   "Seconds for which a review is held back before the user is told.")
 
 (defvar gemini-companion-popup--timer nil
-  "The timer that waits for a moment to show the next review, or nil.")
+  "The timer that tries to show the next review, or nil.")
 
 (defvar gemini-companion-popup--file-timer nil
-  "The timer that looks at the file of the review on screen, or nil.")
+  "The timer that checks the file of the review on screen, or nil.")
 
 (defvar gemini-companion-popup--unexpected nil
-  "The review that has taken the focus by itself, and when.
-Or instead the time of the last key that was ignored.")
+  "A cons of the review that was selected automatically and a time.
+The time is when that happened, or when a key was last ignored.")
 
 (defvar gemini-companion-popup--held nil
-  "Since when a review is held back by what the user does, a number of seconds.
-It is `told' once the user was told; nil if none is.")
+  "The time since which a review is held back as the user is busy, in seconds.
+It is `told' once the user was told, and nil if no review is held back.")
 
 ;;;; Timers
 
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-popup--adjust-timers -50)
 
 (defun gemini-companion-popup--adjust-timers ()
-  "Start or cancel the timers, as what there is to do needs them."
+  "Start or cancel the timers as needed."
   (unless (gemini-companion-popup--due)
     (gemini-companion-popup--release))
   (setq gemini-companion-popup--file-timer
@@ -96,27 +96,26 @@ It is `told' once the user was told; nil if none is.")
                                               #'gemini-companion-popup--try)))
 
 (defun gemini-companion-popup--adjust-timer (timer wanted first seconds function)
-  "Return TIMER, started or cancelled as WANTED says.
-It calls FUNCTION in FIRST seconds and then each SECONDS."
+  "Return TIMER, or a new one, if WANTED, else cancel it and return nil.
+A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (cond ((and wanted (not timer)) (run-at-time first seconds function))
         ((or wanted (not timer)) timer)
         (t (cancel-timer timer) nil)))
 
 (defun gemini-companion-popup--enabled-p ()
-  "Return non-nil if reviews are shown by themselves."
+  "Return non-nil if reviews are shown automatically."
   (and (eq gemini-companion-diff-policy 'pop-up)
        (not (eq gemini-companion-diff-focus 'announce))))
 
 (defun gemini-companion-popup--due ()
-  "Return the reviews to be shown by themselves, if none is shown now."
+  "Return the reviews to be shown automatically, unless one is shown now."
   (unless (or (not (gemini-companion-popup--enabled-p))
               (gemini-companion-review-shown))
     (cl-loop for review in (gemini-companion-review-list-open)
              unless (gemini-companion-review-postponed review) collect review)))
 
 (defun gemini-companion-popup--try ()
-  "Do what waits until the user is in the middle of nothing.
-First take off the screen what has ended, then show the next review."
+  "Take ended reviews off the screen and show the next, unless the user is busy."
   (let ((ended (gemini-companion-queue-take-down-ended))
         (due (gemini-companion-popup--due)))
     (when (and due (not ended)
@@ -128,7 +127,7 @@ First take off the screen what has ended, then show the next review."
   (gemini-companion-popup--adjust-timers))
 
 (defun gemini-companion-popup--show (review)
-  "Show REVIEW, and say why if that cannot be."
+  "Show REVIEW, or say why it cannot be shown."
   (gemini-companion-popup--release)
   (condition-case error
       (let ((throw-on-input nil))
@@ -144,8 +143,8 @@ M-x gemini-companion-review-list"
   (run-hooks 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-popup--check-file ()
-  "Note whether an accept of the review on screen would miss something."
-  (gemini-companion-log-errors "looking at a file"
+  "Check whether an accept of the review on screen would now lose something."
+  (gemini-companion-log-errors "checking a file"
     (when-let* ((review (gemini-companion-review-shown)))
       (let ((conflict (gemini-companion-review-find-conflict review)))
         (unless (eq conflict (gemini-companion-review-conflict review))
@@ -161,13 +160,13 @@ M-x gemini-companion-review-list"
 (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-popup--announce-hidden -50)
 
 (defun gemini-companion-popup--announce-hidden (review)
-  "Tell the user of REVIEW unless it is shown by itself."
+  "Announce REVIEW unless it is shown automatically."
   (unless (or (gemini-companion-popup--enabled-p)
-              (gemini-companion-review-hide review))
+              (gemini-companion-review-hide-function review))
     (gemini-companion-popup--announce review)))
 
 (defun gemini-companion-popup--announce (review)
-  "Tell the user of REVIEW."
+  "Tell the user about REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
     (gemini-companion-ui-message
      review "%s proposes %s; %s"
@@ -176,9 +175,9 @@ M-x gemini-companion-review-list"
      (gemini-companion-popup--keys review))))
 
 (defun gemini-companion-popup--keys (review)
-  "Return in words which keys decide REVIEW, or lead to it, from where the user is."
+  "Return text that says which keys decide REVIEW, or lead to it, from here."
   (substitute-command-keys
-   (cond ((not (gemini-companion-review-hide review))
+   (cond ((not (gemini-companion-review-hide-function review))
           "\\[gemini-companion-review-next] shows it")
          ((and (where-is-internal 'gemini-companion-accept nil t)
                (where-is-internal 'gemini-companion-reject nil t))
@@ -188,13 +187,13 @@ M-x gemini-companion-review-list"
 ;;;; Keys meant for another window
 
 (defun gemini-companion-popup--expect-stray-keys (review)
-  "Ignore keys that were meant for the window from which REVIEW took the focus."
+  "Ignore keys that were meant for the window that was selected before REVIEW."
   (when (eq gemini-companion-diff-focus 'select)
     (setq gemini-companion-popup--unexpected (cons review (float-time)))
     (add-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)))
 
 (defun gemini-companion-popup--ignore-stray-key ()
-  "If the key just pressed was not meant for the review that has it, ignore it."
+  "Ignore the key just pressed if it was meant for another window."
   (pcase-let ((`(,review . ,time) gemini-companion-popup--unexpected))
     (if (or (not (eq gemini-companion-review-of-buffer review))
             (> (- (float-time) time) gemini-companion-popup--reaction-time))
@@ -211,8 +210,8 @@ M-x gemini-companion-review-list"
 ;;;; Reviews that are held back
 
 (defun gemini-companion-popup--hold (review)
-  "Note that REVIEW is held back; after a while, tell the user once.
-The mode line says so, and the echo area if nothing else is there."
+  "Record that REVIEW is held back; after a while, tell the user once.
+The mode line shows it, and the echo area if that is empty."
   (cond ((null gemini-companion-popup--held)
          (setq gemini-companion-popup--held (float-time)))
         ((and (numberp gemini-companion-popup--held)
@@ -229,7 +228,7 @@ The mode line says so, and the echo area if nothing else is there."
                     (gemini-companion-review-file review))))))
 
 (defun gemini-companion-popup--release ()
-  "Note that no review is held back."
+  "Record that no review is held back."
   (when gemini-companion-popup--held
     (setq gemini-companion-popup--held nil)
     (force-mode-line-update t)))

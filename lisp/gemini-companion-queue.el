@@ -13,13 +13,13 @@
 ;;   asked    on screen or not, while a question about it is in the minibuffer
 ;;   ended    accepted, rejected, or closed by its client; nothing leaves this state
 ;;
-;; The user's hands and clients act at the same time, so three rules hold.  A command holds the
-;; review that it is about, and looks again after each question: the client may have closed it.
-;; What was never on screen is not decided, but shown.  And a client is answered at once, but
-;; windows change only at a calm moment, when the user is in the middle of nothing.
+;; The user and clients act at the same time, so three rules hold.  A command refers to one review,
+;; and checks after each question whether the client has closed it.  What was never on screen is
+;; not decided, but shown.  And a client is answered at once, but windows change only while the
+;; user is not busy.
 ;;
-;; How a review is shown is the business of `gemini-companion-diff-function'.  After an accept the
-;; client writes the file, never we.
+;; `gemini-companion-diff-function' shows a review.  After an accept the client writes the file,
+;; not Emacs.
 
 ;;; Code:
 
@@ -36,11 +36,11 @@
 
 (defcustom gemini-companion-diff-function 'gemini-companion-ediff-show
   "Function that shows a review.
-It is called with a `gemini-companion-review' and where the focus shall
-be, `keep' or `select' as in `gemini-companion-diff-focus'.  It shows the
-buffer that `gemini-companion-proposal-buffer' makes, or lets the user
-change it in another way, and returns a function of no arguments that
-takes the review off the screen again."
+It is called with a `gemini-companion-review' and `keep' or `select', as
+in `gemini-companion-diff-focus'.  It shows the buffer that
+`gemini-companion-proposal-buffer' returns, or lets the user change that
+in another way, and returns a function of no arguments that takes the
+review off the screen again."
   :group 'gemini-companion
   :type '(choice (function-item :tag "Ediff" gemini-companion-ediff-show)
                  (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
@@ -48,50 +48,50 @@ takes the review off the screen again."
   :risky t)
 
 (defcustom gemini-companion-diff-on-kill 'later
-  "What it means to kill a buffer of a review, or its frame or tab.
-If `later', the review waits and you can have it shown again; the client
-keeps waiting, too.  If `reject', the change is rejected."
+  "What happens when you kill a buffer of a review, or its frame or tab.
+If `later', the client keeps waiting, and you can have the change shown
+again.  If `reject', the change is rejected."
   :group 'gemini-companion
   :type '(choice (const :tag "Decide later" later)
                  (const :tag "Reject the change" reject)))
 
 (defcustom gemini-companion-review-waiting-hook nil
-  "Hook run when a change begins to wait for you, or is shown.
-Whatever has the focus.  Meanwhile `gemini-companion-review-waiting' is
-the review; `gemini-companion-review-path', for instance, says more."
+  "Hook run when a client has proposed a change, and when a change is shown.
+`gemini-companion-review-waiting' is the review then, of which for
+instance `gemini-companion-review-path' returns the name of the file."
   :group 'gemini-companion
   :type 'hook)
 
 ;;;; State
 
 (defconst gemini-companion-queue--idle-time 2.0
-  "Seconds for which the user must have pressed no key in a review that ended.")
+  "Seconds without a key before a selected review that has ended is removed.")
 
 (defvar gemini-companion-queue--ended nil
-  "Reviews that have ended and are still on screen until there is a calm moment.")
+  "Reviews that have ended, but are still on screen since the user was busy.")
 
 (defvar gemini-companion-queue-closed-at 0
-  "When a client has closed the review on screen last, a number of seconds.")
+  "The time at which a client last closed the review on screen, in seconds.")
 
 (defvar gemini-companion-queue-prompt-functions nil
-  "Functions that may know after which prompt a review has come.
-Each is called with the review and returns that, as in
+  "Functions that may know which prompt led to a review.
+Each is called with the review and returns the prompt, as in
 `gemini-companion-review', or nil.")
 
 (defvar gemini-companion-queue-waiting-functions nil
-  "Functions of this package that are called with a review that begins to wait.
-Or is shown.")
+  "Functions called with a review that was proposed, or is shown.
+For this package; users have `gemini-companion-review-waiting-hook'.")
 
 (defvar gemini-companion-review-waiting nil
   "While `gemini-companion-review-waiting-hook' runs, the review in question.")
 
-;;;; The review in question
+;;;; The current review
 
 (defun gemini-companion-review-current ()
-  "Return the review that a command is about.
+  "Return the review to which a command applies.
 That is the one of the current buffer, else the one on screen, else the
-oldest.  Signal a `user-error' if there is none, or if that of the current
-buffer has ended: then that is taken off the screen."
+oldest.  Signal a `user-error' if there is none.  If the one of the current
+buffer has ended, take it off the screen and signal a `user-error'."
   (let ((mine gemini-companion-review-of-buffer))
     (cond ((null mine)
            (or (gemini-companion-review-shown)
@@ -103,14 +103,14 @@ buffer has ended: then that is taken off the screen."
            (gemini-companion-review-check-open mine)))))
 
 (defun gemini-companion-review-on-screen-p (review)
-  "Return non-nil if the user can see REVIEW on the present terminal."
-  (and (gemini-companion-review-hide review)
+  "Return non-nil if the user can see REVIEW on the selected terminal."
+  (and (gemini-companion-review-hide-function review)
        (or (gemini-companion-queue--window-of (gemini-companion-review-front review))
            (gemini-companion-queue--window-of (gemini-companion-review-proposal review)))
        t))
 
 (defun gemini-companion-queue--window-of (buffer)
-  "Return a window of BUFFER, which may be dead or nil, that the user can see."
+  "Return a visible window of BUFFER, which may be dead or nil."
   (and (buffer-live-p buffer)
        (cl-loop for window in (get-buffer-window-list buffer 'no-minibuffer t)
                 if (gemini-companion-queue--visible-p window) return window)))
@@ -128,7 +128,7 @@ A text terminal shows one frame at a time."
 
 (gemini-companion-define-handler open-review (id agent client path text name version process)
   "Queue the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH.
-NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
+NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (condition-case error
       (gemini-companion-queue--add
        (gemini-companion-review-make
@@ -156,7 +156,7 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
   (gemini-companion-queue--run-waiting-hook review))
 
 (gemini-companion-define-handler close-review (id call)
-  "Close the review ID without asking; CALL, unless nil, waits for its text."
+  "Close the review ID; if CALL is non-nil, answer it with the text."
   (let ((review (gemini-companion-review-with-id id)))
     (cond (review
            (gemini-companion-log-add "review %d closed by the client" id)
@@ -167,18 +167,18 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
            (gemini-companion-bridge-fail call "this diff is not open in Emacs any more")))))
 
 (defun gemini-companion-queue--withdraw (review)
-  "End REVIEW, whose client is gone."
+  "End REVIEW, whose client has gone away."
   (gemini-companion-queue--end
    review 'withdrawn (gemini-companion-review-bytes review)
-   (format "withdrawn, %s is gone" (gemini-companion-review-client-title review)))
-  (gemini-companion-review-say-ending review))
+   (format "withdrawn, %s has gone away" (gemini-companion-review-client-title review)))
+  (gemini-companion-review-announce-ending review))
 
 (defun gemini-companion-queue--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."
   (let* ((path (gemini-companion-review-path review))
          (text (gemini-companion-review-current-text review))
          (may-omit (gemini-companion-write-may-omit-p review text))
-         ;; Once it is answered the client may write the file.
+         ;; After the answer the client may write the file.
          (before (gemini-companion-review-bytes review))
          (stamp (gemini-companion-history-stamp path)))
     (gemini-companion-write-revert path (gemini-companion-review-merged-state review))
@@ -186,7 +186,7 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
     (gemini-companion-queue--end
      review 'closed before
      (concat "decided in " (gemini-companion-review-client-title review)))
-    (gemini-companion-review-say-ending review)
+    (gemini-companion-review-announce-ending review)
     (unless (gemini-companion-write-warn-of-lost-edits review)
       (gemini-companion-write-await-decision review stamp (and may-omit text)))))
 
@@ -194,14 +194,14 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
 
 (defun gemini-companion-review-decide (review outcome report &optional by-client)
   "End REVIEW with OUTCOME, a symbol.
-REPORT is called with its id to tell the client; it returns nil if that
-has decided already, and so does this function.  BY-CLIENT is non-nil if
-not a command of the user but the client itself decides."
-  (let (;; Once it knows, the client writes the file.
+REPORT is called with its id to tell the client.  If it returns nil, the
+client has decided already; return nil then.  BY-CLIENT is non-nil if the
+client decides, not a command of the user."
+  (let (;; After the report the client may write the file.
         (before (gemini-companion-review-bytes review))
         (file (gemini-companion-review-file review)))
     (cond ((not (funcall report (gemini-companion-review-id review)))
-           ;; The client has closed it; the event that says so must answer with this very text.
+           ;; The event `close-review' must be answered with the present text.
            (gemini-companion-bridge-drain)
            (message "The change of %s was decided in %s already" file
                     (gemini-companion-review-client-title review))
@@ -215,7 +215,7 @@ not a command of the user but the client itself decides."
               (symbol-name outcome))
             (not by-client))
            (if by-client
-               (gemini-companion-review-say-ending review)
+               (gemini-companion-review-announce-ending review)
              (message "Change of %s %s" file outcome))
            t))))
 
@@ -226,14 +226,14 @@ Return nil if its client has decided it already."
   (gemini-companion-review-decide review 'rejected #'gemini-companion-bridge-reject))
 
 (defun gemini-companion-review-request (review writer waiter)
-  "Ask the user to accept REVIEW, as its client wants.
-WRITER and WAITER are as in `gemini-companion-review'.  If somebody waits
-already, WAITER takes the place of that."
+  "Ask the user to accept REVIEW, for its client.
+WRITER and WAITER are as in `gemini-companion-review'.  WAITER replaces an
+earlier one, which is called with `asked-again'."
   (when-let* ((before (gemini-companion-review-waiter review)))
     (funcall before 'asked-again))
   (setf (gemini-companion-review-writer review) writer
         (gemini-companion-review-waiter review) waiter
-        ;; It is to be shown again.
+        ;; Show it again.
         (gemini-companion-review-postponed review) nil)
   (gemini-companion-queue--changed)
   (gemini-companion-ui-message
@@ -241,27 +241,27 @@ already, WAITER takes the place of that."
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review-ask (review question)
-  "Call QUESTION, a function that asks about REVIEW, and return its value.
-Signal a `user-error' if REVIEW has ended by then."
+  "Call QUESTION, a function that asks the user about REVIEW, and return its value.
+Signal a `user-error' if REVIEW has ended meanwhile."
   (let ((before (gemini-companion-review-state review)))
     (setf (gemini-companion-review-state review) 'asked)
     (prog1 (unwind-protect (funcall question)
              (when (eq (gemini-companion-review-state review) 'asked)
                (setf (gemini-companion-review-state review)
                      (cond ((eq before 'asked) before)
-                           ((gemini-companion-review-hide review) 'shown)
+                           ((gemini-companion-review-hide-function review) 'shown)
                            (t 'waiting)))))
       (gemini-companion-review-check-open review))))
 
 ;;;; Ending
 
 (defun gemini-companion-queue--end (review outcome before ending &optional by-command)
-  "REVIEW has ended with OUTCOME, a symbol; ENDING says so in words.
-BEFORE are the bytes of its file until then.  With BY-COMMAND non-nil the
-user has ended it, and it is taken off the screen at once; else when the
-user is in the middle of nothing."
-  (let ((shown (gemini-companion-review-hide review)))
-    ;; What the user types from now on would be in no text that anybody gets.
+  "End REVIEW with OUTCOME, a symbol; ENDING is that for the user.
+BEFORE is what its file contained until then.  If BY-COMMAND is non-nil the
+user has ended it, and it is taken off the screen at once; otherwise that
+is done when the user is not busy."
+  (let ((shown (gemini-companion-review-hide-function review)))
+    ;; What the user types from now on would be lost.
     (gemini-companion-queue--freeze review)
     (setf (gemini-companion-review-state review) 'ended
           (gemini-companion-review-ending review) ending)
@@ -284,7 +284,7 @@ user is in the middle of nothing."
   (gemini-companion-queue--changed))
 
 (defun gemini-companion-queue--freeze (review)
-  "Keep what the proposal of REVIEW says, and let it be edited no more."
+  "Save the text of the proposal of REVIEW, and make the buffer read-only."
   (let ((proposal (gemini-companion-review-proposal review)))
     (when (buffer-live-p proposal)
       (setf (gemini-companion-review-text review)
@@ -293,8 +293,8 @@ user is in the middle of nothing."
         (setq buffer-read-only t)))))
 
 (defun gemini-companion-queue-take-down-ended ()
-  "Take reviews that have ended off the screen, those that may go now.
-Return non-nil if others are left."
+  "Take reviews that have ended off the screen, unless the user is busy there.
+Return non-nil if some are still on screen."
   (dolist (review (copy-sequence gemini-companion-queue--ended))
     (when (gemini-companion-queue--may-take-down-p review)
       (gemini-companion-queue--take-down review)))
@@ -306,19 +306,17 @@ Return non-nil if others are left."
 
 (defun gemini-companion-queue--may-take-down-p (review)
   "Return non-nil if the windows of REVIEW, which has ended, may be deleted.
-If the user is in one of them, what is typed next goes to another buffer:
-then only if no key has been pressed for a while, or not to be pressed in
-this frame."
-  (or (not (gemini-companion-review-hide review))
+If one of them is selected, the next key would go to another buffer: then
+the user must have pressed no key for a while, or use another frame."
+  (or (not (gemini-companion-review-hide-function review))
       (and (gemini-companion-ui-no-key-expected-p)
-           (or (not (eq (buffer-local-value 'gemini-companion-review-of-buffer
-                                            (window-buffer))
-                        review))
+           (or (not (eq review (buffer-local-value 'gemini-companion-review-of-buffer
+                                                   (window-buffer))))
                (null (frame-focus-state))
                (gemini-companion-ui-idle-p gemini-companion-queue--idle-time)))))
 
 (defun gemini-companion-queue--take-down (review)
-  "Take REVIEW, which has ended, off the screen now, and kill its proposal."
+  "Take REVIEW, which has ended, off the screen, and kill its proposal."
   (setq gemini-companion-queue--ended (delq review gemini-companion-queue--ended))
   (unwind-protect
       (gemini-companion-queue--hide review)
@@ -328,25 +326,25 @@ this frame."
         (gemini-companion-log-errors "killing a proposal" (kill-buffer proposal))))))
 
 (defun gemini-companion-queue--take-down-all ()
-  "Take all reviews that have ended off the screen now."
+  "Take all reviews that have ended off the screen."
   (mapc #'gemini-companion-queue--take-down
         (copy-sequence gemini-companion-queue--ended)))
 
 (defun gemini-companion-queue--hide (review)
   "Take REVIEW off the screen if it is there."
-  (when-let* ((hide (gemini-companion-review-hide review)))
-    (setf (gemini-companion-review-hide review) nil)
+  (when-let* ((hide (gemini-companion-review-hide-function review)))
+    (setf (gemini-companion-review-hide-function review) nil)
     (when (eq (gemini-companion-review-state review) 'shown)
       (setf (gemini-companion-review-state review) 'waiting))
     (gemini-companion-log-errors "hiding a review" (funcall hide))))
 
 (defun gemini-companion-review-end-all ()
-  "Close all reviews, for the companion stops: their clients are told so."
+  "Reject all reviews, since the companion stops."
   (dolist (review (gemini-companion-review-list-open))
     (gemini-companion-log-errors "ending a review"
       (gemini-companion-queue--end review 'rejected (gemini-companion-review-bytes review)
                                    "rejected, the companion was switched off")))
-  ;; A prompt may be open if the server has died.
+  ;; If the server has died, the user may be at a prompt.
   (unless (active-minibuffer-window)
     (gemini-companion-queue--take-down-all))
   (gemini-companion-queue--changed)
@@ -355,7 +353,7 @@ this frame."
 ;;;; Showing
 
 (defun gemini-companion-queue--changed ()
-  "Tell all who want to know that the list has changed, or what is on screen."
+  "Update all that depends on which reviews are open, and which is shown."
   (let ((open (gemini-companion-review-list-open)))
     (gemini-companion-bridge-set-awaited (and open t))
     (if open
@@ -365,7 +363,7 @@ this frame."
   (run-hooks 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-queue--query-exit ()
-  "Ask whether to leave Emacs while reviews await a decision."
+  "Ask whether to exit Emacs while changes await a decision."
   (or noninteractive
       (not (gemini-companion-ui-user-frame-p))
       (let ((count (gemini-companion-review-count)))
@@ -375,16 +373,16 @@ this frame."
                              (if (= count 1) "it" "them"))))))
 
 (defun gemini-companion-review-show (review focus)
-  "Show REVIEW now, in place of the one that is shown.
-FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If it
-cannot be shown it still waits, and has a note that says why."
+  "Show REVIEW in place of the one that is shown.
+FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
+REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-check-open review)
-  (unless (gemini-companion-review-hide review)
+  (unless (gemini-companion-review-hide-function review)
     (gemini-companion-queue--take-down-all)
     (when-let* ((shown (gemini-companion-review-shown)))
       (setf (gemini-companion-review-postponed shown) t)
       (gemini-companion-queue--hide shown))
-    ;; If this fails it is not tried again every moment.
+    ;; If this fails it is not tried again and again.
     (setf (gemini-companion-review-postponed review) t
           (gemini-companion-review-conflict review)
           (gemini-companion-review-find-conflict review))
@@ -400,14 +398,14 @@ cannot be shown it still waits, and has a note that says why."
          (signal (car error) (cdr error)))))))
 
 (defun gemini-companion-review-show-again (review focus)
-  "Take REVIEW off the screen if it is there, and show it as it is now.
+  "Show REVIEW anew, even if it is on screen.
 For FOCUS see `gemini-companion-review-show'."
   (gemini-companion-queue--hide review)
   (gemini-companion-review-show review focus))
 
 (defun gemini-companion-queue--note-shown (review hide)
-  "REVIEW is on screen; the function HIDE takes it off again."
-  (setf (gemini-companion-review-hide review) hide
+  "Record that REVIEW is on screen, from which the function HIDE takes it."
+  (setf (gemini-companion-review-hide-function review) hide
         (gemini-companion-review-seen review) t
         (gemini-companion-review-fault review) nil
         (gemini-companion-review-postponed review) nil)
@@ -417,20 +415,20 @@ For FOCUS see `gemini-companion-review-show'."
   (gemini-companion-queue--run-waiting-hook review))
 
 (defun gemini-companion-review-visit (review)
-  "Go to REVIEW; if the user does not see it, show it in the selected frame."
+  "Select REVIEW; if it is not visible, show it in the selected frame."
   (gemini-companion-review-check-open review)
-  (let ((window (and (gemini-companion-review-hide review)
+  (let ((window (and (gemini-companion-review-hide-function review)
                      (gemini-companion-queue--window-of
                       (or (gemini-companion-review-front review)
                           (gemini-companion-review-proposal review))))))
     (if window
         (progn (select-frame-set-input-focus (window-frame window))
                (select-window window))
-      ;; Its windows may be gone though nobody took it down, or be on another terminal.
+      ;; Its windows may have been deleted, or be on another terminal.
       (gemini-companion-review-show-again review 'select))))
 
 (defun gemini-companion-review-postpone (review)
-  "Take REVIEW off the screen, undecided.  It is not shown again by itself."
+  "Take REVIEW off the screen, undecided; it is not shown again automatically."
   (when (gemini-companion-review-open-p review)
     (setf (gemini-companion-review-postponed review) t)
     (gemini-companion-queue--hide review)
@@ -442,8 +440,9 @@ For FOCUS see `gemini-companion-review-show'."
               (gemini-companion-review-client-title review))))))
 
 (defun gemini-companion-review-taken-down (review)
-  "The user has killed the view of REVIEW: that means what an option says."
-  (cond ((not (gemini-companion-review-hide review)))
+  "Handle that the user has killed a buffer of REVIEW.
+See `gemini-companion-diff-on-kill'."
+  (cond ((not (gemini-companion-review-hide-function review)))
         ((not (gemini-companion-review-open-p review))
          (gemini-companion-queue--take-down review))
         ((eq gemini-companion-diff-on-kill 'reject)
@@ -451,7 +450,7 @@ For FOCUS see `gemini-companion-review-show'."
         (t (gemini-companion-review-postpone review))))
 
 (defun gemini-companion-queue--run-waiting-hook (review)
-  "REVIEW begins to wait, or is shown: tell those who want to know."
+  "Run the hooks for REVIEW, which was proposed or is shown."
   (gemini-companion-log-errors "gemini-companion-review-waiting-hook"
     (let ((gemini-companion-review-waiting review))
       (run-hooks 'gemini-companion-review-waiting-hook)))

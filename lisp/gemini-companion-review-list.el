@@ -347,7 +347,7 @@ If nothing is, let the function FIND find it out."
 
 (defun gemini-companion-review-list--state (review)
   "Return in words where REVIEW is, and what an accept would miss."
-  (concat (cond ((gemini-companion-review-hide review) "on screen")
+  (concat (cond ((gemini-companion-review-hide-function review) "on screen")
                 ((gemini-companion-review-fault review)
                  (propertize (concat "cannot be shown: " (gemini-companion-review-fault review))
                              'face 'error))

@@ -6,18 +6,18 @@
 
 ;;; Commentary:
 
-;; After an accept it is the client that writes the file.  Here is decided what it has to be told for
-;; that, and found out whether it has written, which it does not say.
+;; After an accept the client writes the file.  This file decides what the client must be sent for
+;; that, checks whether it has written, which it does not report, and updates the buffer.
 ;;
-;; A client that is told which text was accepted takes it for an edit of the user's, even if it is
-;; what the client itself has proposed, and its model has to read the whole file, twice.  Told no
-;; text, it writes its proposal, and the model reads a few lines.  Only versions that were tried are
-;; known to do so: another one might write an empty file.
+;; A client that is sent the accepted text takes it for an edit of the user's, even if it is what
+;; the client has proposed, and its model has to read the whole file, twice.  Without a text it
+;; writes its proposal, and the model reads a few lines.  Only tested versions are known to do so:
+;; others might write an empty file.
 ;;
-;; A buffer that visits the file then shows the new text: point and marks stay, and Emacs does not ask
-;; about a file that "changed on disk".  Undo takes the change back, and the buffer is modified then,
-;; for the file still has the new text.  A buffer with edits of the user is left alone.  All this
-;; happens in a timer, where nothing may ask.
+;; A buffer that visits the file then gets the new text: point and marks stay, and Emacs does not
+;; ask about a file that "changed on disk".  Undo takes the change back; the buffer is modified
+;; then, for the file still has the new text.  A buffer with unsaved edits is left alone.  All this
+;; happens in timers, where nothing may ask a question.
 
 ;;; Code:
 
@@ -32,20 +32,19 @@
 ;;;; Options
 
 (defcustom gemini-companion-accept-without-text 'tried
-  "When an accept of an unchanged proposal is told without the text.
-Gemini CLI takes every text that it is told for an edit of yours, and
-sends its model the whole file, twice.  If it is told none it writes what
-it has proposed, and its model reads a few lines.
+  "Whether the text is omitted when you accept a proposal unchanged.
+Gemini CLI takes any text that it is sent for an edit of yours, and sends
+its model the whole file, twice.  Without a text it writes what it has
+proposed, and its model reads a few lines.
 
-If `tried', the text is left out for the versions of clients with which
-that was tried.  If `always', it is left out for all clients; one that
-does not know this might write an empty file.  If `never', all clients are
-told the text.
+If `tried', the text is omitted for versions of clients with which that
+was tested.  If `always', it is omitted for all clients; some might then
+write an empty file.  If `never', all clients are sent the text.
 
-Whenever the text was left out Emacs looks whether the file becomes what
-you accepted, and tells you if it does not.  You can then have it written
-from \\[gemini-companion-review-history]."
-  :type '(choice (const :tag "For versions that were tried" tried)
+Whenever the text was omitted Emacs checks that the file becomes what you
+accepted, and warns you if it does not.  You can then write it with
+\\[gemini-companion-review-history]."
+  :type '(choice (const :tag "For tested versions" tried)
                  (const :tag "Always" always)
                  (const :tag "Never" never))
   :group 'gemini-companion)
@@ -53,27 +52,23 @@ from \\[gemini-companion-review-history]."
 ;;;; Accepts without the text
 
 (defun gemini-companion-write-may-omit-p (review text)
-  "Return non-nil if the client of REVIEW need not be told TEXT to write it."
-  (pcase-let ((`(,name . ,version) (gemini-companion-review-info review)))
-    (and (gemini-companion-write--without-text-p (gemini-companion-review-agent review) name version)
-         (gemini-companion-write--same-as-proposed-p text
-                                                     (gemini-companion-review-proposed review)
-                                                     (gemini-companion-review-base review))
-         ;; In another file than it has read the client would make its change again.
-         (not (gemini-companion-review-written-p review)))))
-
-(defun gemini-companion-write--without-text-p (agent name version)
-  "Return non-nil if a client may be told an accept without the text.
-It is of AGENT; NAME and VERSION are what it says itself."
-  (pcase gemini-companion-accept-without-text
-    ('always t)
-    ('tried (gemini-companion-agent-needs-no-text-p agent name version))))
+  "Return non-nil if the client of REVIEW writes TEXT without being sent it."
+  (and (pcase gemini-companion-accept-without-text
+         ('always t)
+         ('tried (pcase-let ((`(,name . ,version) (gemini-companion-review-info review)))
+                   (gemini-companion-agent-needs-no-text-p
+                    (gemini-companion-review-agent review) name version))))
+       (gemini-companion-write--same-as-proposed-p text
+                                                   (gemini-companion-review-proposed review)
+                                                   (gemini-companion-review-base review))
+       ;; If the file has changed, the client would make its change in the new text.
+       (not (gemini-companion-review-written-p review))))
 
 (defun gemini-companion-write--same-as-proposed-p (text proposed base)
   "Return non-nil if a client that proposed PROPOSED writes the same for TEXT.
-BASE are the bytes of the file, if there is one.  If they have a CRLF the
-client makes each line end one.  An empty text is told as it is: the user
-is asked about that."
+BASE is the contents of the file, nil if there is none.  If that has CRLF
+line ends the client writes only such.  An empty TEXT is never the same,
+since the user has been asked about it."
   (and (not (string-empty-p text))
        (or (equal text proposed)
            (and (stringp base)
@@ -84,34 +79,34 @@ is asked about that."
 ;;;; Whether it was written
 
 (defconst gemini-companion-write--poll-interval 0.2
-  "Seconds between looks at a file that a client may write.")
+  "Seconds between checks of a file that a client may write.")
 
 (defconst gemini-companion-write--decision-time 3.0
-  "Seconds within which a client whose user said yes has written the file.")
+  "Seconds within which a client writes the file after the user accepts there.")
 
 (defconst gemini-companion-write--text-time 5.0
-  "Seconds within which a client that was not told the text has written it.")
+  "Seconds within which a client that was not sent the text writes it.")
 
 (defun gemini-companion-write-await-decision (review stamp text)
-  "Tell the user which answer the client of REVIEW, closed there, has got.
-The client does not say: it writes the file, whose stamp then is another
-than STAMP, or it does not.  If TEXT is non-nil, the client was not told it
-and must write it all the same."
+  "Tell the user how REVIEW, which its client has closed, was decided there.
+The client does not report that: either it writes the file, whose stamp
+was STAMP, or it does not.  If TEXT is non-nil, it should write that,
+without having been sent it."
   (let ((path (gemini-companion-review-path review))
-        (there (gemini-companion-review-client-title review)))
+        (client (gemini-companion-review-client-title review)))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (not (equal (gemini-companion-history-stamp path) stamp)))
      (lambda (written)
        (setf (gemini-companion-review-ending review)
-             (concat (if written "accepted in " "rejected in ") there))
-       (gemini-companion-review-say-ending review)
+             (concat (if written "accepted in " "rejected in ") client))
+       (gemini-companion-review-announce-ending review)
        (when (and written text)
          (gemini-companion-write-await-text review text))))))
 
 (defun gemini-companion-write-await-text (review text)
-  "Tell the user if the client of REVIEW, not told TEXT, does not write it.
-It may have other changes decided first."
+  "Warn the user if the client of REVIEW does not write TEXT.
+It was not sent TEXT, and may have other changes decided first."
   (let ((path (gemini-companion-review-path review))
         (last 'unknown))
     (gemini-companion-write--await
@@ -129,38 +124,38 @@ It may have other changes decided first."
          (gemini-companion-write--warn-of-lost-text review))))))
 
 (defun gemini-companion-write--others-open-p (review)
-  "Return non-nil if the user has changes to decide of the client of REVIEW."
+  "Return non-nil if the client of REVIEW has other changes to be decided."
   (cl-loop for other in (gemini-companion-review-list-open)
            thereis (equal (gemini-companion-review-client other)
                           (gemini-companion-review-client review))))
 
-(defun gemini-companion-write--await (seconds look finish)
-  "Call the function LOOK until it returns non-nil, but for no more than SECONDS.
-Then call FINISH with its last value.  While that is `busy' no time passes."
-  (let ((left seconds)
+(defun gemini-companion-write--await (seconds check finish)
+  "Call CHECK until it returns non-nil, for at most SECONDS.
+Then call FINISH with the last value.  While that is `busy' the time does
+not count."
+  (let ((remaining seconds)
         (timer nil))
     (setq timer
           (run-at-time
            gemini-companion-write--poll-interval gemini-companion-write--poll-interval
            (lambda ()
-             (let ((seen (gemini-companion-log-errors "looking at a file" (funcall look))))
-               (unless (eq seen 'busy)
-                 (setq left (- left gemini-companion-write--poll-interval))
-                 (when (or seen (<= left 0))
+             (let ((value (gemini-companion-log-errors "checking a file" (funcall check))))
+               (unless (eq value 'busy)
+                 (setq remaining (- remaining gemini-companion-write--poll-interval))
+                 (when (or value (<= remaining 0))
                    (cancel-timer timer)
-                   (funcall finish seen)))))))))
+                   (funcall finish value)))))))))
 
 (defun gemini-companion-write--warn-of-lost-text (review)
-  "Say that the client of REVIEW did not write the text that was accepted."
+  "Warn that the client of REVIEW has not written the accepted text."
   (gemini-companion-ui-message
    review
-   "%s has not made %s what you accepted: M-x gemini-companion-review-history, there w, writes it"
+   "%s has not written what you accepted to %s: w in M-x gemini-companion-review-history does it"
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-write-warn-of-lost-edits (review)
-  "Say where the user's edits are if the client of REVIEW leaves them behind.
-It closes the review, for the user answered there.  Return nil if it does
-not leave any."
+  "Warn if the client of REVIEW, which the user has answered there, drops edits.
+Return nil if it drops none."
   (unless (or (gemini-companion-agent-get (gemini-companion-review-agent review) :takes-edits)
               (equal (gemini-companion-review-text review)
                      (gemini-companion-review-proposed review)))
@@ -168,7 +163,7 @@ not leave any."
                               (gemini-companion-review-id review))
     (gemini-companion-ui-message
      review
-     "%s takes no edits along when you say yes there: yours of %s are kept in \
+     "%s ignores your edits when you answer there: those of %s are kept in \
 M-x gemini-companion-review-history"
      (gemini-companion-review-client review) (gemini-companion-review-file review))
     t))
@@ -176,30 +171,30 @@ M-x gemini-companion-review-history"
 ;;;; Buffers that visit the file
 
 (defconst gemini-companion-write--interval 0.1
-  "Seconds between looks at a file that a client is about to write.")
+  "Seconds between checks of a file that a client is about to write.")
 
 (defconst gemini-companion-write--max-polls 100
-  "Looks after which the client is taken to have left the file alone.")
+  "Number of checks after which the client is assumed not to write the file.")
 
 (defconst gemini-companion-write--max-unvisited 8
-  "Files looked at beyond which those that no buffer visits yet are left out.")
+  "Number of files checked beyond which files without a buffer are not.")
 
 (defconst gemini-companion-write--max-compare-time 1.0
-  "Seconds to look for what differs, after which all of the text is replaced.")
+  "Seconds spent to find the differences, before all of the text is replaced.")
 
 (defvar gemini-companion-write--timers nil
-  "The files that are looked at, a list of (FILE TIMER . STAMP).
-STAMP is what FILE was when its buffer last agreed with it.")
+  "The files that are checked, a list of (FILE TIMER . STAMP).
+STAMP is that of FILE when its buffer agreed with it last.")
 
 (defun gemini-companion-write-revert (path &optional merged)
-  "Let the buffer that visits PATH follow the client's next write to it.
-That may be one which visits PATH by then.  MERGED is a buffer and its
-`buffer-chars-modified-tick': as long as it has that, what is written
-contains its unsaved edits."
+  "Revert the buffer that visits PATH once its client has written the file.
+That may be a buffer which visits PATH only then.  MERGED is nil or a cons
+of a buffer and its `buffer-chars-modified-tick': as long as it has that
+tick, what is written contains the unsaved edits in that buffer."
   (when (or (gemini-companion-write--buffer path)
             (< (length gemini-companion-write--timers)
                gemini-companion-write--max-unvisited))
-    ;; A write for which it waits already may just have been made.
+    ;; A write that is awaited already may just have been made.
     (let ((before (or (cddr (assoc path gemini-companion-write--timers))
                       (gemini-companion-history-stamp path))))
       (gemini-companion-write--stop-polling path)
@@ -216,46 +211,47 @@ contains its unsaved edits."
     (find-buffer-visiting path)))
 
 (defun gemini-companion-write--poll (path before merged)
-  "Return a function that updates the buffer of PATH once that was written.
+  "Return a function that updates the buffer of PATH once the file was written.
 BEFORE is the stamp of the file until then.  For MERGED see
 `gemini-companion-write-revert'."
   (let ((last nil)
-        (looks gemini-companion-write--max-polls))
+        (remaining gemini-companion-write--max-polls))
     (lambda ()
       (let ((now (gemini-companion-history-stamp path)))
-        (setq looks (1- looks))
-        (cond ((zerop looks)
+        (setq remaining (1- remaining))
+        (cond ((zerop remaining)
                (gemini-companion-write--stop-polling path))
               ;; Written, and not being written any more.
               ((and now (not (equal now before)) (equal now last))
                (gemini-companion-write--stop-polling path)
                (when-let* ((buffer (gemini-companion-write--buffer path)))
-                 (gemini-companion-log-errors "follow"
+                 (gemini-companion-log-errors "reverting a buffer"
                    (gemini-companion-write--update buffer merged))))
               (t (setq last now)))))))
 
 (defun gemini-companion-write-revert-now (path)
-  "Let the buffer that visits PATH show what was just written there, if one does.
-Return that buffer if it does not follow, for it has unsaved edits, or
-shows something else than the file's text, or there is no file any more."
+  "Revert the buffer that visits PATH, a file that was just written.
+Return nil if that was done, or if there is no such buffer.  Return the
+buffer if it was left alone, because it has unsaved edits, or does not
+show the text of the file, or the file no longer exists."
   (when-let* ((buffer (gemini-companion-write--buffer path)))
     (unless (and (gemini-companion-history-stamp path)
                  (with-current-buffer buffer (gemini-companion-write--show)))
       buffer)))
 
 (defun gemini-companion-write-stop ()
-  "Stop looking at files."
+  "Stop checking files."
   (mapc #'gemini-companion-write--stop-polling (mapcar #'car gemini-companion-write--timers)))
 
 (defun gemini-companion-write--stop-polling (path)
-  "Do not look at the file PATH any more."
+  "Stop checking the file PATH."
   (when-let* ((entry (assoc path gemini-companion-write--timers)))
     (cancel-timer (cadr entry))
     (setq gemini-companion-write--timers
           (delq entry gemini-companion-write--timers))))
 
 (defun gemini-companion-write--update (buffer merged)
-  "Make BUFFER show its file, or say why it does not.
+  "Revert BUFFER, whose file was written, or say why it was left alone.
 For MERGED see `gemini-companion-write-revert'."
   (with-current-buffer buffer
     (cond ((verify-visited-file-modtime))
@@ -266,10 +262,10 @@ For MERGED see `gemini-companion-write-revert'."
           (t (message "%s changed on disk; M-x revert-buffer shows it" (buffer-name))))))
 
 (defun gemini-companion-write--show (&optional merged)
-  "Make the text of the current buffer that of its file.
-Return nil, and leave all as it is, if that would lose edits, or if the
-buffer shows something else than the file's text.  Ask nothing.  If MERGED
-is non-nil the file contains the edits."
+  "Revert the current buffer without a question.
+Return nil, and leave the buffer alone, if that would lose edits, or if it
+does not show the text of its file.  If MERGED is non-nil the file contains
+the edits."
   (unless (gemini-companion-write--other-than-text-p)
     (let ((source (generate-new-buffer " *gemini-companion-file*" t)))
       (unwind-protect
@@ -282,33 +278,33 @@ is non-nil the file contains the edits."
                              (gemini-companion-write--same-text-p source))
                          (gemini-companion-write--take-text source modtime))
                 (setq buffer-file-coding-system coding)
-                ;; Whoever shows something about the file (and the context) wants to know.
+                ;; Version control, linters and our own context depend on it.
                 (gemini-companion-log-errors "after-revert-hook"
                   (run-hooks 'after-revert-hook))
                 t)))
         (kill-buffer source)))))
 
 (defun gemini-companion-write--other-than-text-p ()
-  "Return non-nil if the current buffer shows something else than its file's text.
-A hex dump, for instance, or what was decrypted, for which Emacs would
-ask for a passphrase."
+  "Return non-nil if the current buffer does not show the text of its file.
+It may show a hex dump, for instance, or what was decrypted, for which
+Emacs would ask for a passphrase."
   (or buffer-file-format
       (local-variable-p 'revert-buffer-function)
       (local-variable-p 'revert-buffer-insert-file-contents-function)
       (find-file-name-handler buffer-file-name 'insert-file-contents)))
 
 (defun gemini-companion-write--modtime ()
-  "Return when the file of the current buffer was written."
+  "Return the modification time of the file of the current buffer."
   (file-attribute-modification-time (file-attributes (file-truename buffer-file-name))))
 
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
 Return the coding system: the client may have written other line ends, or
-UTF-8 where there was something else.  What cannot be told from the new
-text is as before."
+UTF-8 in place of another encoding.  What the new text does not determine
+is as before."
   (let ((coding-system-for-read (car buffer-file-coding-system-explicit))
         (before buffer-file-coding-system)
-        ;; These would obey what the text says.
+        ;; These would act on what the text says.
         (format-alist nil)
         (after-insert-file-functions nil))
     (with-current-buffer buffer
@@ -316,32 +312,32 @@ text is as before."
       (merge-coding-systems last-coding-system-used before))))
 
 (defun gemini-companion-write--take-text (source modtime)
-  "Give the current buffer the text of the buffer SOURCE, that of its file.
-The file was written at MODTIME.  Return nil if a hook of the user's kept
-the text from changing."
+  "Give the current buffer the text of its file, which is in the buffer SOURCE.
+The file was written at MODTIME.  Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (same (gemini-companion-write--same-text-p source)))
     (unless same
-      ;; In an after-change function of somebody's, perhaps: the text is there all the same.
-      (gemini-companion-log-errors "follow" (gemini-companion-write--replace-text source)))
+      ;; After an error in an after-change function the text is there all the same.
+      (gemini-companion-log-errors "reverting a buffer"
+        (gemini-companion-write--replace-text source)))
     (when (or same (/= tick (buffer-chars-modified-tick)))
       (set-visited-file-modtime modtime)
       (set-buffer-modified-p (not (gemini-companion-write--same-text-p source)))
       t)))
 
 (defun gemini-companion-write--replace-text (source)
-  "Replace the text of the current buffer by that of the buffer SOURCE, in place."
+  "Replace the text of the current buffer by that of SOURCE, keeping markers."
   (let ((inhibit-read-only t)
-        ;; All of it or nothing, and it is soon done.
+        ;; All or nothing, and it does not take long.
         (inhibit-quit t)
         ;; Else Emacs would ask whether to edit a file that changed on disk, or that another
         ;; Emacs has locked.
         (buffer-file-truename nil)
-        ;; A region stays active.
+        ;; The region stays active.
         (deactivate-mark nil))
     (undo-boundary)
-    ;; To undo what was done to an unmodified buffer leaves it unmodified, as long as the file has
-    ;; the time that it had then.  But the old text is on no disk any more.
+    ;; Undo would mark a buffer as unmodified that was so before the change, but the old text is no
+    ;; longer on disk.
     (restore-buffer-modified-p t)
     (unwind-protect
         (save-restriction
@@ -354,7 +350,7 @@ the text from changing."
       (undo-boundary))))
 
 (defun gemini-companion-write--lines ()
-  "Return a function that goes back to the present line, in each window."
+  "Return a function that restores point's line, and that of each window."
   (let ((line (line-number-at-pos))
         (windows (mapcar (lambda (window)
                            (list window

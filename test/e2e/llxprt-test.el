@@ -173,7 +173,7 @@ Its answer, which tells the outcome, has ID."
                  emacs '(with-current-buffer "*Messages*"
                           (save-excursion
                             (goto-char (point-min))
-                            (search-forward "takes no edits along" nil t)))))))
+                            (search-forward "ignores your edits" nil t)))))))
 
 (ert-deftest gemini-companion-llxprt/while-emacs-is-busy-it-connects-in-time ()
   "The context for which it waits comes from the server's thread."

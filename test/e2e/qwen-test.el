@@ -88,7 +88,7 @@ Gemini CLI, which is connected too, hears nothing of that."
     (gemini-companion-test-append-to-proposal emacs "mine\n")
     (gemini-companion-test-cli-wait-screen qwen "Yes, allow once")
     (gemini-companion-test-cli-keys qwen "Enter")
-    (gemini-companion-test-wait-screen emacs "Qwen Code 1.0.0 takes no edits along")
+    (gemini-companion-test-wait-screen emacs "Qwen Code 1.0.0 ignores your edits")
     (gemini-companion-test-wait
      "the file to be written"
      (lambda () (equal (gemini-companion-test-read

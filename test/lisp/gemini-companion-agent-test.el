@@ -120,7 +120,7 @@ the file a.txt."
                  client "closeDiff" (list :filePath (gemini-companion-test-file "a.txt")
                                           :suppressNotification t)))
               (should (eq named (and (seq-some (lambda (text)
-                                                 (string-match-p "takes no edits along" text))
+                                                 (string-match-p "ignores your edits" text))
                                                messages)
                                      t)))
               (should (equal (gemini-companion-history-after

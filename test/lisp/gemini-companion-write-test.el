@@ -90,8 +90,11 @@ Return the question; in its place, a message that nothing was asked."
                      (stranger "its client" "1.2.0" nil)))
       (ert-info ((format "%s %s %s" agent name version))
         (pcase-dolist (`(,option ,left-out) `((tried ,known) (always t) (never nil)))
-          (let ((gemini-companion-accept-without-text option))
-            (should (eq (and (gemini-companion-write--without-text-p agent name version) t)
+          (let ((gemini-companion-accept-without-text option)
+                (review (gemini-companion-review-make
+                         :agent agent :info (cons name version) :path "/no such file"
+                         :proposed "a\n")))
+            (should (eq (and (gemini-companion-write-may-omit-p review "a\n") t)
                         left-out))))))))
 
 (ert-deftest gemini-companion-write/what-the-client-writes-decides ()
@@ -143,7 +146,7 @@ Return the question; in its place, a message that nothing was asked."
     (gemini-companion-write-test--with client
       (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
       (gemini-companion-write-test--wait-message
-       "has not made b\\.txt what you accepted.*review-history"
+       "has not written what you accepted to b\\.txt.*review-history"
        (lambda ()
          (should (equal (gemini-companion-write-test--accept client "2\nä\n") ""))
          (when written
@@ -172,7 +175,7 @@ Return the question; in its place, a message that nothing was asked."
     (gemini-companion-test-file "b.txt" "2\n")
     (gemini-companion-write-test--wait-log ": written as accepted")
     (gemini-companion-write-test--wait-message
-     "has not made b\\.txt what you accepted"
+     "has not written what you accepted to b\\.txt"
      (lambda ()
        (gemini-companion-write-test--close client "3\n")
        (gemini-companion-test-file "b.txt" "")))
