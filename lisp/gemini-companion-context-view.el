@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
 (require 'gemini-companion-evil)
@@ -60,7 +61,7 @@ It is shown whether or not a client is connected."
 
 (defun gemini-companion-context-view--print ()
   "Print what clients are told, if the buffer for that is there."
-  (when-let ((buffer (get-buffer gemini-companion-context-view--name)))
+  (when-let* ((buffer (get-buffer gemini-companion-context-view--name)))
     (with-current-buffer buffer
       (let ((text (gemini-companion-context-view--text))
             (inhibit-read-only t))
@@ -69,7 +70,8 @@ It is shown whether or not a client is connected."
           (let ((new (generate-new-buffer " *gemini context*" t)))
             (unwind-protect
                 (progn (with-current-buffer new (insert text))
-                       (replace-buffer-contents new 0.1))
+                       (replace-region-contents (point-min) (point-max)
+                                                (lambda () new) 0.1))
               (kill-buffer new))))
         (set-buffer-modified-p nil)))))
 

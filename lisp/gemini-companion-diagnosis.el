@@ -244,15 +244,15 @@ environment, which M-x gemini-companion-copy-environment copies, too."
   "Return non-nil if a CLI runs in this container that looks for Emacs outside."
   (let ((name (file-name-nondirectory (gemini-companion-run-program 'gemini))))
     (seq-some (lambda (id)
-                (when-let ((environment (and (gemini-companion-diagnosis--runs-p name id)
-                                             (gemini-companion-diagnosis--environment-of id))))
+                (when-let* ((environment (and (gemini-companion-diagnosis--runs-p name id)
+                                              (gemini-companion-diagnosis--environment-of id))))
                   (not (gemini-companion-environment-same-host-p environment))))
               (list-system-processes))))
 
 (defun gemini-companion-diagnosis--check-announcement ()
   "Find out whether the discovery files of this Emacs are there."
   (append
-   (when-let ((fault (gemini-companion-bridge-discovery-fault)))
+   (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
      (mapcar (lambda (line)
                (gemini-companion-diagnosis--finding
                 'problem (format "Clients cannot find this Emacs: %s." line)
@@ -301,9 +301,9 @@ what follows is for that of Emacs.")))
 
 (defun gemini-companion-diagnosis--check-headless (case)
   "Find out whether the environment in CASE takes the CLI its screen."
-  (when-let ((name (seq-find (lambda (name)
-                               (equal (gemini-companion-diagnosis-variable case name) "true"))
-                             '("CI" "GITHUB_ACTIONS"))))
+  (when-let* ((name (seq-find (lambda (name)
+                                (equal (gemini-companion-diagnosis-variable case name) "true"))
+                              '("CI" "GITHUB_ACTIONS"))))
     (gemini-companion-diagnosis--finding
      'problem
      (format "%s=true: the CLI works without its screen then, and never connects." name)
@@ -336,8 +336,8 @@ container then."))))
 
 (defun gemini-companion-diagnosis--check-proxy (case)
   "Find out whether a proxy could come between the CLI in CASE and us."
-  (when-let ((name (seq-find (lambda (name) (gemini-companion-diagnosis-variable case name))
-                             '("http_proxy" "HTTP_PROXY" "all_proxy" "ALL_PROXY"))))
+  (when-let* ((name (seq-find (lambda (name) (gemini-companion-diagnosis-variable case name))
+                              '("http_proxy" "HTTP_PROXY" "all_proxy" "ALL_PROXY"))))
     (let ((hosts (or (gemini-companion-diagnosis-variable case "no_proxy")
                      (gemini-companion-diagnosis-variable case "NO_PROXY")
                      "")))
@@ -463,7 +463,7 @@ settings, tools and environment of the project."
 
 (defun gemini-companion-diagnosis--check-file (file)
   "Find out whether clients can use the discovery FILE."
-  (when-let ((fault (gemini-companion-client-file-fault file)))
+  (when-let* ((fault (gemini-companion-client-file-fault file)))
     (let ((own (gemini-companion-diagnosis-own-p file)))
       (gemini-companion-diagnosis--finding
        (if own 'problem 'note)
@@ -632,7 +632,7 @@ that M-x gemini-companion-copy-environment copies."
   "Return (PORT TOKEN . NAME) of the server to ask in CASE, or nil.
 That is ours, else the one that the CLI takes if that is an Emacs."
   (if (gemini-companion-bridge-running-p)
-      (when-let ((token (gemini-companion-bridge-token)))
+      (when-let* ((token (gemini-companion-bridge-token)))
         (cons (gemini-companion-bridge-port) (cons token "The server of this Emacs")))
     (let* ((chosen (gemini-companion-client-search-chosen
                     (gemini-companion-diagnosis-case-search case)))

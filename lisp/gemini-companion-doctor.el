@@ -134,7 +134,7 @@ Exit with 1 if there is a problem.  The text holds no secrets."
      (gemini-companion-diagnosis-case-place case))
     (pcase-dolist (`(,level . ,heading) '((problem . "Problems") (note . "Notes")
                                           (fine . "As it should be")))
-      (when-let ((findings (gemini-companion-doctor--of-level level findings)))
+      (when-let* ((findings (gemini-companion-doctor--of-level level findings)))
         (insert "\n" (propertize heading 'face 'bold) "\n")
         (mapc #'gemini-companion-doctor--insert-finding findings)))
     (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
@@ -143,7 +143,7 @@ Exit with 1 if there is a problem.  The text holds no secrets."
 (defun gemini-companion-doctor--insert-finding (finding)
   "Insert FINDING, with its button."
   (gemini-companion-doctor--line "* %s" (gemini-companion-diagnosis-finding-text finding))
-  (when-let ((remedy (gemini-companion-diagnosis-finding-remedy finding)))
+  (when-let* ((remedy (gemini-companion-diagnosis-finding-remedy finding)))
     (gemini-companion-doctor--line "  -> %s" remedy))
   (pcase (gemini-companion-diagnosis-finding-button finding)
     ((and `(,label . ,function) (guard (not noninteractive)))
@@ -173,7 +173,7 @@ Exit with 1 if there is a problem.  The text holds no secrets."
        (gemini-companion-doctor--describe-file file)))
     (dolist (name '("TMPDIR" "TMP" "TEMP" "GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
                     "GEMINI_CLI_IDE_WORKSPACE_PATH" "NO_PROXY" "REMOTE_CONTAINERS"))
-      (when-let ((value (gemini-companion-diagnosis-variable case name)))
+      (when-let* ((value (gemini-companion-diagnosis-variable case name)))
         (gemini-companion-doctor--line "%s=%s" name value)))
     (gemini-companion-doctor--line "package %s, Emacs %s on %s"
                                    gemini-companion-native-version emacs-version
@@ -190,7 +190,7 @@ Exit with 1 if there is a problem.  The text holds no secrets."
                    ", of another container or start of the machine")
                   ((gemini-companion-client-file-alive file) "")
                   (t ", its process is dead"))
-            (if-let ((fault (gemini-companion-client-file-fault file)))
+            (if-let* ((fault (gemini-companion-client-file-fault file)))
                 (concat ", " fault)
               (format ", roots: %s"
                       (string-join (or (gemini-companion-client-roots file) '("none"))

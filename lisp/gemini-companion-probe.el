@@ -100,7 +100,7 @@ Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
 
 (defun gemini-companion-probe--finish (process outcome)
   "Call the callback of PROCESS, a connection, with OUTCOME, once."
-  (when-let ((callback (process-get process 'callback)))
+  (when-let* ((callback (process-get process 'callback)))
     (process-put process 'callback nil)
     (cancel-timer (process-get process 'timer))
     (delete-process process)

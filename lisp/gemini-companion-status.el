@@ -118,7 +118,7 @@
     (dolist (file (gemini-companion-bridge-discovery-files))
       (gemini-companion-report-line "announced by %s%s" file
                                     (if (file-exists-p file) "" " (missing)")))
-    (when-let ((fault (gemini-companion-bridge-discovery-fault)))
+    (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
       (dolist (line (split-string fault "\n"))
         (gemini-companion-report-line "%s" line)))
     (gemini-companion-status--heading "Workspace roots")
