@@ -40,6 +40,6 @@
         (unless (member name '("gemini-companion-doctor-batch" "gemini-companion-module"))
           (ert-info (name)
             (let ((symbol (intern name)))
-              (should (or (fboundp symbol) (boundp symbol) (facep symbol))))))))))
+              (should (or (fboundp symbol) (boundp symbol) (facep symbol) (featurep symbol))))))))))
 
 ;;; gemini-companion-manual-test.el ends here
