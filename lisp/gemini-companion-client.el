@@ -312,8 +312,8 @@ SCOPES count, by default all."
                       (keys path))
                   (while (and (cdr keys) (consp place))
                     (setq place (cdr (gemini-companion-client--member (pop keys) place))))
-                  (when-let ((found (and (listp place)
-                                         (gemini-companion-client--member (car keys) place))))
+                  (when-let* ((found (and (listp place)
+                                          (gemini-companion-client--member (car keys) place))))
                     (cons (cdr found) file)))))
             settings))
 

@@ -340,7 +340,7 @@ Return the position of what follows."
 
 (defun gemini-companion-diff--proposal-changed (start _end _length)
   "The proposal in the current buffer was changed at START: soon compare anew."
-  (when-let ((view gemini-companion-diff--of-buffer))
+  (when-let* ((view gemini-companion-diff--of-buffer))
     (gemini-companion-diff--stop-waiting view)
     (setf (gemini-companion-diff--place view) start
           (gemini-companion-diff--timer view)
@@ -351,7 +351,7 @@ Return the position of what follows."
 
 (defun gemini-companion-diff--stop-waiting (view)
   "Stop the timer of VIEW."
-  (when-let ((timer (gemini-companion-diff--timer view)))
+  (when-let* ((timer (gemini-companion-diff--timer view)))
     (setf (gemini-companion-diff--timer view) nil)
     (cancel-timer timer)))
 

@@ -246,7 +246,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
 (defun gemini-companion-install--watch-from-now-on ()
   "Show how the download goes, and see to it that it ends."
   ;; It may have failed already.
-  (when-let ((job gemini-companion-install--job))
+  (when-let* ((job gemini-companion-install--job))
     (gemini-companion-install--show-progress "")
     (setf (gemini-companion-install--job-timer job)
           (run-at-time 0.5 0.5 #'gemini-companion-install--watch job))))
@@ -497,7 +497,7 @@ On Windows those that some Emacs has loaded stay."
 
 (defun gemini-companion-install--end ()
   "Let nothing be under way."
-  (when-let ((job gemini-companion-install--job))
+  (when-let* ((job gemini-companion-install--job))
     (setq gemini-companion-install--job nil)
     (when (gemini-companion-install--job-timer job)
       (cancel-timer (gemini-companion-install--job-timer job)))
@@ -506,13 +506,13 @@ On Windows those that some Emacs has loaded stay."
             ((with-current-buffer buffer (derived-mode-p 'compilation-mode))
              (gemini-companion-install--interrupt buffer))
             ;; With its buffer goes its connection; nothing calls back.
-            (t (when-let ((connection (get-buffer-process buffer)))
+            (t (when-let* ((connection (get-buffer-process buffer)))
                  (set-process-query-on-exit-flag connection nil))
                (kill-buffer buffer))))))
 
 (defun gemini-companion-install--interrupt (buffer)
   "Stop the build in BUFFER, which tells of it then."
-  (when-let ((process (get-buffer-process buffer)))
+  (when-let* ((process (get-buffer-process buffer)))
     (interrupt-process process)))
 
 (defun gemini-companion-install--fail (format &rest arguments)

@@ -148,7 +148,7 @@ a file is named that is none."
 
 (defun gemini-companion-native-named-file ()
   "Return the file that the user says is the module, nil if none is named."
-  (when-let ((file (or gemini-companion-module-file (getenv "GEMINI_COMPANION_MODULE"))))
+  (when-let* ((file (or gemini-companion-module-file (getenv "GEMINI_COMPANION_MODULE"))))
     (and (not (string-empty-p file)) (expand-file-name file))))
 
 (defun gemini-companion-native--search (predicate)

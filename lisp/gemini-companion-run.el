@@ -234,8 +234,8 @@ that `gemini-companion-run' made these are those of connected clients
 that you started yourself, as far as the system tells who that was."
   (let ((clients (gemini-companion-run--clients)))
     (delq nil (mapcar (lambda (buffer)
-                        (when-let ((directory
-                                    (gemini-companion-run--directory buffer clients)))
+                        (when-let* ((directory
+                                     (gemini-companion-run--directory buffer clients)))
                           (cons buffer directory)))
                       (buffer-list)))))
 
@@ -245,9 +245,9 @@ CLIENTS are those that `gemini-companion-run--clients' returns."
   (let ((process (get-buffer-process buffer)))
     (and (process-live-p process)
          (or (buffer-local-value 'gemini-companion-run-root buffer)
-             (when-let ((client (and (integerp (process-id process))
-                                     (seq-find (lambda (ids) (memq (process-id process) ids))
-                                               clients))))
+             (when-let* ((client (and (integerp (process-id process))
+                                      (seq-find (lambda (ids) (memq (process-id process) ids))
+                                                clients))))
                (file-name-as-directory
                 (or (file-symlink-p (format "/proc/%d/cwd" (car client)))
                     (buffer-local-value 'default-directory buffer))))))))

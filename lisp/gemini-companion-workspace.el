@@ -223,7 +223,7 @@ Where there is none DIRECTORY is nil."
     ;; Names are taken apart here, which for remote ones is not more than that either.
     (let ((file-name-handler-alist nil))
       (dolist (buffer (buffer-list))
-        (when-let ((place (gemini-companion-workspace--place buffer)))
+        (when-let* ((place (gemini-companion-workspace--place buffer)))
           (puthash place t places))))
     (mapcar (pcase-lambda (`(,directory . ,only-project))
               (gemini-companion-workspace--root directory only-project))
@@ -265,7 +265,7 @@ or if it must not be guessed to be one."
 
 (defun gemini-companion-workspace--narrow (directory)
   "Return DIRECTORY as a root, or nil if it must not be guessed to be one."
-  (when-let ((root (gemini-companion-workspace--given-root directory)))
+  (when-let* ((root (gemini-companion-workspace--given-root directory)))
     (unless (cl-loop for wide in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
                                        (getenv "TMPDIR"))
                      thereis (and wide (file-equal-p root wide)))

@@ -52,7 +52,8 @@
 
 (declare-function gemini-companion-install-instead "gemini-companion-install")
 (declare-function loaddefs-generate "ext:loaddefs-gen")
-(declare-function make-directory-autoloads "autoload")
+(with-suppressed-warnings ((obsolete make-directory-autoloads))
+  (declare-function make-directory-autoloads "autoload"))
 
 (defun gemini-companion--load-autoloads ()
   "Generate the autoloads of this checkout in a temporary file, and load it."
@@ -65,8 +66,9 @@
         (progn
           (if (fboundp 'loaddefs-generate) ; Emacs 29
               (loaddefs-generate directory file)
-            (require 'autoload)
-            (make-directory-autoloads directory file))
+            (with-suppressed-warnings ((obsolete autoload make-directory-autoloads))
+              (require 'autoload)
+              (make-directory-autoloads directory file)))
           (load file nil 'nomessage))
       (delete-directory temporary t))))
 

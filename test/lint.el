@@ -31,9 +31,22 @@
     (package-lint package)
     (relint package tests)
     (declare package)
+    (obsolete package tests)
     (indent package tests)
     (whitespace package tests))
   "Each check, with the kinds of files that it is for.")
+
+(defconst gemini-companion-lint--obsolete
+  (let ((names (make-hash-table)))
+    (with-temp-buffer
+      (insert-file-contents
+       (expand-file-name "obsolete.eld" (file-name-directory load-file-name)))
+      (pcase-dolist (`(,version ,kind . ,entries) (read (current-buffer)))
+        (pcase-dolist (`(,name . ,instead) entries)
+          (push (list kind version instead) (gethash name names)))))
+    names)
+  "What newer Emacsen make obsolete: for each name lists (KIND VERSION INSTEAD).
+The file of it says what these are.")
 
 (defvar gemini-companion-lint--findings 0
   "How many findings were printed.")
@@ -156,6 +169,52 @@
           (search-forward (format "(declare-function %s" function) nil t)
           (funcall note (line-number-at-pos)
                    (format "%s in %s: %s" function (file-name-base library) problem)))))))
+
+;; The byte compiler of an Emacs that knows says the same of what it sees compiled; but no such
+;; Emacs may be there, and it sees no quoted names, and none of libraries that are not loaded.
+(defun gemini-companion-lint--obsolete (note)
+  "Check for names that some newer Emacs makes obsolete; call NOTE."
+  (goto-char (point-min))
+  (while (re-search-forward "\\_<\\(?:\\sw\\|\\s_\\)+\\_>" nil t)
+    (when-let* ((start (match-beginning 0))
+                (name (intern-soft (match-string 0)))
+                (uses (gethash name gemini-companion-lint--obsolete)))
+      (save-excursion
+        (goto-char start)
+        (let ((state (syntax-ppss)))
+          (unless (nth 8 state) ; in a string or a comment
+            (pcase-dolist (`(,kind ,version ,instead) uses)
+              (when (and (gemini-companion-lint--used-p kind (nth 9 state))
+                         (not (gemini-companion-lint--suppressed-p name (nth 9 state))))
+                (funcall note (line-number-at-pos)
+                         (format "`%s' is obsolete since Emacs %s%s" name version
+                                 (if instead (concat ": write " instead) "")))))))))))
+
+(defun gemini-companion-lint--used-p (kind parens)
+  "Return non-nil if the symbol after point is used as what KIND says.
+PARENS are the positions of the parentheses around it, outermost first."
+  (pcase kind
+    ('function (memq (char-before) '(?\( ?')))
+    ('face (not (or (eq (char-before) ?')
+                    (seq-some (lambda (paren) (memq (char-before paren) '(?' ?`))) parens))))
+    ('place (looking-back "(setf (" (line-beginning-position)))
+    ('library (looking-back "(require '" (line-beginning-position)))
+    ('rx (and (not (eq (char-before) ?\())
+              (seq-some (lambda (paren)
+                          (save-excursion (goto-char paren) (looking-at-p "(rx\\_>")))
+                        parens)))
+    (_ t)))
+
+(defun gemini-companion-lint--suppressed-p (name parens)
+  "Return non-nil if a `with-suppressed-warnings' around point is about NAME.
+PARENS are the positions of the parentheses around it."
+  (seq-some (lambda (paren)
+              (save-excursion
+                (goto-char paren)
+                (pcase (and (looking-at-p "(with-suppressed-warnings\\_>")
+                            (read (current-buffer)))
+                  (`(,_ ,warnings . ,_) (memq name (alist-get 'obsolete warnings))))))
+            parens))
 
 (defun gemini-companion-lint--indent (note)
   "Check that each line is indented as Emacs would; call NOTE."

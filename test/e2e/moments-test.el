@@ -317,7 +317,7 @@ more of what there is than can be seen."
              (gemini-companion-moments-test--with
                  (emacs client '(("a.txt" . "one\ntwo\nthree\none\n")
                                  ("ab.txt" . "")))
-               ,@(when-let ((library (plist-get (cdr moment) :needs)))
+               ,@(when-let* ((library (plist-get (cdr moment) :needs)))
                    `((unless (gemini-companion-test-eval
                               emacs '(require ',library nil t))
                        (ert-skip ,(format "This Emacs has no %s" library)))))

@@ -229,7 +229,7 @@ the file a.txt."
   "Return the form in the manual that adds a row for a fork."
   (with-temp-buffer
     (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
-    (search-forward "@section Other Forks")
+    (search-forward "@section Adding a Program")
     (search-forward "@lisp\n")
     (read (current-buffer))))
 

@@ -39,6 +39,7 @@
       (let ((name (match-string 0)))
         (unless (member name '("gemini-companion-doctor-batch" "gemini-companion-module"))
           (ert-info (name)
-            (should (or (fboundp (intern name)) (boundp (intern name))))))))))
+            (let ((symbol (intern name)))
+              (should (or (fboundp symbol) (boundp symbol) (facep symbol) (featurep symbol))))))))))
 
 ;;; gemini-companion-manual-test.el ends here

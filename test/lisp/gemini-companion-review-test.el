@@ -174,7 +174,7 @@
                        (buffer-local-value part control)))
         (gemini-companion-test-wait
          "the view to go" (lambda () (not (gemini-companion-review-shown))))
-        (when-let ((proposal (gemini-companion-review-proposal review)))
+        (when-let* ((proposal (gemini-companion-review-proposal review)))
           (when (buffer-live-p proposal)
             (should-not (get-buffer-window proposal))
             (push (buffer-name proposal) (car before))))

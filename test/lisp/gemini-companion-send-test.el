@@ -25,7 +25,7 @@ SENT becomes a function that returns what that has read."
          (make-process :name "cli" :buffer ,terminal :command '("cat") :noquery t
                        :connection-type 'pipe :coding 'utf-8-unix :sentinel #'ignore)
          (unwind-protect (progn ,@body)
-           (when-let ((process (get-buffer-process ,terminal)))
+           (when-let* ((process (get-buffer-process ,terminal)))
              (delete-process process)))))))
 
 (defun gemini-companion-send-test--wait (sent text)
