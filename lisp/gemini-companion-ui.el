@@ -102,7 +102,7 @@ the same TOPIC, an object, is replaced."
   (gemini-companion-ui--show-messages)
   (when (and gemini-companion-ui--messages (not gemini-companion-ui--timer))
     (setq gemini-companion-ui--timer
-          (run-at-time gemini-companion-ui--interval gemini-companion-ui--interval
+          (run-at-time 0 gemini-companion-ui--interval
                        #'gemini-companion-ui--show-messages))))
 
 (defun gemini-companion-ui--show-messages ()
