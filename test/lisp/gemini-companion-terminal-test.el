@@ -78,7 +78,7 @@ in the file custom.el of a new project."
 (defun gemini-companion-terminal-test--offer ()
   "Return whether a user who runs a CLI wants a better terminal emulator."
   (let ((noninteractive nil))
-    (gemini-companion-run-offer-terminal)))
+    (gemini-companion-run--offer-terminal)))
 
 (ert-deftest gemini-companion-terminal/a-yes-installs-eat-and-it-is-used ()
   "Nothing is saved: what is best is used."
@@ -88,8 +88,8 @@ in the file custom.el of a new project."
     (should (equal gemini-companion-terminal-test--asked
                    '("Term shows few colors: download and install the terminal Eat? ")))
     (should-not (file-exists-p package-user-dir))
-    (gemini-companion-run-install-terminal)
-    (should (eq (gemini-companion-run-choose-terminal) 'eat))
+    (gemini-companion-run--install-terminal)
+    (should (eq (gemini-companion-run--choose-terminal) 'eat))
     (should (eq gemini-companion-terminal 'auto))
     (should-not (gemini-companion-terminal-test--offer))
     (should (= (length gemini-companion-terminal-test--asked) 1))))
@@ -97,10 +97,10 @@ in the file custom.el of a new project."
 (ert-deftest gemini-companion-terminal/after-a-no-it-is-term-for-good ()
   (gemini-companion-terminal-test--with 'no
     (should-not (gemini-companion-terminal-test--offer))
-    (should (eq (gemini-companion-run-choose-terminal) 'term))
+    (should (eq (gemini-companion-run--choose-terminal) 'term))
     (should (string-search "'(gemini-companion-terminal 'term)"
                            (gemini-companion-test-read custom-file)))
-    (should (string-search "`gemini-companion-terminal' can say another"
+    (should (string-search "customize `gemini-companion-terminal'"
                            (car gemini-companion-terminal-test--said)))
     ;; As in the next session.
     (setq gemini-companion-run--offered nil)
@@ -120,11 +120,11 @@ in the file custom.el of a new project."
       (let ((windows (window-list)))
         (cl-letf (((symbol-function 'package-install)
                    (or install (symbol-function 'package-install))))
-          (gemini-companion-run-install-terminal))
+          (gemini-companion-run--install-terminal))
         (should (equal windows (window-list))))
-      (should (eq (gemini-companion-run-choose-terminal) 'term))
+      (should (eq (gemini-companion-run--choose-terminal) 'term))
       (unless (equal archive '("(error \"Broken\")"))
-        (should (string-match-p "\\`Term is used, for Eat was not installed: \\(?:Package .eat-?. \
+        (should (string-match-p "\\`Using Term, because Eat was not installed: \\(?:Package .eat-?. \
 is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
                                 (car gemini-companion-terminal-test--said))))
       (should (eq gemini-companion-terminal 'auto))
@@ -135,26 +135,26 @@ is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
 (ert-deftest gemini-companion-terminal/nothing-is-asked-where-it-makes-no-sense ()
   (gemini-companion-terminal-test--with nil
     ;; In batch mode.
-    (should-not (gemini-companion-run-offer-terminal))
+    (should-not (gemini-companion-run--offer-terminal))
     ;; Where a terminal was chosen, or a good one is there.
     (let ((gemini-companion-terminal 'term))
       (should-not (gemini-companion-terminal-test--offer)))
     (provide 'vterm)
     (unwind-protect
         (progn (should-not (gemini-companion-terminal-test--offer))
-               (should (eq (gemini-companion-run-choose-terminal) 'vterm)))
+               (should (eq (gemini-companion-run--choose-terminal) 'vterm)))
       (setq features (delq 'vterm features)))
     (should-not gemini-companion-terminal-test--said)
     ;; Where packages come in another way it only says what there is.
     (let ((package-enable-at-startup nil))
       (should-not (gemini-companion-terminal-test--offer))
       (should (equal gemini-companion-terminal-test--said
-                     '("Term shows few colors: Eat and vterm, which are packages, show all"))))))
+                     '("Term shows few colors; the packages Eat and vterm show all of them"))))))
 
 (ert-deftest gemini-companion-terminal/one-that-is-not-there-is-named ()
   (gemini-companion-terminal-test--with nil
     (let ((gemini-companion-terminal 'eat))
-      (should (equal (cadr (should-error (gemini-companion-run-choose-terminal) :type 'user-error))
-                     "`gemini-companion-terminal' says eat, which is not installed")))))
+      (should (equal (cadr (should-error (gemini-companion-run--choose-terminal) :type 'user-error))
+                     "`gemini-companion-terminal' is `eat', which is not installed")))))
 
 ;;; gemini-companion-terminal-test.el ends here
