@@ -133,7 +133,7 @@ be more than your largest file.  Takes effect when
     (define-key map "k" '("reject" . gemini-companion-reject))
     (define-key map "l" '("list" . gemini-companion-review-list))
     (define-key map "h" '("history" . gemini-companion-review-history))
-    (define-key map "c" '("what is told" . gemini-companion-show-context))
+    (define-key map "c" '("show context" . gemini-companion-show-context))
     (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
     (define-key map "i" '("status" . gemini-companion-status))
     (define-key map "D" '("doctor" . gemini-companion-doctor))
@@ -231,7 +231,7 @@ EVENT is the click."
      ["Set Up to Connect" gemini-companion-setup]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
      ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
-    ("Say"
+    ("Send"
      ["Prompt..." gemini-companion-send-prompt :active (gemini-companion-cli-p)]
      ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-cli-p)]
      ["Region" gemini-companion-send-region

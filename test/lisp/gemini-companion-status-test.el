@@ -33,7 +33,7 @@
                                 (directory-file-name gemini-companion-test-project)
                                 "Sessions: 1\n  fake-cli 1"
                                 (format ", process %d" (emacs-pid))
-                                "waits for 1 of your decisions"
+                                "waiting for 1 of your decisions"
                                 "wait for you: 1"
                                 (gemini-companion-test-file "a.txt")
                                 (concat "package and module "
@@ -52,7 +52,7 @@
       (gemini-companion-status)
       (gemini-companion-status-test--press "pause")
       (should gemini-companion-context-paused)
-      (gemini-companion-status-test--press "go on")
+      (gemini-companion-status-test--press "resume")
       (should-not gemini-companion-context-paused)
       (gemini-companion-status-test--press "restart")
       (gemini-companion-status-test--press "disconnect")
