@@ -28,8 +28,8 @@
     (define-key map (kbd "C-c C-k") #'gemini-companion-compose-quit)
     (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
     (define-key map (kbd "M-n") #'gemini-companion-compose-next)
-    ;; In Emacs before 30, Text mode completes words from a dictionary there.
     (define-key map (kbd "TAB") #'completion-at-point)
+    ;; In Emacs before 30, Text mode binds this key to another command.
     (define-key map (kbd "M-TAB") #'completion-at-point)
     map)
   "Keymap of `gemini-companion-compose-mode'.")

@@ -39,6 +39,6 @@
       (let ((name (match-string 0)))
         (unless (member name '("gemini-companion-doctor-batch" "gemini-companion-module"))
           (ert-info (name)
-            (should (or (fboundp (intern name)) (boundp (intern name))))))))))
+            (should (or (fboundp (intern name)) (boundp (intern name)) (facep (intern name))))))))))
 
 ;;; gemini-companion-manual-test.el ends here
