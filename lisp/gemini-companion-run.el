@@ -316,7 +316,8 @@ Kill those in which AGENT has ended."
 
 (defun gemini-companion-run--environment (agent root)
   "Return the environment of AGENT in ROOT.
-This is that of the current buffer, with what leads to this Emacs."
+This is that of the current buffer, with the variables that lead a client
+to this Emacs."
   (let ((process-environment (copy-sequence process-environment)))
     ;; A buffer-local environment, from direnv for example, may lack these.
     (dolist (name (gemini-companion-run--variables))
@@ -416,8 +417,8 @@ If it fails, or if the user quits, say so and what to do next."
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by the emulator TERMINAL.
 It runs in the current buffer, which the selected window shows.")
 
-;; Each method binds ENVIRONMENT after it has called the major mode: a hook of that, like the one of
-;; envrc, may make the variable local, and then only the local binding counts.
+;; ENVIRONMENT is bound in the terminal's buffer, and as late as possible: a hook of a major mode, like
+;; the one of envrc, may make the variable local, and then only the local binding counts.
 
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'term)) program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
@@ -474,7 +475,7 @@ It runs in the current buffer, which the selected window shows.")
 Term does not tell programs its background color, so they choose colors for
 a dark background.  On a light one, ask them to use none."
   (cons
-   ;; It may say what the terminal around this Emacs can do.
+   ;; A value that is there already is about the terminal around this Emacs.
    (if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
    (unless (or (eq (frame-parameter nil 'background-mode) 'dark)
                (getenv-internal "NO_COLOR" environment)

@@ -45,6 +45,12 @@
       (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
       (should (string-search "wait for you: 0" (gemini-companion-status-test--text))))))
 
+(ert-deftest gemini-companion-status/headings-have-a-face-of-their-own ()
+  (gemini-companion-test-with-project
+    (gemini-companion-status)
+    (should (eq (get-text-property (point-min) 'face) 'gemini-companion-heading))
+    (should (eq (face-attribute 'gemini-companion-heading :weight nil t) 'bold))))
+
 (ert-deftest gemini-companion-status/buttons-do-what-they-say ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
