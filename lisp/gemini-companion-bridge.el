@@ -44,7 +44,7 @@
 (defconst gemini-companion-bridge--batch 64
   "Events handled in one go, so that the user is never kept waiting for long.")
 
-(defconst gemini-companion-bridge--quick 0.05
+(defconst gemini-companion-bridge--fast 0.05
   "Seconds between looks for events while a client waits for the user.")
 
 (defconst gemini-companion-bridge--slow 1.0
@@ -113,7 +113,7 @@ which a message is refused.  Signal an error if it cannot start."
     (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
                                        gemini-companion-bridge--pipe))
   (gemini-companion-bridge--adjust-log)
-  (gemini-companion-bridge--adjust-looks)
+  (gemini-companion-bridge--adjust-polling)
   (gemini-companion-bridge-drain))
 
 (defun gemini-companion-bridge--adjust-log ()
@@ -135,7 +135,7 @@ Discovery files that are gone or were changed are written again."
     (setq gemini-companion-bridge--companion nil
           gemini-companion-bridge--clients 0
           gemini-companion-bridge--awaited nil)
-    (gemini-companion-bridge--adjust-looks)
+    (gemini-companion-bridge--adjust-polling)
     (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
       (when timer (cancel-timer timer)))
     (setq gemini-companion-bridge--soon nil
@@ -302,7 +302,7 @@ The module cannot take a multibyte string that holds a raw byte."
   "Say whether a client waits for the user: non-nil AWAITED makes looks frequent."
   (unless (eq awaited gemini-companion-bridge--awaited)
     (setq gemini-companion-bridge--awaited awaited)
-    (gemini-companion-bridge--adjust-looks)))
+    (gemini-companion-bridge--adjust-polling)))
 
 ;;;; From the clients
 
@@ -324,7 +324,7 @@ DOCSTRING says what that is.  For the ARGUMENTS of each type see
 (gemini-companion-define-handler clients (count)
   "Note COUNT, the number of sessions, and pass it on."
   (setq gemini-companion-bridge--clients count)
-  (gemini-companion-bridge--adjust-looks)
+  (gemini-companion-bridge--adjust-polling)
   (run-hook-with-args 'gemini-companion-clients-functions count)
   (force-mode-line-update t))
 
@@ -371,7 +371,7 @@ A handler may ask the user something, who may quit that."
 (defun gemini-companion-bridge--note-command ()
   "Drain a moment after a command, of many in that moment once."
   (unless gemini-companion-bridge--after-command
-    (gemini-companion-bridge--drain-after gemini-companion-bridge--quick
+    (gemini-companion-bridge--drain-after gemini-companion-bridge--fast
                                           'gemini-companion-bridge--after-command)))
 
 (defun gemini-companion-bridge--drain-after (seconds variable)
@@ -395,7 +395,7 @@ A handler may ask the user something, who may quit that."
     (kill-buffer buffer)
     pipe))
 
-(defun gemini-companion-bridge--adjust-looks ()
+(defun gemini-companion-bridge--adjust-polling ()
   "Look for events as often as the present state needs."
   (if (and gemini-companion-bridge--companion (> gemini-companion-bridge--clients 0))
       (add-hook 'post-command-hook #'gemini-companion-bridge--note-command)
@@ -410,11 +410,11 @@ A handler may ask the user something, who may quit that."
 (defun gemini-companion-bridge--interval ()
   "Return the seconds between looks for events, or nil for none."
   (cond ((not gemini-companion-bridge--companion) nil)
-        (gemini-companion-bridge--awaited gemini-companion-bridge--quick)
+        (gemini-companion-bridge--awaited gemini-companion-bridge--fast)
         ((zerop gemini-companion-bridge--clients)
          (unless gemini-companion-bridge--pipe gemini-companion-bridge--slow))
         (gemini-companion-bridge--pipe gemini-companion-bridge--slow)
-        (t gemini-companion-bridge--quick)))
+        (t gemini-companion-bridge--fast)))
 
 (provide 'gemini-companion-bridge)
 ;;; gemini-companion-bridge.el ends here

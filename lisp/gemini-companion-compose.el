@@ -227,9 +227,9 @@ For TERMINALS, see `gemini-companion-run-terminals'."
      reason terminal
      (lambda (outcome)
        (pcase outcome
-         ('sent (gemini-companion-ui-say review "Change of %s rejected; %s was told why"
+         ('sent (gemini-companion-ui-message review "Change of %s rejected; %s was told why"
                                          file title))
-         ('put (gemini-companion-ui-say
+         ('put (gemini-companion-ui-message
                 review "The reason is in the prompt of %s, but was not sent: complete it, \
 or send it, in %s"
                 title (buffer-name terminal)))
@@ -237,7 +237,7 @@ or send it, in %s"
 
 (defun gemini-companion-compose--keep-reason (review reason)
   "Put REASON, for which the user rejects REVIEW, where the user can paste it."
-  (gemini-companion-ui-say
+  (gemini-companion-ui-message
    review "%s: %s.  Paste the reason into %s: it is in %s"
    (gemini-companion-review-file review)
    (gemini-companion-review-ending review)

@@ -209,7 +209,7 @@ file since the change was proposed.  Nothing is saved or accepted."
                 (gemini-companion-review-file review)))
   (gemini-companion-decide--merge-text review (gemini-companion-review-buffer-text buffer))
   (setf (gemini-companion-review-merged review)
-        (gemini-companion-review-states review buffer)))
+        (gemini-companion-review-merge-states review buffer)))
 
 (defun gemini-companion-decide--merge-text (review text)
   "Merge into the text of REVIEW what TEXT has changed of the file."

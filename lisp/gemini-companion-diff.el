@@ -216,7 +216,7 @@ texts, or a new file, are shown as where Ediff is preferred."
                 (gemini-companion-review-buffer-text (gemini-companion-diff--current view))
                 (gemini-companion-review-buffer-text proposal)
                 (gemini-companion-diff--apart view)))
-         (name (gemini-companion-review-place review)))
+         (name (gemini-companion-review-project-path review)))
     (gemini-companion-diff--stop-waiting view)
     (with-current-buffer (gemini-companion-diff--buffer view)
       (widen)

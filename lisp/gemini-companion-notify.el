@@ -168,7 +168,7 @@ here, but hears the bell."
 (defun gemini-companion-notify--body ()
   "Return the file and the size of the newest change."
   (let* ((review (car gemini-companion-notify--reviews))
-         (file (gemini-companion-notify--plain (gemini-companion-review-place review))))
+         (file (gemini-companion-notify--plain (gemini-companion-review-project-path review))))
     (when (length> file gemini-companion-notify--max-file)
       (setq file (concat "…" (substring file (- gemini-companion-notify--max-file)))))
     (format "%s, %s" file

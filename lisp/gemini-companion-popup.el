@@ -153,7 +153,7 @@ M-x gemini-companion-review-list"
           (force-mode-line-update t)
           (run-hooks 'gemini-companion-review-change-hook)
           (when conflict
-            (gemini-companion-ui-say review "%s"
+            (gemini-companion-ui-message review "%s"
                                      (gemini-companion-review-warning review))))))))
 
 ;;;; What the user is told
@@ -163,13 +163,13 @@ M-x gemini-companion-review-list"
 (defun gemini-companion-popup--announce-hidden (review)
   "Tell the user of REVIEW unless it is shown by itself."
   (unless (or (gemini-companion-popup--enabled-p)
-              (gemini-companion-review-hide review))
+              (gemini-companion-review-hide-function review))
     (gemini-companion-popup--announce review)))
 
 (defun gemini-companion-popup--announce (review)
   "Tell the user of REVIEW."
   (unless (eq gemini-companion-diff-policy 'queue)
-    (gemini-companion-ui-say
+    (gemini-companion-ui-message
      review "%s proposes %s; %s"
      (gemini-companion-review-client-title review)
      (gemini-companion-review-describe review)
@@ -178,7 +178,7 @@ M-x gemini-companion-review-list"
 (defun gemini-companion-popup--keys (review)
   "Return in words which keys decide REVIEW, or lead to it, from where the user is."
   (substitute-command-keys
-   (cond ((not (gemini-companion-review-hide review))
+   (cond ((not (gemini-companion-review-hide-function review))
           "\\[gemini-companion-review-next] shows it")
          ((and (where-is-internal 'gemini-companion-accept nil t)
                (where-is-internal 'gemini-companion-reject nil t))

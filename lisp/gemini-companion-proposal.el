@@ -70,7 +70,7 @@ For the first there is always room."
 (defun gemini-companion-proposal--path (review)
   "Return the piece that says which file REVIEW is of."
   (gemini-companion-proposal--make
-   (propertize (gemini-companion-review-place review)
+   (propertize (gemini-companion-review-project-path review)
                'help-echo (gemini-companion-ui-one-line (gemini-companion-review-path review)))
    gemini-companion-proposal--path-rank))
 
@@ -292,7 +292,7 @@ PART is for its name, HEADER says what it is, INSERT inserts the text."
 (defun gemini-companion-proposal-make-buffer (review part)
   "Return a new buffer named after the file of REVIEW and PART."
   (generate-new-buffer
-   (format "*gemini %s: %s*" part (gemini-companion-review-place review))))
+   (format "*gemini %s: %s*" part (gemini-companion-review-project-path review))))
 
 (defun gemini-companion-proposal--prepare (review header insert)
   "Set up the current buffer for REVIEW: looks, keys, HEADER and text.

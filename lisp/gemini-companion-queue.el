@@ -104,7 +104,7 @@ buffer has ended: then that is taken off the screen."
 
 (defun gemini-companion-review-on-screen-p (review)
   "Return non-nil if the user can see REVIEW on the present terminal."
-  (and (gemini-companion-review-hide review)
+  (and (gemini-companion-review-hide-function review)
        (or (gemini-companion-queue--window-of (gemini-companion-review-front review))
            (gemini-companion-queue--window-of (gemini-companion-review-proposal review)))
        t))
@@ -171,7 +171,7 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
   (gemini-companion-queue--end
    review 'withdrawn (gemini-companion-review-bytes review)
    (format "withdrawn, %s is gone" (gemini-companion-review-client-title review)))
-  (gemini-companion-review-say-ending review))
+  (gemini-companion-review-announce-ending review))
 
 (defun gemini-companion-queue--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."
@@ -186,7 +186,7 @@ NAME and VERSION are what the client says itself; PROCESS is its id, or nil."
     (gemini-companion-queue--end
      review 'closed before
      (concat "decided in " (gemini-companion-review-client-title review)))
-    (gemini-companion-review-say-ending review)
+    (gemini-companion-review-announce-ending review)
     (unless (gemini-companion-write-warn-of-lost-edits review)
       (gemini-companion-write-await-decision review stamp (and may-omit text)))))
 
@@ -215,7 +215,7 @@ not a command of the user but the client itself decides."
               (symbol-name outcome))
             (not by-client))
            (if by-client
-               (gemini-companion-review-say-ending review)
+               (gemini-companion-review-announce-ending review)
              (message "Change of %s %s" file outcome))
            t))))
 
@@ -236,7 +236,7 @@ already, WAITER takes the place of that."
         ;; It is to be shown again.
         (gemini-companion-review-postponed review) nil)
   (gemini-companion-queue--changed)
-  (gemini-companion-ui-say
+  (gemini-companion-ui-message
    review "%s asks you to accept the change of %s"
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
@@ -249,7 +249,7 @@ Signal a `user-error' if REVIEW has ended by then."
              (when (eq (gemini-companion-review-state review) 'asked)
                (setf (gemini-companion-review-state review)
                      (cond ((eq before 'asked) before)
-                           ((gemini-companion-review-hide review) 'shown)
+                           ((gemini-companion-review-hide-function review) 'shown)
                            (t 'waiting)))))
       (gemini-companion-review-check-open review))))
 
@@ -260,7 +260,7 @@ Signal a `user-error' if REVIEW has ended by then."
 BEFORE are the bytes of its file until then.  With BY-COMMAND non-nil the
 user has ended it, and it is taken off the screen at once; else when the
 user is in the middle of nothing."
-  (let ((shown (gemini-companion-review-hide review)))
+  (let ((shown (gemini-companion-review-hide-function review)))
     ;; What the user types from now on would be in no text that anybody gets.
     (gemini-companion-queue--freeze review)
     (setf (gemini-companion-review-state review) 'ended
@@ -309,8 +309,8 @@ Return non-nil if others are left."
 If the user is in one of them, what is typed next goes to another buffer:
 then only if no key has been pressed for a while, or not to be pressed in
 this frame."
-  (or (not (gemini-companion-review-hide review))
-      (and (gemini-companion-ui-undisturbed-p)
+  (or (not (gemini-companion-review-hide-function review))
+      (and (gemini-companion-ui-no-key-expected-p)
            (or (not (eq (buffer-local-value 'gemini-companion-review-of-buffer
                                             (window-buffer))
                         review))
@@ -334,8 +334,8 @@ this frame."
 
 (defun gemini-companion-queue--hide (review)
   "Take REVIEW off the screen if it is there."
-  (when-let* ((hide (gemini-companion-review-hide review)))
-    (setf (gemini-companion-review-hide review) nil)
+  (when-let* ((hide (gemini-companion-review-hide-function review)))
+    (setf (gemini-companion-review-hide-function review) nil)
     (when (eq (gemini-companion-review-state review) 'shown)
       (setf (gemini-companion-review-state review) 'waiting))
     (gemini-companion-log-errors "hiding a review" (funcall hide))))
@@ -379,7 +379,7 @@ this frame."
 FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If it
 cannot be shown it still waits, and has a note that says why."
   (gemini-companion-review-check-open review)
-  (unless (gemini-companion-review-hide review)
+  (unless (gemini-companion-review-hide-function review)
     (gemini-companion-queue--take-down-all)
     (when-let* ((shown (gemini-companion-review-shown)))
       (setf (gemini-companion-review-postponed shown) t)
@@ -407,7 +407,7 @@ For FOCUS see `gemini-companion-review-show'."
 
 (defun gemini-companion-queue--note-shown (review hide)
   "REVIEW is on screen; the function HIDE takes it off again."
-  (setf (gemini-companion-review-hide review) hide
+  (setf (gemini-companion-review-hide-function review) hide
         (gemini-companion-review-seen review) t
         (gemini-companion-review-fault review) nil
         (gemini-companion-review-postponed review) nil)
@@ -419,7 +419,7 @@ For FOCUS see `gemini-companion-review-show'."
 (defun gemini-companion-review-visit (review)
   "Go to REVIEW; if the user does not see it, show it in the selected frame."
   (gemini-companion-review-check-open review)
-  (let ((window (and (gemini-companion-review-hide review)
+  (let ((window (and (gemini-companion-review-hide-function review)
                      (gemini-companion-queue--window-of
                       (or (gemini-companion-review-front review)
                           (gemini-companion-review-proposal review))))))
@@ -435,7 +435,7 @@ For FOCUS see `gemini-companion-review-show'."
     (setf (gemini-companion-review-postponed review) t)
     (gemini-companion-queue--hide review)
     (gemini-companion-queue--changed)
-    (gemini-companion-ui-say
+    (gemini-companion-ui-message
      review "%s"
      (substitute-command-keys
       (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
@@ -443,7 +443,7 @@ For FOCUS see `gemini-companion-review-show'."
 
 (defun gemini-companion-review-taken-down (review)
   "The user has killed the view of REVIEW: that means what an option says."
-  (cond ((not (gemini-companion-review-hide review)))
+  (cond ((not (gemini-companion-review-hide-function review)))
         ((not (gemini-companion-review-open-p review))
          (gemini-companion-queue--take-down review))
         ((eq gemini-companion-diff-on-kill 'reject)

@@ -126,7 +126,7 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--state (review)
   "Return where REVIEW is and what accepting it would lose, as text for the user."
-  (concat (cond ((gemini-companion-review-hide review) "on screen")
+  (concat (cond ((gemini-companion-review-hide-function review) "on screen")
                 ((gemini-companion-review-fault review)
                  (propertize (concat "cannot be shown: " (gemini-companion-review-fault review))
                              'face 'error))

@@ -221,7 +221,7 @@ Or what is known of one that is on it.")
 (defun gemini-companion-review-shown ()
   "Return the review on screen, or nil."
   (cl-loop for review in gemini-companion-review--open
-           if (gemini-companion-review-hide review) return review))
+           if (gemini-companion-review-hide-function review) return review))
 
 (defun gemini-companion-review-with-id (id)
   "Return the open review that has ID, or nil."
@@ -257,7 +257,7 @@ Or what is known of one that is on it.")
   (gemini-companion-ui-one-line
    (file-name-nondirectory (gemini-companion-review-path review))))
 
-(defun gemini-companion-review-place (review)
+(defun gemini-companion-review-project-path (review)
   "Return the name of the file of REVIEW as it is in its project, in one line."
   (let ((path (gemini-companion-review-path review))
         (file-name-handler-alist nil))
@@ -326,12 +326,12 @@ While its proposal is being edited that is what it did a moment ago."
   (let ((change (gemini-companion-review-change review)))
     (format "%s %s, %s"
             (if (gemini-companion-change-new change) "a new file" "a change to")
-            (gemini-companion-review-place review)
+            (gemini-companion-review-project-path review)
             (gemini-companion-change-size change))))
 
-(defun gemini-companion-review-say-ending (review)
+(defun gemini-companion-review-announce-ending (review)
   "Tell the user how REVIEW has ended."
-  (gemini-companion-ui-say review "%s: %s" (gemini-companion-review-file review)
+  (gemini-companion-ui-message review "%s: %s" (gemini-companion-review-file review)
                            (gemini-companion-review-ending review)))
 
 ;;;; What an accept would miss
@@ -348,7 +348,7 @@ While its proposal is being edited that is what it did a moment ago."
 
 (defun gemini-companion-review--merged-p (review buffer)
   "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."
-  (let ((states (gemini-companion-review-states review buffer))
+  (let ((states (gemini-companion-review-merge-states review buffer))
         (merged (gemini-companion-review-merged review)))
     (or (equal states merged)
         (and (equal (car states) (car merged))
@@ -358,7 +358,7 @@ While its proposal is being edited that is what it did a moment ago."
                     (gemini-companion-review-current-text review))
              (setf (gemini-companion-review-merged review) states)))))
 
-(defun gemini-companion-review-states (review buffer)
+(defun gemini-companion-review-merge-states (review buffer)
   "Return a pair that is another when the text of BUFFER or of REVIEW has changed.
 Its car is for BUFFER alone: see `gemini-companion-write-revert'."
   (cons (cons buffer (buffer-chars-modified-tick buffer))

@@ -177,7 +177,7 @@
   "Show REVIEW, unless it was decided meanwhile."
   (unless (memq review (gemini-companion-review-list-open))
     (user-error "This change was decided meanwhile"))
-  (unless (gemini-companion-review-hide review)
+  (unless (gemini-companion-review-hide-function review)
     (gemini-companion-review-show review 'select)))
 
 (defun gemini-companion-status--insert-context ()

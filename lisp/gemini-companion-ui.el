@@ -50,7 +50,7 @@ Without the quotes that `error-message-string' has for those of ours."
 (defconst gemini-companion-ui--idle-time 0.5
   "Seconds for which the user must have pressed no key.")
 
-(defun gemini-companion-ui-undisturbed-p ()
+(defun gemini-companion-ui-no-key-expected-p ()
   "Return non-nil if nothing waits for the user's next key.
 That could be a prompt, the rest of a key sequence, or a search."
   (and (zerop (recursion-depth))
@@ -75,7 +75,7 @@ That could be a prompt, the rest of a key sequence, or a search."
 
 (defun gemini-companion-ui-windows-may-change-p ()
   "Return non-nil if windows may appear: the user is in the middle of nothing."
-  (and (gemini-companion-ui-undisturbed-p)
+  (and (gemini-companion-ui-no-key-expected-p)
        (gemini-companion-ui-user-frame-p)
        (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)))
 
@@ -96,7 +96,7 @@ An alist of what each is about and its text.")
 (defvar gemini-companion-ui--timer nil
   "The timer that tries to show the messages that wait, or nil.")
 
-(defun gemini-companion-ui-say (about format &rest arguments)
+(defun gemini-companion-ui-message (about format &rest arguments)
   "Show a message as soon as it takes no prompt's place.
 It is FORMAT with ARGUMENTS, as in `format-message'.  Of several messages
 ABOUT one thing, an object, only the last is shown."
@@ -110,7 +110,7 @@ ABOUT one thing, an object, only the last is shown."
 
 (defun gemini-companion-ui--show-messages ()
   "Show the messages that wait, if the echo area is free."
-  (when (and gemini-companion-ui--messages (gemini-companion-ui-undisturbed-p))
+  (when (and gemini-companion-ui--messages (gemini-companion-ui-no-key-expected-p))
     (let ((texts (mapcar #'cdr (nreverse gemini-companion-ui--messages))))
       (setq gemini-companion-ui--messages nil)
       (message "%s" (string-join texts "; "))))
@@ -129,7 +129,7 @@ hook of MODE."
   (when (boundp 'evil-emacs-state-modes)
     (add-to-list 'evil-emacs-state-modes mode)))
 
-(defun gemini-companion-ui-begin-to-type (mode)
+(defun gemini-companion-ui-start-in-insert-state (mode)
   "Let Evil begin in its insert state in buffers of MODE, the symbol of a mode.
 Unless it was told in which one.  For the rest see
 `gemini-companion-ui-keep-keys'."
@@ -141,7 +141,7 @@ Unless it was told in which one.  For the rest see
 
 (defun gemini-companion-ui--begin-to-compose ()
   "Let Evil begin in its insert state where a prompt is composed."
-  (gemini-companion-ui-begin-to-type 'gemini-companion-compose-mode))
+  (gemini-companion-ui-start-in-insert-state 'gemini-companion-compose-mode))
 
 (defun gemini-companion-ui-pass-keys ()
   "Let Evil pass all keys to the program in the current buffer, a terminal.
@@ -197,10 +197,10 @@ Collection, or by itself, as for Term."
 Point stays on its line, in each window."
   (let* ((inhibit-read-only t)
          (places (mapcar (lambda (window)
-                           (cons window (gemini-companion-ui--place
+                           (cons window (gemini-companion-ui--line-and-column
                                          (window-point window))))
                          (get-buffer-window-list nil nil t)))
-         (place (gemini-companion-ui--place (point))))
+         (place (gemini-companion-ui--line-and-column (point))))
     (erase-buffer)
     (funcall insert)
     (set-buffer-modified-p nil)
@@ -208,7 +208,7 @@ Point stays on its line, in each window."
       (set-window-point window (gemini-companion-ui--position place)))
     (goto-char (gemini-companion-ui--position place))))
 
-(defun gemini-companion-ui--place (position)
+(defun gemini-companion-ui--line-and-column (position)
   "Return the line and column of POSITION."
   (save-excursion
     (goto-char position)

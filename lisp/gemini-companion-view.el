@@ -263,7 +263,7 @@ The rest is taken down a moment later."
   (lambda ()
     (let ((review (gemini-companion-view-review view)))
       (gemini-companion-view-going view)
-      (when (gemini-companion-review-hide review)
+      (when (gemini-companion-review-hide-function review)
         (run-at-time 0 nil #'gemini-companion-review-taken-down review)))))
 
 (defun gemini-companion-view--in-tab-p (view tab)

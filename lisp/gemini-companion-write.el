@@ -105,7 +105,7 @@ and must write it all the same."
      (lambda (written)
        (setf (gemini-companion-review-ending review)
              (concat (if written "accepted in " "rejected in ") there))
-       (gemini-companion-review-say-ending review)
+       (gemini-companion-review-announce-ending review)
        (when (and written text)
          (gemini-companion-write-await-text review text))))))
 
@@ -152,7 +152,7 @@ Then call FINISH with its last value.  While that is `busy' no time passes."
 
 (defun gemini-companion-write--warn-of-lost-text (review)
   "Say that the client of REVIEW did not write the text that was accepted."
-  (gemini-companion-ui-say
+  (gemini-companion-ui-message
    review
    "%s has not made %s what you accepted: M-x gemini-companion-review-history, there w, writes it"
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
@@ -166,7 +166,7 @@ not leave any."
                      (gemini-companion-review-proposed review)))
     (gemini-companion-log-add "the edits of review %d are in the history only"
                               (gemini-companion-review-id review))
-    (gemini-companion-ui-say
+    (gemini-companion-ui-message
      review
      "%s takes no edits along when you say yes there: yours of %s are kept in \
 M-x gemini-companion-review-history"

@@ -304,7 +304,7 @@ The user then gives ANSWER."
   (gemini-companion-test-with-client client
     (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
            (proposal (gemini-companion-review-proposal review)))
-      (cl-letf (((symbol-function 'gemini-companion-ui-undisturbed-p) #'ignore))
+      (cl-letf (((symbol-function 'gemini-companion-ui-no-key-expected-p) #'ignore))
         (should (equal (fake-cli-result-text
                         (fake-cli-call-tool
                          client "closeDiff"

@@ -121,7 +121,7 @@ if __name__ == \"__main__\":
   "Show the proposed change in EMACS by the function VIEW."
   (gemini-companion-test-eval
    emacs `(let ((review (car (gemini-companion-review-list-open))))
-            (when (gemini-companion-review-hide review)
+            (when (gemini-companion-review-hide-function review)
               (gemini-companion-review-postpone review))
             (setq gemini-companion-diff-function ',view
                   gemini-companion-diff-focus 'keep)
