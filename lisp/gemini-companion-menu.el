@@ -6,8 +6,7 @@
 
 ;;; Commentary:
 
-;; A menu of all commands, and a keymap of them for users to bind.  The package itself binds no
-;; global key.
+;; A menu of all commands.  `gemini-companion-command-map' has the same keys.
 
 ;;; Code:
 
@@ -26,48 +25,44 @@
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
 
-(defun gemini-companion-menu--no-cli-p ()
-  "Return non-nil if there is no CLI to talk to."
-  (not (gemini-companion-cli-p)))
-
-(defun gemini-companion-menu--no-review-p ()
-  "Return non-nil if no change awaits a decision."
-  (zerop (gemini-companion-review-count)))
+(defun gemini-companion-menu--review-p ()
+  "Return non-nil if a change awaits a decision."
+  (> (gemini-companion-review-count) 0))
 
 (defun gemini-companion-menu--title ()
-  "Return the line above the commands, which says what the state is."
+  "Return the line above the commands, which describes the state."
   (concat (propertize "Gemini companion: " 'face 'transient-heading)
           (propertize (gemini-companion-state) 'face 'transient-value)))
 
-;; The columns fit in a terminal of 80.
+;; The menu fits in a terminal of 80 columns.
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (transient-define-prefix gemini-companion-menu ()
   "Menu of all commands of gemini-companion.
-Above them it says what the mode line shows, in words; what makes no
-sense now is grey."
+The line above the commands describes the state.  Commands that do not
+apply at the moment are grayed out."
   [:description
    gemini-companion-menu--title
    ["The CLI"
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)
     ("S" "set up" gemini-companion-setup)
-    ("y" "answer yes" gemini-companion-answer-yes :inapt-if gemini-companion-menu--no-cli-p)
-    ("n" "answer no" gemini-companion-answer-no :inapt-if gemini-companion-menu--no-cli-p)]
-   ["Say"
-    ("p" "prompt" gemini-companion-send-prompt :inapt-if gemini-companion-menu--no-cli-p)
-    ("e" "compose" gemini-companion-compose :inapt-if gemini-companion-menu--no-cli-p)
-    ("s" "region" gemini-companion-send-region :inapt-if gemini-companion-menu--no-cli-p)
-    ("f" "file" gemini-companion-send-file :inapt-if gemini-companion-menu--no-cli-p)
+    ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-cli-p)
+    ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-cli-p)]
+   ["Send"
+    ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-cli-p)
+    ("e" "compose" gemini-companion-compose :inapt-if-not gemini-companion-cli-p)
+    ("s" "region" gemini-companion-send-region :inapt-if-not gemini-companion-cli-p)
+    ("f" "file" gemini-companion-send-file :inapt-if-not gemini-companion-cli-p)
     ("d" "diagnostic" gemini-companion-send-diagnostic
-     :inapt-if gemini-companion-menu--no-cli-p)]
+     :inapt-if-not gemini-companion-cli-p)]
    ["Changes"
-    ("v" "view next" gemini-companion-review-next :inapt-if gemini-companion-menu--no-review-p)
-    ("a" "accept" gemini-companion-accept :inapt-if gemini-companion-menu--no-review-p)
-    ("k" "reject" gemini-companion-reject :inapt-if gemini-companion-menu--no-review-p)
+    ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-menu--review-p)
+    ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-menu--review-p)
+    ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-menu--review-p)
     ("l" "list" gemini-companion-review-list)
     ("h" "history" gemini-companion-review-history)]
    ["Companion"
-    ("c" "what is told" gemini-companion-show-context)
+    ("c" "show context" gemini-companion-show-context)
     ("t" (lambda () (if gemini-companion-context-paused "resume" "pause"))
      gemini-companion-toggle-context)
     ("i" "status" gemini-companion-status)

@@ -1,4 +1,4 @@
-;;; gemini-companion-run.el --- The CLI in a terminal -*- lexical-binding: t; -*-
+;;; gemini-companion-run.el --- Run the CLI in a terminal -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; Runs the CLI of a project in whichever terminal emulator there is, and finds it again.  What is
-;; different from emulator to emulator is here: how each starts a program.  All of them have a
-;; process, and what is sent to that the program reads.
+;; Runs the CLI of a project in whichever terminal emulator is installed, and finds it again.  All
+;; emulators have a process, and the program reads what is sent to it.  How each of them starts a
+;; program is at the end of this file.
 
 ;;; Code:
 
@@ -41,86 +41,12 @@
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
 
-;;;; Terminal emulators
-
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
-(defcustom gemini-companion-terminal 'auto
-  "The terminal emulator in which `gemini-companion-run' runs its program.
-If `auto', the first of Eat, vterm and Ghostel that is installed, else
-Term, which comes with Emacs.  Before it uses Term for that reason it
-asks, once, whether to install Eat; if you answer no, your answer is
-saved here."
-  :type '(choice (const :tag "The best one that is installed" auto)
-                 (const :tag "Eat" eat)
-                 (const :tag "vterm" vterm)
-                 (const :tag "Ghostel" ghostel)
-                 (const :tag "Term" term))
-  :group 'gemini-companion)
-
-(defvar gemini-companion-run--offered nil
-  "Non-nil if another terminal emulator was offered since Emacs started.")
-
-(defun gemini-companion-run-choose-terminal ()
-  "Return the terminal emulator to use.  It is loaded."
-  (pcase gemini-companion-terminal
-    ('auto (or (gemini-companion-run--installed) 'term))
-    (terminal (unless (require terminal nil t)
-                (user-error "`gemini-companion-terminal' says %s, which is not installed"
-                            terminal))
-              terminal)))
-
-(defun gemini-companion-run--installed ()
-  "Return the best terminal emulator that was installed, or nil.  It is loaded."
-  (seq-find #'gemini-companion-run--load '(eat vterm ghostel)))
-
-(defun gemini-companion-run--load (terminal)
-  "Load TERMINAL, a feature; return nil if that is not installed or does not work."
-  (condition-case error
-      (require terminal nil t)
-    (error
-     (gemini-companion-log-add "%s: %s" terminal (error-message-string error))
-     nil)))
-
-;;;; A better one
-
-(defun gemini-companion-run-offer-terminal ()
-  "Ask whether to install a better terminal emulator than Term if there is none.
-Return non-nil if so, for `gemini-companion-run-install-terminal'.  In batch
-mode nothing is asked."
-  (when (and (eq gemini-companion-terminal 'auto)
-             (not noninteractive)
-             (not gemini-companion-run--offered)
-             (not (gemini-companion-run--installed)))
-    (setq gemini-companion-run--offered t)
-    (cond ((not package-enable-at-startup)
-           ;; Packages are installed by something else here.
-           (message "Term shows few colors: Eat and vterm, which are packages, show all")
-           nil)
-          ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
-          (t (gemini-companion-setup-save 'gemini-companion-terminal 'term)
-             (message "From now on it is Term: `gemini-companion-terminal' can say another")
-             nil))))
-
-(defun gemini-companion-run-install-terminal ()
-  "Install Eat as the user has allowed, and wait for that.
-If it fails, or the user quits, say so and what to do."
-  (require 'package)
-  (message "Installing Eat; C-g uses Term instead...")
-  (condition-case problem
-      ;; Warnings of the byte compiler are shown in windows.
-      (save-window-excursion
-        (package-refresh-contents)
-        (package-install 'eat))
-    ((error quit)
-     (let ((reason (gemini-companion-ui-error-text problem)))
-       (gemini-companion-log-add "Eat was not installed: %s" reason)
-       (message "Term is used, for Eat was not installed: %s.  It is in NonGNU ELPA, see \
-`package-archives'; to try again type M-x package-install RET eat"
-                reason)))))
+;;;; Options
 
 ;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
 (defcustom gemini-companion-agent 'gemini
-  "What `gemini-companion-run' runs: a name in `gemini-companion-agent-profiles'."
+  "Agent that `gemini-companion-run' runs.
+It is the name of one in `gemini-companion-agent-profiles'."
   :type '(choice (const :tag "Gemini CLI" gemini)
                  (const :tag "Qwen Code" qwen)
                  (const :tag "LLxprt Code" llxprt)
@@ -129,15 +55,15 @@ If it fails, or the user quits, say so and what to do."
   :risky t)
 
 (defcustom gemini-companion-program nil
-  "The program of `gemini-companion-agent': a name, or a file with its path.
-If nil, the usual one."
+  "Program of `gemini-companion-agent', a name or an absolute file name.
+If nil, use the agent's usual program."
   :type '(choice (const :tag "The usual one" nil)
                  string)
   :group 'gemini-companion
   :risky t)
 
 (defcustom gemini-companion-arguments nil
-  "Arguments for `gemini-companion-program'."
+  "Arguments for the program of `gemini-companion-agent'."
   :type '(repeat string)
   :group 'gemini-companion
   :risky t)
@@ -146,72 +72,71 @@ If nil, the usual one."
   '((display-buffer-reuse-window display-buffer-in-side-window)
     (side . right)
     (window-width . 0.4))
-  "Where `gemini-companion-run' shows a terminal, as for `display-buffer'."
+  "Display action for the terminal of `gemini-companion-run'.
+See `display-buffer' for the possible values."
   :type display-buffer--action-custom-type
   :group 'gemini-companion
   :risky t)
 
-(defconst gemini-companion-run--narrowest 20
-  "Columns that a terminal has at least, whatever its window has.")
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
+(defcustom gemini-companion-terminal 'auto
+  "Terminal emulator in which `gemini-companion-run' runs its program.
+If `auto', use the first of Eat, vterm and Ghostel that is installed, or
+else Term, which comes with Emacs.  Before it falls back to Term,
+`gemini-companion-run' asks once whether to install Eat; if you answer no,
+it saves your answer here."
+  :type '(choice (const :tag "The best one that is installed" auto)
+                 (const :tag "Eat" eat)
+                 (const :tag "vterm" vterm)
+                 (const :tag "Ghostel" ghostel)
+                 (const :tag "Term" term))
+  :group 'gemini-companion)
 
-(defconst gemini-companion-run--local "localhost,127.0.0.1"
-  "Hosts to which a client must not go through a proxy.")
+;;;; State
 
 (defvar-local gemini-companion-run-root nil
-  "The directory of the project whose CLI runs in this buffer.")
+  "Directory of the project whose CLI runs in this buffer.")
 (put 'gemini-companion-run-root 'permanent-local t)
 
 (defvar-local gemini-companion-run-agent nil
-  "Which agent runs in this buffer, if `gemini-companion-run' made it.")
+  "Agent that runs in this buffer, if `gemini-companion-run' created it.")
 (put 'gemini-companion-run-agent 'permanent-local t)
 
-;;;; The command
+(defvar gemini-companion-run--offered nil
+  "Non-nil if the user was already asked to install a terminal emulator.")
+
+;;;; Commands
 
 ;;;###autoload
 (defun gemini-companion-run (&optional another)
   "Run Gemini CLI in a terminal, in the current project.
-If it runs already show its terminal; in that terminal, hide it.  With
-ANOTHER, interactively the prefix argument, run one more beside it.
-`gemini-companion-agent' may say that it is another program."
+If it is already running, show its terminal; in that terminal, hide it.
+With ANOTHER, interactively the prefix argument, run one more beside it.
+To run another program, customize `gemini-companion-agent'."
   (interactive "P")
-  (let ((root (gemini-companion-run-project)))
-    (gemini-companion-run--toggle gemini-companion-agent root
-                                  (and (not another)
-                                       (gemini-companion-run-buffer
-                                        root gemini-companion-agent)))))
+  (gemini-companion-run--toggle gemini-companion-agent another))
 
 ;;;###autoload
 (defun gemini-companion-run-other (agent)
   "Run AGENT, one of `gemini-companion-agents', in the current project.
-If it runs already show its terminal; in that terminal, hide it."
-  (interactive (list (intern (completing-read
-                              "Run: " (mapcar #'symbol-name (gemini-companion-agent-served))
-                              nil t))))
-  (let ((root (gemini-companion-run-project)))
-    (gemini-companion-run--toggle agent root (gemini-companion-run-buffer root agent))))
+If it is already running, show its terminal; in that terminal, hide it."
+  (interactive (list (intern (completing-read "Run: " (gemini-companion-agent-served) nil t))))
+  (gemini-companion-run--toggle agent))
 
-(defun gemini-companion-run--toggle (agent root buffer)
-  "Show BUFFER, hide it if it is selected, or without one run AGENT in ROOT."
-  (cond ((null buffer) (gemini-companion-run--start agent root))
-        ((eq (window-buffer) buffer) (gemini-companion-run--hide))
-        (t (gemini-companion-run-show buffer))))
+(defun gemini-companion-run--toggle (agent &optional another)
+  "Show or hide the terminal of AGENT in the current project.
+If AGENT does not run there, or if ANOTHER is non-nil, run it."
+  (let* ((root (gemini-companion-run-project))
+         (buffer (and (not another) (gemini-companion-run-buffer root agent))))
+    (cond ((null buffer) (gemini-companion-run--start agent root))
+          ((not (eq (window-buffer) buffer)) (gemini-companion-run-show buffer))
+          ((window-parameter nil 'window-side) (delete-window))
+          (t (quit-window)))))
 
-(defun gemini-companion-run-buffer (root &optional agent)
-  "Return the terminal in which a CLI of the project in ROOT runs, or nil.
-Of several it is the one that was selected last.  With AGENT, those that
-are known to run another one do not count."
-  (let ((terminals (seq-filter (pcase-lambda (`(,buffer . ,_))
-                                 (or (null agent)
-                                     (memq (buffer-local-value 'gemini-companion-run-agent
-                                                               buffer)
-                                           (list nil agent))))
-                               (gemini-companion-run-terminals))))
-    (car (or (rassoc root terminals)
-             ;; You may have started it further down; a project there has its own.
-             (seq-find (pcase-lambda (`(,buffer . ,directory))
-                         (and (not (buffer-local-value 'gemini-companion-run-root buffer))
-                              (file-in-directory-p directory root)))
-                       terminals)))))
+(defun gemini-companion-run-show (buffer)
+  "Show the terminal BUFFER and select its window."
+  (select-window (or (display-buffer buffer gemini-companion-run-display-action)
+                     (selected-window))))
 
 (defun gemini-companion-run-project ()
   "Return the directory of the current project, or the current directory."
@@ -222,45 +147,61 @@ are known to run another one do not count."
         (file-name-as-directory (expand-file-name root)))))
 
 (defun gemini-companion-run-check-local (directory)
-  "Signal a `user-error' if DIRECTORY is on another machine."
+  "Signal a `user-error' if DIRECTORY is remote."
   (when (file-remote-p directory)
-    (user-error "Gemini CLI runs on this machine only, and this directory is elsewhere: %s"
+    (user-error "Gemini CLI runs only on this machine, and this directory is remote: %s"
                 directory)))
 
+;;;; Finding the terminals of CLIs
+
+(defun gemini-companion-run-buffer (root &optional agent)
+  "Return the terminal in which a CLI of the project in ROOT runs, or nil.
+If there are several, return the most recently selected one.  If AGENT is
+non-nil, ignore terminals that are known to run another agent."
+  (let ((terminals (seq-filter (pcase-lambda (`(,buffer . ,_))
+                                 (or (null agent)
+                                     (memq (buffer-local-value 'gemini-companion-run-agent
+                                                               buffer)
+                                           (list nil agent))))
+                               (gemini-companion-run-terminals))))
+    (car (or (rassoc root terminals)
+             ;; The user may have started one in a subdirectory.  One of our own that runs there
+             ;; belongs to a project there.
+             (seq-find (pcase-lambda (`(,buffer . ,directory))
+                         (and (not (buffer-local-value 'gemini-companion-run-root buffer))
+                              (file-in-directory-p directory root)))
+                       terminals)))))
+
 (defun gemini-companion-run-terminals ()
-  "Return the terminals in which a CLI runs, the one selected last first.
-Each is (BUFFER . DIRECTORY), the CLI's own directory.  Besides those
-that `gemini-companion-run' made these are those of connected clients
-that you started yourself, as far as the system tells who that was."
-  (let ((clients (gemini-companion-run--clients)))
-    (delq nil (mapcar (lambda (buffer)
-                        (when-let* ((directory
-                                     (gemini-companion-run--directory buffer clients)))
-                          (cons buffer directory)))
-                      (buffer-list)))))
+  "Return the terminals in which a CLI runs, most recently selected first.
+Each element is (BUFFER . DIRECTORY), where DIRECTORY is that of the CLI.
+This includes the terminals in which the user started a client that is
+connected, as far as the system knows the parents of its process."
+  (cl-loop with clients = (gemini-companion-run--clients)
+           for buffer in (buffer-list)
+           for directory = (gemini-companion-run--directory buffer clients)
+           when directory collect (cons buffer directory)))
 
 (defun gemini-companion-run--directory (buffer clients)
   "Return the directory of the CLI that runs in BUFFER, or nil if none does.
-CLIENTS are those that `gemini-companion-run--clients' returns."
+CLIENTS is the value of `gemini-companion-run--clients'."
   (let ((process (get-buffer-process buffer)))
     (and (process-live-p process)
          (or (buffer-local-value 'gemini-companion-run-root buffer)
-             (when-let* ((client (and (integerp (process-id process))
-                                      (seq-find (lambda (ids) (memq (process-id process) ids))
-                                                clients))))
+             (when-let* ((id (process-id process))
+                         (client (seq-find (lambda (ids) (memq id ids)) clients)))
                (file-name-as-directory
                 (or (file-symlink-p (format "/proc/%d/cwd" (car client)))
                     (buffer-local-value 'default-directory buffer))))))))
 
 (defun gemini-companion-run--clients ()
-  "Return the ids of the connected clients' processes.
-Each is a list with the ids of those that began it behind its own."
-  (mapcar #'gemini-companion-run-ancestry
-          (delq nil (mapcar (lambda (session) (aref session 2))
-                            (gemini-companion-bridge-sessions)))))
+  "Return the process ids of the connected clients, each with its ancestors."
+  (cl-loop for session in (gemini-companion-bridge-sessions)
+           for id = (aref session 2)
+           when id collect (gemini-companion-run-ancestry id)))
 
 (defun gemini-companion-run-terminal-of (id buffers)
-  "Return the terminal, one of BUFFERS, in which the process ID runs, or nil."
+  "Return the terminal among BUFFERS in which the process ID runs, or nil."
   (let ((ids (gemini-companion-run-ancestry id)))
     (seq-find (lambda (buffer)
                 (when-let* ((process (get-buffer-process buffer)))
@@ -268,95 +209,62 @@ Each is a list with the ids of those that began it behind its own."
               buffers)))
 
 (defun gemini-companion-run-ancestry (id)
-  "Return a list of ID, the process that began the one with ID, and so on."
+  "Return a list of the process ID, its parent, and so on."
   (let ((ids nil))
     (while (and id (> id 0) (not (memq id ids)))
       (push id ids)
       (setq id (alist-get 'ppid (process-attributes id))))
     (nreverse ids)))
 
-(defun gemini-companion-run-show (buffer)
-  "Show BUFFER and select its window."
-  (select-window (or (display-buffer buffer gemini-companion-run-display-action)
-                     (selected-window))))
+(add-hook 'gemini-companion-cli-functions #'gemini-companion-run-terminals)
 
-(defun gemini-companion-run--hide ()
-  "Take the selected window, which shows a terminal, off the screen."
-  (if (window-parameter nil 'window-side)
-      (delete-window)
-    (quit-window)))
-
-;;;; Starting
+;;;; Starting a CLI
 
 (defun gemini-companion-run--start (agent root)
-  "Run AGENT in the project in ROOT in a new terminal, and show that."
+  "Run AGENT in the project in ROOT in a new terminal, and show it."
   (let ((program (gemini-companion-run--find-program agent)))
     (gemini-companion-run--announce agent root)
-    (gemini-companion-run--ask agent root)
-    (let* ((terminal (gemini-companion-run-choose-terminal))
+    (gemini-companion-run--prepare agent root)
+    (let* ((terminal (gemini-companion-run--choose-terminal))
            ;; All of these may be local to this buffer, which may be a dead terminal.
            (environment (gemini-companion-run--environment agent root))
            (locals (gemini-companion-run--locals environment))
-           (buffer (progn
-                     (gemini-companion-run--bury-dead agent root)
-                     (generate-new-buffer (gemini-companion-run--name agent root))))
+           (arguments (and (eq agent gemini-companion-agent) gemini-companion-arguments))
+           (buffer (gemini-companion-run--create-buffer agent root))
            (window (selected-window)))
       (condition-case error
           (progn
-            (with-current-buffer buffer
-              (setq default-directory root
-                    gemini-companion-run-root root
-                    gemini-companion-run-agent agent))
-            ;; First, for the size of the terminal is that of its window.
+            ;; First, because the size of the terminal is that of its window.
             (gemini-companion-run-show buffer)
-            (gemini-companion-run--exec
-             terminal buffer program
-             (and (eq agent gemini-companion-agent) gemini-companion-arguments)
-             environment)
             (with-current-buffer buffer
+              (gemini-companion-run--exec terminal program arguments environment)
               (pcase-dolist (`(,variable . ,value) locals)
                 (set (make-local-variable variable) value))
-              (gemini-companion-ui-pass-keys))
-            ;; Some emulators say otherwise, but it may be at work.
-            (when-let* ((process (get-buffer-process buffer)))
-              (set-process-query-on-exit-flag process t)))
+              (gemini-companion-ui-pass-keys)
+              ;; Some emulators clear this flag, but the CLI may be at work.
+              (when-let* ((process (get-buffer-process buffer)))
+                (set-process-query-on-exit-flag process t))))
         (error
          (gemini-companion-run--discard buffer)
          (when (window-live-p window) (select-window window))
          (signal (car error) (cdr error)))))))
 
-(defun gemini-companion-run--ask (agent root)
-  "Ask all that is to be asked before AGENT runs in ROOT, and see to it.
-What takes long is done when nothing is left to be asked."
-  (let ((better (gemini-companion-run-offer-terminal))
-        (default-directory root))
-    (gemini-companion-setup-before-run agent)
-    (when better
-      (gemini-companion-run-install-terminal))))
-
-(defun gemini-companion-run--discard (buffer)
-  "Kill the terminal BUFFER and what runs in it without a question."
-  (when-let* ((process (get-buffer-process buffer)))
-    (delete-process process))
-  (when (buffer-live-p buffer)
-    (kill-buffer buffer)))
-
 (defun gemini-companion-run-program (agent)
-  "Return the program of AGENT: a name, or a file with its path."
+  "Return the program of AGENT, a name or an absolute file name."
   (or (and (eq agent gemini-companion-agent) gemini-companion-program)
       (gemini-companion-agent-get agent :program)
       (user-error "No agent is called %s: see `gemini-companion-agent-profiles'" agent)))
 
 (defun gemini-companion-run--find-program (agent)
-  "Return the file of the program of AGENT."
+  "Return the file name of the program of AGENT."
   (let ((program (gemini-companion-run-program agent)))
     (or (executable-find program)
         (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
                     program (gemini-companion-agent-get agent :install)))))
 
 (defun gemini-companion-run--announce (agent root)
-  "See to it that a client of AGENT in ROOT will find us.
-It looks only when it starts."
+  "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
+A client looks for it only when it starts."
   (unless (gemini-companion-bridge-running-p)
     (gemini-companion-mode 1))
   (unless (gemini-companion-bridge-running-p)
@@ -367,157 +275,257 @@ it has made its home, and see `gemini-companion-agents'"
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 
-(defun gemini-companion-run--bury-dead (agent root)
-  "Kill the terminals of AGENT for ROOT in which it has ended."
+(defun gemini-companion-run--prepare (agent root)
+  "Ask the user everything there is to ask before AGENT runs in ROOT.
+Then install what the user has agreed to, which takes longer."
+  (let ((install (gemini-companion-run--offer-terminal))
+        (default-directory root))
+    (gemini-companion-setup-before-run agent)
+    (when install
+      (gemini-companion-run--install-terminal))))
+
+(defun gemini-companion-run--create-buffer (agent root)
+  "Return a new buffer for a terminal of AGENT in the project in ROOT.
+Kill those in which AGENT has ended."
   (dolist (buffer (buffer-list))
     (when (and (equal (buffer-local-value 'gemini-companion-run-root buffer) root)
                (eq (buffer-local-value 'gemini-companion-run-agent buffer) agent)
                (not (process-live-p (get-buffer-process buffer))))
-      (kill-buffer buffer))))
+      (kill-buffer buffer)))
+  (with-current-buffer (generate-new-buffer (gemini-companion-run--name agent root))
+    (setq default-directory root
+          gemini-companion-run-root root
+          gemini-companion-run-agent agent)
+    (current-buffer)))
 
 (defun gemini-companion-run--name (agent root)
   "Return the name of a terminal of AGENT for the project in ROOT."
   (format "*%s: %s*" agent (file-name-nondirectory (directory-file-name root))))
 
+(defun gemini-companion-run--discard (buffer)
+  "Kill the terminal BUFFER and its process without asking."
+  (when-let* ((process (get-buffer-process buffer)))
+    (delete-process process))
+  (when (buffer-live-p buffer)
+    (kill-buffer buffer)))
+
+;;;; The environment of a CLI
+
+(defconst gemini-companion-run--local-hosts "localhost,127.0.0.1"
+  "Hosts that a client must not access through a proxy.")
+
 (defun gemini-companion-run--environment (agent root)
   "Return the environment of AGENT in ROOT.
-It is that of the current buffer, with what leads to this Emacs."
+This is that of the current buffer, with the variables that lead a client
+to this Emacs."
   (let ((process-environment (copy-sequence process-environment)))
-    ;; A local one that was made elsewhere, say by direnv, may lack these.
+    ;; A buffer-local environment, from direnv for example, may lack these.
     (dolist (name (gemini-companion-run--variables))
       (when-let* ((value (getenv-internal name (default-toplevel-value 'process-environment))))
         (setenv name value)))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
       (setenv name (directory-file-name root)))
-    ;; Each is looked at by some programs only.
+    ;; Some programs read only one of these.
     (dolist (name '("NO_PROXY" "no_proxy"))
       (setenv name (gemini-companion-run--without-proxy (getenv name))))
     process-environment))
 
 (defun gemini-companion-run--variables ()
   "Return the names of the variables that lead a client to its Emacs.
-`gemini-companion-agent-set-environment' gives them their values."
+`gemini-companion-agent-set-environment' sets them."
   (cons "REMOTE_CONTAINERS"
         (mapcan (lambda (agent)
                   (mapcar #'car (gemini-companion-agent-get agent :variables)))
                 (gemini-companion-agent-served))))
 
 (defun gemini-companion-run--locals (environment)
-  "Return what a terminal is to have of the current buffer's own environment.
-It is an alist of variables and values; ENVIRONMENT is that of the CLI.
-So the next CLI that is run from there is in the same environment."
+  "Return an alist of variables and values to make local in a terminal.
+If the current buffer has an environment of its own, a CLI that is run from
+the terminal gets it too, with ENVIRONMENT for `process-environment'."
   (append (and (local-variable-p 'process-environment)
                (list (cons 'process-environment environment)))
           (and (local-variable-p 'exec-path)
                (list (cons 'exec-path exec-path)))))
 
 (defun gemini-companion-run--without-proxy (hosts)
-  "Return the list HOSTS, a string or nil, with those of this machine."
-  (cond ((member hosts '(nil "")) gemini-companion-run--local)
-        ((or (equal hosts "*") (string-search gemini-companion-run--local hosts)) hosts)
-        (t (concat hosts "," gemini-companion-run--local))))
+  "Return the list HOSTS, a string or nil, with this machine added to it."
+  (cond ((member hosts '(nil "")) gemini-companion-run--local-hosts)
+        ((or (equal hosts "*") (string-search gemini-companion-run--local-hosts hosts)) hosts)
+        (t (concat hosts "," gemini-companion-run--local-hosts))))
 
-;;;; Terminal emulators
+;;;; Choosing a terminal emulator
 
-(cl-defgeneric gemini-companion-run--exec (terminal buffer program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by the emulator TERMINAL.
-The buffer is in the selected window.")
+(defun gemini-companion-run--choose-terminal ()
+  "Load the terminal emulator to use, and return it."
+  (cond ((eq gemini-companion-terminal 'auto)
+         (or (gemini-companion-run--installed) 'term))
+        ((require gemini-companion-terminal nil t) gemini-companion-terminal)
+        (t (user-error "`gemini-companion-terminal' is `%s', which is not installed"
+                       gemini-companion-terminal))))
 
-;; ENVIRONMENT is bound in the terminal's buffer, and last: a hook of a mode, like that of envrc,
-;; may make the variable local there, and then only that binding counts.
+(defun gemini-companion-run--installed ()
+  "Load the best terminal emulator that was installed, and return it, or nil."
+  (seq-find (lambda (terminal)
+              (condition-case error
+                  (require terminal nil t)
+                (error
+                 (gemini-companion-log-add "%s: %s" terminal (error-message-string error))
+                 nil)))
+            '(eat vterm ghostel)))
 
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'term)) buffer program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Term."
+(defun gemini-companion-run--offer-terminal ()
+  "If there is only Term, ask whether to install a better terminal emulator.
+Return non-nil if the user says yes.  In batch mode, do not ask."
+  (when (and (eq gemini-companion-terminal 'auto)
+             (not noninteractive)
+             (not gemini-companion-run--offered)
+             (not (gemini-companion-run--installed)))
+    (setq gemini-companion-run--offered t)
+    (cond ((not package-enable-at-startup)
+           ;; The user has another package manager.
+           (message "Term shows few colors; the packages Eat and vterm show all of them")
+           nil)
+          ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
+          (t (gemini-companion-setup-save 'gemini-companion-terminal 'term)
+             (message "Using Term from now on; to change that, customize \
+`gemini-companion-terminal'")
+             nil))))
+
+(defun gemini-companion-run--install-terminal ()
+  "Install Eat, and wait until that is done.
+If it fails, or if the user quits, say so and what to do next."
+  (require 'package)
+  (message "Installing Eat; type C-g to use Term instead...")
+  (condition-case problem
+      ;; The byte compiler shows its warnings in windows.
+      (save-window-excursion
+        (package-refresh-contents)
+        (package-install 'eat))
+    ((error quit)
+     (let ((reason (gemini-companion-ui-error-text problem)))
+       (gemini-companion-log-add "Eat was not installed: %s" reason)
+       (message "Using Term, because Eat was not installed: %s.  It is in NonGNU ELPA, see \
+`package-archives'; to try again, type M-x package-install RET eat"
+                reason)))))
+
+;;;; Running a program in each of them
+
+(defconst gemini-companion-run--min-width 20
+  "Minimum width of a terminal, in columns.")
+
+(cl-defgeneric gemini-companion-run--exec (terminal program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by the emulator TERMINAL.
+It runs in the current buffer, which the selected window shows.")
+
+;; ENVIRONMENT is bound in the terminal's buffer, and as late as possible: a hook of a major mode, like
+;; the one of envrc, may make the variable local, and then only the local binding counts.
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'term)) program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
   (require 'term)
-  (with-current-buffer buffer
-    (term-mode)
-    (let ((process-environment
-           (append (gemini-companion-run--term-variables environment) environment)))
-      (term-exec buffer (buffer-name) program nil arguments))
-    (let ((mend (gemini-companion-run--mend-for-term)))
-      (set-process-filter (get-buffer-process buffer)
-                          (lambda (process text)
-                            (term-emulate-terminal process (funcall mend text)))))
-    (term-char-mode)))
+  (term-mode)
+  (let ((process-environment
+         (append (gemini-companion-run--term-variables environment) environment)))
+    (term-exec (current-buffer) (buffer-name) program nil arguments))
+  (let ((correct (gemini-companion-run--term-output)))
+    (set-process-filter (get-buffer-process (current-buffer))
+                        (lambda (process output)
+                          (term-emulate-terminal process (funcall correct output)))))
+  (term-char-mode))
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'eat)) program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Eat."
+  (eat-mode)
+  (let ((process-environment
+         (append (gemini-companion-run--color-variables environment) environment)))
+    (eat-exec (current-buffer) (buffer-name) program nil arguments))
+  (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
+                (gemini-companion-run--answer-background)))
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by vterm."
+  (let ((process-environment
+         (append (gemini-companion-run--color-variables environment) environment))
+        (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
+        ;; The default is 80, and what does not fit in the window cannot be seen.
+        (vterm-min-window-width gemini-companion-run--min-width))
+    (vterm-mode)
+    (setq-local vterm-min-window-width gemini-companion-run--min-width
+                ;; The last output is worth reading.
+                vterm-kill-buffer-on-exit nil))
+  (let ((process (get-buffer-process (current-buffer))))
+    (add-function :before (process-filter process) (gemini-companion-run--fit-once))
+    (add-function :filter-args (process-filter process)
+                  (gemini-companion-run--answer-background))))
+
+(cl-defmethod gemini-companion-run--exec ((_ (eql 'ghostel)) program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Ghostel."
+  (let ((process-environment environment)
+        ;; Else the program does not read what is sent to the buffer's process.
+        (ghostel-use-native-pty nil))
+    (ghostel-exec (current-buffer) program arguments))
+  (setq-local ghostel-kill-buffer-on-exit nil
+              ;; Emacs asks already.
+              ghostel-query-before-killing nil))
+
+;;;; What the emulators lack
 
 (defun gemini-companion-run--term-variables (environment)
-  "Return what to add to ENVIRONMENT so that text can be read in Term.
-Programs choose colors for a dark background, for Term does not answer
-what its own is.  On a light one they are asked to use none."
+  "Return what to add to ENVIRONMENT so that text is readable in Term.
+Term does not tell programs its background color, so they choose colors for
+a dark background.  On a light one, ask them to use none."
   (cons
-   ;; What the terminal around this Emacs can do may be said there.
+   ;; A value that is there already is about the terminal around this Emacs.
    (if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
    (unless (or (eq (frame-parameter nil 'background-mode) 'dark)
                (getenv-internal "NO_COLOR" environment)
                (getenv-internal "FORCE_COLOR" environment))
      '("NO_COLOR=1"))))
 
-(defconst gemini-companion-run--begun
-  (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
-          "\\|[\300-\337]\\|[\340-\357][\200-\277]?\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'")
-  "What output ends with if an escape sequence, or a character, has only begun.")
-
-(defun gemini-companion-run--mend-for-term ()
-  "Return a function that returns its argument without what Term shows wrongly.
-That is titles of windows, which it shows as text in the middle of what
-is there; the erasing of a line, of which it leaves what is before the
-cursor; and a part of a character.  Called with all output of a program
-in order, which is bytes, the function remembers what has only begun."
-  (let ((begun ""))
-    (lambda (text)
-      (setq text (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
-                                           (concat begun text) t t)
-            text (string-replace "\e[2K" "\e[1K\e[K" text)
-            begun "")
-      (when (string-match gemini-companion-run--begun text)
-        (setq begun (substring text (match-beginning 0))
-              text (substring text 0 (match-beginning 0))))
-      text)))
-
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'eat)) buffer program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Eat."
-  (with-current-buffer buffer
-    (eat-mode)
-    (let ((process-environment
-           (append (gemini-companion-run--color-variables environment) environment)))
-      (eat-exec buffer (buffer-name) program nil arguments))
-    (add-function :filter-args (process-filter (get-buffer-process buffer))
-                  (gemini-companion-run--answer-background))))
-
 (defun gemini-companion-run--color-variables (environment)
-  "Return what to add to ENVIRONMENT so that programs use all colors there are.
-What Eat and vterm call themselves in TERM does not say that to all."
+  "Return what to add to ENVIRONMENT so that programs use all available colors.
+Not all programs conclude that from the value of TERM in Eat and vterm."
   (and (> (display-color-cells) 256)
        (not (getenv-internal "COLORTERM" environment))
        '("COLORTERM=truecolor")))
 
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) buffer program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by vterm."
-  (with-current-buffer buffer
-    (let ((process-environment
-           (append (gemini-companion-run--color-variables environment) environment))
-          (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
-          ;; By itself it is never narrower than 80: what is beyond the window could not be seen.
-          (vterm-min-window-width gemini-companion-run--narrowest))
-      (vterm-mode)
-      (setq-local vterm-min-window-width gemini-companion-run--narrowest)
-      ;; What it said last is worth reading.
-      (setq-local vterm-kill-buffer-on-exit nil))
-    (let ((process (get-buffer-process buffer)))
-      (add-function :before (process-filter process) (gemini-companion-run--fit-once))
-      (add-function :filter-args (process-filter process)
-                    (gemini-companion-run--answer-background)))))
+(defun gemini-companion-run--hold-back (regexp)
+  "Return a function that returns its argument without an incomplete end.
+That is what REGEXP matches.  The next call adds it in front of its
+argument."
+  (let ((rest ""))
+    (lambda (output)
+      (let* ((output (concat rest output))
+             (end (or (string-match regexp output) (length output))))
+        (setq rest (substring output end))
+        (substring output 0 end)))))
+
+(defconst gemini-companion-run--incomplete
+  (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
+          "\\|[\300-\337]\\|[\340-\357][\200-\277]?\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'")
+  "Regexp for an incomplete escape sequence, or character, at the end of output.")
+
+(defun gemini-companion-run--term-output ()
+  "Return a function that returns its argument without what Term gets wrong.
+Term shows window titles as text, erases only the end of a line that is to
+be erased, and shows the bytes of a character that arrives in parts.
+Call the function with all output of a program in order, as bytes."
+  (let ((complete (gemini-companion-run--hold-back gemini-companion-run--incomplete)))
+    (lambda (output)
+      (string-replace "\e[2K" "\e[1K\e[K"
+                      (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
+                                                (funcall complete output) t t)))))
 
 (defun gemini-companion-run--fit-once ()
   "Return a filter that makes a terminal as large as its windows, once.
-Emacs does so when windows change, but on a text terminal vterm begins
-with one column more than can be used."
+Emacs does so when windows change, but on a text terminal, vterm starts
+with one column too many."
   (let ((done nil))
     (lambda (process _text)
       (unless done
         (setq done t)
         (gemini-companion-log-errors "The size of a terminal"
-          ;; The function looks at variables of that buffer; vterm's module wants them.
+          ;; vterm's module needs the variables of that buffer.
           (with-current-buffer (process-buffer process)
             (when-let* ((windows (get-buffer-window-list nil nil t))
                         (adjust (process-get process 'adjust-window-size-function))
@@ -525,48 +533,32 @@ with one column more than can be used."
               (set-process-window-size process (cdr size) (car size)))))))))
 
 (defun gemini-companion-run--answer-background ()
-  "Return a function for the filter of a terminal's process, on its arguments.
-When a program asks for the color of the background it tells that, and
-takes the question out of the text.  For vterm does not answer, and Eat
-not rightly on a text terminal, and then programs choose colors for a
-dark background."
-  (let ((begun ""))
-    (pcase-lambda (`(,process ,text))
-      (setq text (concat begun text)
-            begun "")
-      (when (string-match "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'" text)
-        (setq begun (substring text (match-beginning 0))
-              text (substring text 0 (match-beginning 0))))
-      (let ((rest (replace-regexp-in-string "\e]11;\\?\\(?:\a\\|\e\\\\\\)" "" text t t)))
-        (unless (equal rest text)
+  "Return a function that answers queries for the background color.
+It is for the arguments of a process filter, and removes the queries from
+the output.  vterm does not answer them, and Eat answers wrongly on a text
+terminal, which makes programs choose colors for a dark background."
+  (let ((complete
+         (gemini-companion-run--hold-back
+          "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'")))
+    (pcase-lambda (`(,process ,output))
+      (let* ((output (funcall complete output))
+             (rest (replace-regexp-in-string "\e]11;\\?\\(?:\a\\|\e\\\\\\)" "" output t t)))
+        (unless (equal rest output)
           (gemini-companion-log-errors "The color of the background"
             (process-send-string process (gemini-companion-run--background-report))))
         (list process rest)))))
 
 (defun gemini-companion-run--background-report ()
-  "Return what a terminal answers that is asked for the color of its background."
+  "Return the answer of a terminal to a query for its background color."
   (let ((color (or (color-values (face-background 'default nil 'default))
-                   ;; It is that of the terminal around Emacs.
+                   ;; Emacs uses the background of the terminal around it.
                    (if (eq (frame-parameter nil 'background-mode) 'dark)
                        '(0 0 0)
                      '(#xffff #xffff #xffff)))))
     (concat "\e]11;rgb:"
-            ;; If it was started in tmux Gemini CLI does not believe pure white.
+            ;; Gemini CLI in a terminal that was started in tmux does not believe pure white.
             (mapconcat (lambda (value) (format "%04x" (min value #xfefe))) color "/")
             "\e\\")))
-
-(cl-defmethod gemini-companion-run--exec ((_ (eql 'ghostel)) buffer program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT in BUFFER by Ghostel."
-  (with-current-buffer buffer
-    (let ((process-environment environment)
-          ;; Else the program does not read what is sent to the buffer's process.
-          (ghostel-use-native-pty nil))
-      (ghostel-exec buffer program arguments))
-    (setq-local ghostel-kill-buffer-on-exit nil)
-    ;; Emacs asks, and once will do.
-    (setq-local ghostel-query-before-killing nil)))
-
-(add-hook 'gemini-companion-cli-functions #'gemini-companion-run-terminals)
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

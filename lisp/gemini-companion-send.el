@@ -1,4 +1,4 @@
-;;; gemini-companion-send.el --- What is said to a CLI -*- lexical-binding: t; -*-
+;;; gemini-companion-send.el --- Send text to the CLI -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,14 +6,12 @@
 
 ;;; Commentary:
 
-;; Puts text into the prompt of the CLI that runs in a terminal of Emacs, as if it had been pasted
-;; there, and answers its questions.  What goes there is text and nothing else: a control character
-;; in it could press keys in the CLI.
+;; Pastes text into the prompt of the CLI that runs in a terminal of Emacs, and answers its questions.
+;; What is pasted contains no control characters, because these could press keys in the CLI.
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'project)
+(eval-when-compile (require 'cl-lib))
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
@@ -31,342 +29,33 @@
 (defvar ghostel--input-mode)
 (defvar vterm-copy-mode)
 
-(defvar gemini-companion-send--look 0.1
-  "Seconds between looks whether the CLI shows a text.")
-
-(defconst gemini-companion-send--quiet 5
-  "Looks for which the terminal must not have changed, when it shows the text.
-A key right behind a text is taken for a part of it.")
-
-(defconst gemini-companion-send--patience 50
-  "Looks after which the text counts as shown: some CLIs are never quiet.")
-
-(defconst gemini-companion-send--chunk 2048
-  "Characters that are sent in one go: a terminal takes a few KB, then waits.")
-
-(defconst gemini-companion-send--special "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]"
-  "Characters before which Gemini CLI wants a backslash in the name of a file.")
-
 (defvar gemini-companion-send-history nil
-  "Prompts that were sent, the newest first.")
-
-(defconst gemini-companion-send--folded "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
-  "What stands in a prompt for a long text, without spaces.")
-
-(defconst gemini-companion-send--rest 300
-  "Looks after which it is not awaited any more that a CLI is at rest.")
+  "History of prompts that were sent.")
 
 (defvar-local gemini-companion-send--queue nil
   "What is still to be sent to the terminal in this buffer.
-Strings are sent; of (paste . TEXT) what is no key; `shown' waits for the
-CLI to show them; (submit . TEXT) is the key that sends the prompt TEXT; of
-a function what it returns is sent.")
+Each item is one of:
+
+  STRING           Send it as it is.
+  (paste . TEXT)   Send TEXT without control characters.
+  shown            Wait until the CLI shows what was sent.
+  (submit . TEXT)  Send the key that submits the prompt TEXT.
+  FUNCTION         Call it and send what it returns, a string or nil.")
 
 (defvar-local gemini-companion-send--prompt nil
-  "The prompt that was sent last to the terminal in this buffer, or nil.
-As in `gemini-companion-review'.")
-
-(defconst gemini-companion-send--remembered 2000
-  "Characters of a prompt that are remembered, to be shown with its changes.")
+  "The last prompt that was sent to the terminal in this buffer, or nil.
+Its form is that of a prompt in `gemini-companion-review'.")
 
 (defvar-local gemini-companion-send--answered nil
-  "The `buffer-chars-modified-tick' at which a question was answered.")
+  "The `buffer-chars-modified-tick' when the last question was answered.")
 
-;;;; What is on its screen
-
-(defconst gemini-companion-send--below 5
-  "Lines that may be below a question: a word on it, what a terminal left behind.")
-
-(defconst gemini-companion-send--choice "^ *│ *[●›❯] *[0-9]+\\. "
-  "What the selected choice of a question looks like, in a box.")
-
-(defconst gemini-companion-send--composer "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)"
-  "What is around and before the prompt that the user types.")
-
-(defconst gemini-companion-send--prompt-box
-  "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?\\( *\\([>!*]\\) \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
-  "What the user's prompt looks like, with the lines around it.
-The first may be a column wider than the terminal.")
-
-(defconst gemini-companion-send--empty-prompt "\\`>Typeyourmessageor@"
-  "What is in a prompt in which nothing is typed, without spaces.")
-
-(defconst gemini-companion-send--working "esc to cancel"
-  "What a CLI that is at work says, some lines above the prompt.")
-
-(defconst gemini-companion-send--around 10
-  "Lines that may be above and below the prompt: what a CLI says of its work.
-A terminal whose size was changed may have left some behind.")
-
-;;;; Questions
-
-(defun gemini-companion-send--question-p ()
-  "Return non-nil if the CLI in the current buffer asks for one of some choices.
-These are in the last box, and the user's prompt is not below that."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-max))
-      (skip-chars-backward " \t\n")
-      (let* ((limit (save-excursion
-                      (forward-line (- gemini-companion-send--below))
-                      (point)))
-             (bottom (re-search-backward "^ *╰" limit t)))
-        (and bottom
-             (not (save-excursion
-                    (re-search-forward gemini-companion-send--composer nil t)))
-             (progn (re-search-backward "^ *╭" nil 'move)
-                    (re-search-forward gemini-companion-send--choice bottom t))
-             t)))))
-
-;;;; The prompt
-
-(defun gemini-companion-send--prompt-on-screen ()
-  "Return what is in the prompt of the CLI in the current buffer, without spaces.
-It begins with the sign of the prompt.  Return `works' if the CLI does,
-and nil if there is no prompt."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-max))
-      (skip-chars-backward " \t\n")
-      (let ((limit (line-beginning-position (- gemini-companion-send--around))))
-        (when (and (re-search-backward gemini-companion-send--prompt-box nil t)
-                   (> (match-end 0) limit))
-          (let ((text (match-string-no-properties 1)))
-            (if (re-search-backward gemini-companion-send--working
-                                    (line-beginning-position (- gemini-companion-send--around))
-                                    t)
-                'works
-              (gemini-companion-send--without-spaces text))))))))
-
-(defun gemini-companion-send--without-spaces (text)
-  "Return TEXT without what a terminal may have added to or changed in it."
-  (replace-regexp-in-string "[[:space:]\u00a0]+" "" text))
-
-;;;; The terminal
-
-(defun gemini-companion-send--frozen-p ()
-  "Return non-nil if the current buffer does not follow its terminal."
-  (or (bound-and-true-p vterm-copy-mode)
-      (eq (bound-and-true-p ghostel--input-mode) 'copy)))
-
-;;;; Sending
-
-(defun gemini-companion-send-terminal ()
-  "Return the terminal with the CLI to talk to: the project's, or the only one."
-  (let* ((root (gemini-companion-run-project))
-         (running (gemini-companion-run-terminals)))
-    (cond ((gemini-companion-run-buffer root))
-          ((null running)
-           (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
-          ((null (cdr running)) (caar running))
-          (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
-
-(defun gemini-companion-send-text (text submit &optional terminal)
-  "Put TEXT into the prompt of the CLI; send it if SUBMIT, else show the CLI.
-TERMINAL is where it runs, by default what `gemini-companion-send-terminal'
-returns."
-  (let ((buffer (or terminal (gemini-companion-send-terminal))))
-    (gemini-companion-send--enqueue
-     buffer
-     (append (list "\e[200~")
-             (gemini-companion-send--chunks text)
-             (list "\e[201~")
-             (and submit (list 'shown (cons 'submit text)))))
-    (if submit
-        (message "Sent to %s" (buffer-name buffer))
-      (gemini-companion-run-show buffer))))
-
-(defun gemini-companion-send--clean (text)
-  "Return TEXT without characters that are keys, but for newlines and tabs."
-  (replace-regexp-in-string "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
-                            (replace-regexp-in-string "\r\n?" "\n" text t t)
-                            t t))
-
-(defun gemini-companion-send--chunks (text)
-  "Return TEXT as items to send, of bounded length each."
-  (let ((length (length text))
-        (start 0)
-        (chunks nil))
-    (while (< start length)
-      (let ((end (min length (+ start gemini-companion-send--chunk))))
-        ;; These two are one newline.
-        (when (and (< end length) (eq (aref text (1- end)) ?\r) (eq (aref text end) ?\n))
-          (setq end (1+ end)))
-        (push (cons 'paste (substring text start end)) chunks)
-        (setq start end)))
-    (nreverse chunks)))
-
-(defun gemini-companion-send--enqueue (buffer items)
-  "Send ITEMS to the terminal BUFFER after what is under way.
-For these see `gemini-companion-send--queue'."
-  (with-current-buffer buffer
-    (let ((idle (null gemini-companion-send--queue)))
-      (setq gemini-companion-send--queue (append gemini-companion-send--queue items))
-      (when idle
-        (gemini-companion-send--go-on buffer)))))
-
-(defun gemini-companion-send--go-on (buffer)
-  "Send the next item to the terminal BUFFER, and the others from timers."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (let ((item (car gemini-companion-send--queue))
-            (process (get-buffer-process buffer)))
-        (cond ((not (process-live-p process))
-               (setq gemini-companion-send--queue nil))
-              ((eq item 'shown)
-               (gemini-companion-send--await buffer (buffer-chars-modified-tick)))
-              (item
-               (process-send-string process (gemini-companion-send--text item))
-               (when (eq (car-safe item) 'submit)
-                 (gemini-companion-send--note-prompt (cdr item)))
-               (run-at-time 0 nil #'gemini-companion-send--sent buffer)))))))
-
-(defun gemini-companion-send--text (item)
-  "Return what is sent for ITEM, one of `gemini-companion-send--queue'."
-  (pcase item
-    ;; Only now, since for a long text all at once it would take long.
-    (`(paste . ,text) (gemini-companion-send--clean text))
-    (`(submit . ,_) "\r")
-    ((pred functionp) (or (gemini-companion-log-errors "sending" (funcall item)) ""))
-    (_ item)))
-
-(defun gemini-companion-send--await (buffer tick)
-  "Go on when the terminal BUFFER has changed since TICK, and then no more."
-  (let ((looks 0)
-        (changed nil)
-        (quiet 0)
-        (timer nil))
-    (setq timer
-          (run-at-time
-           gemini-companion-send--look gemini-companion-send--look
-           (lambda ()
-             (let ((now (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer))))
-               (setq looks (1+ looks)
-                     quiet (if (eql now tick) (1+ quiet) 0)
-                     changed (or changed (not (eql now tick)))
-                     tick now)
-               (when (or (null now)
-                         (and changed (>= quiet gemini-companion-send--quiet))
-                         (>= looks gemini-companion-send--patience))
-                 (cancel-timer timer)
-                 (gemini-companion-send--sent buffer))))))))
-
-(defun gemini-companion-send--sent (buffer)
-  "Go on after the first item that was to be sent to the terminal BUFFER."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (pop gemini-companion-send--queue))
-    (gemini-companion-send--go-on buffer)))
-
-;;;; After which prompt a change has come
-
-(defun gemini-companion-send--note-prompt (text)
-  "Note that the prompt TEXT was sent to the terminal in the current buffer."
-  (setq gemini-companion-send--prompt
-        (cons (substring text 0 (min (length text) gemini-companion-send--remembered))
-              (current-time)))
-  (add-hook 'gemini-companion-queue-prompt-functions #'gemini-companion-send--prompt-of)
-  (add-hook 'pre-command-hook #'gemini-companion-send--note-key nil t))
-
-(defun gemini-companion-send--note-key ()
-  "Forget the prompt if the user sends another one in the terminal itself.
-What that says is not known.  An answer to a question is none."
-  (gemini-companion-log-errors "a prompt"
-    (let ((keys (this-command-keys-vector)))
-      (when (and (> (length keys) 0)
-                 (memq (aref keys (1- (length keys))) '(?\r return kp-enter))
-                 (not (gemini-companion-send--question-p)))
-        (setq gemini-companion-send--prompt nil)))))
-
-(defun gemini-companion-send--prompt-of (review)
-  "Return the prompt that was sent last to the client of REVIEW, or nil."
-  (when-let* ((terminals (seq-filter (lambda (buffer)
-                                       (buffer-local-value 'gemini-companion-send--prompt
-                                                           buffer))
-                                     (buffer-list)))
-              (client (gemini-companion-review-process review))
-              (terminal (gemini-companion-run-terminal-of client terminals)))
-    (buffer-local-value 'gemini-companion-send--prompt terminal)))
-
-;;;; Sending to a CLI at rest
-
-;; What the user does not send by hand must neither answer a question nor go with what the user has
-;; half typed.  So the screen is looked at before a text is put into the prompt, and again before
-;; the key that sends it.
-
-(defun gemini-companion-send-at-rest (text terminal finish)
-  "Send TEXT to the CLI in TERMINAL once that asks nothing and does nothing.
-Then call FINISH with `sent'.  If something else is in the prompt, or the
-CLI is at work for long, TEXT is put there and not sent, and FINISH is
-called with `put'; with nil if that cannot be done either."
-  (let ((looks 0)
-        (same 0)
-        (last nil)
-        (timer nil))
-    (setq timer
-          (run-at-time
-           gemini-companion-send--look gemini-companion-send--look
-           (lambda ()
-             (gemini-companion-log-errors "looking at a CLI"
-               (let* ((state (gemini-companion-send--state terminal))
-                      (over (or (eq state 'ended)
-                                (>= (setq looks (1+ looks)) gemini-companion-send--rest))))
-                 (setq same (if (equal state last) (1+ same) 0)
-                       last state)
-                 (when (or over (and (stringp state) (>= same gemini-companion-send--quiet)))
-                   (cancel-timer timer)
-                   (gemini-companion-send--put text terminal state finish)))))))))
-
-(defun gemini-companion-send--state (terminal)
-  "Return what the CLI in TERMINAL does, as far as its screen says.
-That is a string, what is in its prompt, if it is at rest; else `works',
-`asks', `ended', or nil if that cannot be told."
-  (if (not (and (buffer-live-p terminal) (process-live-p (get-buffer-process terminal))))
-      'ended
-    (with-current-buffer terminal
-      (cond ((or gemini-companion-send--queue (gemini-companion-send--frozen-p)) nil)
-            ((gemini-companion-send--question-p) 'asks)
-            (t (gemini-companion-send--prompt-on-screen))))))
-
-(defun gemini-companion-send--put (text terminal state finish)
-  "Put TEXT into the prompt of the CLI in TERMINAL, which is in STATE; send it.
-For STATE see `gemini-companion-send--state', for FINISH
-`gemini-companion-send-at-rest'."
-  (let ((empty (and (stringp state) (string-match-p gemini-companion-send--empty-prompt state))))
-    (if (not (or (stringp state) (eq state 'works)))
-        (funcall finish nil)
-      (gemini-companion-send--enqueue
-       terminal
-       (append (list "\e[200~")
-               ;; Behind what is there, on a line of its own.
-               (gemini-companion-send--chunks (if empty text (concat "\n" text)))
-               (list "\e[201~" 'shown
-                     (lambda () (gemini-companion-send--press text terminal empty finish))))))))
-
-(defun gemini-companion-send--press (text terminal empty finish)
-  "Return the key that sends TEXT in TERMINAL, or nil if it is not to be sent.
-That is so unless the prompt was EMPTY before and TEXT alone is there now.
-Call FINISH with what becomes of it."
-  (let* ((typed (with-current-buffer terminal
-                  (and empty
-                       (not (gemini-companion-send--question-p))
-                       (gemini-companion-send--prompt-on-screen))))
-         (send (and (stringp typed)
-                    (or (equal typed (concat ">" (gemini-companion-send--without-spaces
-                                                  (gemini-companion-send--clean text))))
-                        (string-match-p gemini-companion-send--folded typed)))))
-    (funcall finish (if send 'sent 'put))
-    (and send "\r")))
-
-;;;; What to send
+;;;; Commands
 
 ;;;###autoload
 (defun gemini-companion-send-prompt (prompt)
   "Send PROMPT, read in the minibuffer, to the CLI."
   (interactive (progn
-                 ;; Without a CLI this says so, before anything is typed.
+                 ;; Signals an error without a CLI, before the user types anything.
                  (gemini-companion-send-terminal)
                  (list (read-string "Prompt: " nil 'gemini-companion-send-history))))
   (when (string-blank-p prompt)
@@ -375,51 +64,50 @@ Call FINISH with what becomes of it."
 
 ;;;###autoload
 (defun gemini-companion-send-region (start end &optional submit)
-  "Put the text from START to END into the prompt of the CLI.
-Before it comes where it is from.  With SUBMIT, interactively the prefix
-argument, send it, too."
+  "Insert the text from START to END into the prompt of the CLI.
+The name of the file and the line numbers come before it.  With SUBMIT,
+interactively the prefix argument, send the prompt as well."
   (interactive "r\nP")
   (gemini-companion-send-text
-   (concat (gemini-companion-send--place start end) ":\n```\n"
+   (concat (gemini-companion-send--location start end) ":\n```\n"
            (buffer-substring-no-properties
-            ;; To take them off a string takes long if it is long.
+            ;; Removing newlines from the end of a long string would be slow.
             start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point)))
            "\n```\n")
    submit))
 
 ;;;###autoload
 (defun gemini-companion-send-file (&optional submit)
-  "Mention the current file to the CLI, so that it reads it.
-In Dired these are the marked files and directories.  With SUBMIT,
-interactively the prefix argument, send it, too."
+  "Mention the current file in the prompt of the CLI, which then reads it.
+In Dired, mention the marked files and directories.  With SUBMIT,
+interactively the prefix argument, send the prompt as well."
   (interactive "P")
   (let* ((files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
                       (buffer-file-name (list buffer-file-name))
                       (t (user-error "This buffer visits no file"))))
          (terminal (gemini-companion-send-terminal))
-         ;; There may be many files: the CLI is looked for once.
          (directory (gemini-companion-send-directory terminal)))
     (gemini-companion-send-text
-     (concat (mapconcat (lambda (file) (gemini-companion-send--mention file directory))
-                        files " ")
-             " ")
+     (mapconcat (lambda (file) (concat (gemini-companion-send--mention file directory) " "))
+                files "")
      submit terminal)))
 
 ;;;###autoload
 (defun gemini-companion-send-diagnostic (&optional submit)
-  "Put what Flymake or Flycheck says at point into the prompt of the CLI.
-With SUBMIT, interactively the prefix argument, send it, too."
+  "Insert the diagnostics at point into the prompt of the CLI.
+They are those of Flymake and Flycheck.  With SUBMIT, interactively the
+prefix argument, send the prompt as well."
   (interactive "P")
-  (let ((texts (gemini-companion-send--diagnostics)))
-    (unless texts
-      (user-error "Neither Flymake nor Flycheck says anything here"))
+  (let ((diagnostics (gemini-companion-send--diagnostics)))
+    (unless diagnostics
+      (user-error "Neither Flymake nor Flycheck has a diagnostic here"))
     (gemini-companion-send-text
-     (concat (gemini-companion-send--place (point) (point)) ": "
-             (string-join texts "; ") "\n")
+     (concat (gemini-companion-send--location (point) (point)) ": "
+             (string-join diagnostics "; ") "\n")
      submit)))
 
 (defun gemini-companion-send--diagnostics ()
-  "Return what Flymake and Flycheck say at point, strings."
+  "Return the messages of Flymake and Flycheck at point, or on its line."
   (append (and (bound-and-true-p flymake-mode)
                (mapcar #'flymake-diagnostic-text
                        (or (flymake-diagnostics (point))
@@ -433,8 +121,13 @@ With SUBMIT, interactively the prefix argument, send it, too."
                                               (line-number-at-pos nil t)))
                                        flycheck-current-errors))))))
 
-(defun gemini-companion-send--place (start end)
-  "Return in words which lines of which file the text from START to END is."
+;;;; Names of files
+
+(defconst gemini-companion-send--special "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]"
+  "Regexp for characters of file names that Gemini CLI wants quoted.")
+
+(defun gemini-companion-send--location (start end)
+  "Return the name of the file and the lines from START to END, for a prompt."
   (let ((first (line-number-at-pos start t))
         (last (line-number-at-pos (if (> end start) (1- end) end) t)))
     (format "%s, %s"
@@ -447,7 +140,7 @@ With SUBMIT, interactively the prefix argument, send it, too."
               (format "lines %d to %d" first last)))))
 
 (defun gemini-companion-send--relative (file directory)
-  "Return the name of FILE as a CLI in DIRECTORY has it."
+  "Return the name of FILE for a CLI in DIRECTORY."
   (if (file-in-directory-p file directory)
       (file-relative-name file directory)
     (expand-file-name file)))
@@ -458,24 +151,23 @@ With SUBMIT, interactively the prefix argument, send it, too."
       (buffer-local-value 'default-directory terminal)))
 
 (defun gemini-companion-send--mention (file directory)
-  "Return what has a CLI in DIRECTORY read FILE."
+  "Return the text that makes a CLI in DIRECTORY read FILE."
   (concat "@" (gemini-companion-send-escape
                (gemini-companion-send--relative file directory))))
 
 (defun gemini-companion-send-escape (name)
-  "Return the file name NAME as the CLI wants it in a prompt."
+  "Return the file name NAME, quoted for a prompt of the CLI."
   (replace-regexp-in-string gemini-companion-send--special
                             (lambda (it) (concat "\\" it))
                             name t t))
 
 ;;;; Answers
 
-;; A key that answers no question would send what the user has half typed, or end work.  So the
-;; screen is looked at: a CLI asks in a box at its end, where otherwise the user's prompt is.
+;; Without a question, the same key would send what the user has half typed, or interrupt the CLI.
 
 ;;;###autoload
 (defun gemini-companion-answer-yes ()
-  "Answer the question that the CLI asks with the choice that it proposes."
+  "Answer the question that the CLI asks with the selected choice."
   (interactive)
   (gemini-companion-send--answer "\r" "yes"))
 
@@ -486,11 +178,11 @@ With SUBMIT, interactively the prefix argument, send it, too."
   (gemini-companion-send--answer "\e" "no"))
 
 (defun gemini-companion-send--answer (key name)
-  "Press KEY in the CLI, which is the answer NAME, if that asks something."
+  "Press KEY, which means NAME, in the CLI if it asks a question."
   (let ((buffer (gemini-companion-send-terminal)))
     (with-current-buffer buffer
       (cond (gemini-companion-send--queue
-             (user-error "What was sent before is still on its way: try again"))
+             (user-error "Something else is still being sent: try again"))
             ((gemini-companion-send--frozen-p)
              (user-error "The terminal is in copy mode: leave that first"))
             ((not (gemini-companion-send--question-p))
@@ -503,6 +195,307 @@ With SUBMIT, interactively the prefix argument, send it, too."
       (setq gemini-companion-send--answered (buffer-chars-modified-tick)))
     (gemini-companion-send--enqueue buffer (list key))
     (message "Answered %s in %s" name (buffer-name buffer))))
+
+;;;; Sending
+
+(defconst gemini-companion-send--chunk 2048
+  "Number of characters to send at once.
+A terminal takes a few kilobytes, and then blocks.")
+
+(defun gemini-companion-send-terminal ()
+  "Return the terminal of the project's CLI, or of the only CLI."
+  (let* ((root (gemini-companion-run-project))
+         (running (gemini-companion-run-terminals)))
+    (cond ((gemini-companion-run-buffer root))
+          ((null running)
+           (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
+          ((null (cdr running)) (caar running))
+          (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
+
+(defun gemini-companion-send-text (text submit &optional terminal)
+  "Paste TEXT into the prompt of the CLI.
+If SUBMIT is non-nil, send the prompt; otherwise, show the CLI.  TERMINAL
+defaults to the value of `gemini-companion-send-terminal'."
+  (let ((buffer (or terminal (gemini-companion-send-terminal))))
+    (gemini-companion-send--enqueue
+     buffer (append (gemini-companion-send--paste text)
+                    (and submit `(shown (submit . ,text)))))
+    (if submit
+        (message "Sent to %s" (buffer-name buffer))
+      (gemini-companion-run-show buffer))))
+
+(defun gemini-companion-send--paste (text)
+  "Return items of `gemini-companion-send--queue' that paste TEXT."
+  (let ((text (string-replace "\r\n" "\n" text)))
+    `("\e[200~"
+      ,@(cl-loop for start below (length text) by gemini-companion-send--chunk
+                 for end = (min (length text) (+ start gemini-companion-send--chunk))
+                 collect (cons 'paste (substring text start end)))
+      "\e[201~")))
+
+(defun gemini-companion-send--clean (text)
+  "Return TEXT without control characters other than newlines and tabs."
+  (replace-regexp-in-string "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
+                            (string-replace "\r" "\n" text)
+                            t t))
+
+(defun gemini-companion-send--enqueue (buffer items)
+  "Send ITEMS to the terminal BUFFER after what is already in its queue.
+See `gemini-companion-send--queue'."
+  (with-current-buffer buffer
+    (let ((idle (null gemini-companion-send--queue)))
+      (setq gemini-companion-send--queue (append gemini-companion-send--queue items))
+      (when idle
+        (gemini-companion-send--next buffer)))))
+
+(defun gemini-companion-send--next (buffer)
+  "Send the first item in the queue of the terminal BUFFER.
+A timer continues with the next one."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (let ((item (car gemini-companion-send--queue))
+            (process (get-buffer-process buffer)))
+        (cond ((not (process-live-p process))
+               (setq gemini-companion-send--queue nil))
+              ((eq item 'shown)
+               (gemini-companion-send--await-shown buffer))
+              (item
+               (process-send-string process (gemini-companion-send--item-text item))
+               (when (eq (car-safe item) 'submit)
+                 (gemini-companion-send--remember-prompt (cdr item)))
+               (run-at-time 0 nil #'gemini-companion-send--done buffer)))))))
+
+(defun gemini-companion-send--item-text (item)
+  "Return what to send for ITEM of `gemini-companion-send--queue'."
+  (pcase item
+    ;; Not before, because all chunks of a long text at once would take long.
+    (`(paste . ,text) (gemini-companion-send--clean text))
+    (`(submit . ,_) "\r")
+    ((pred functionp) (or (gemini-companion-log-errors "sending" (funcall item)) ""))
+    (_ item)))
+
+(defun gemini-companion-send--done (buffer)
+  "Remove the first item from the queue of the terminal BUFFER, and go on."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (pop gemini-companion-send--queue))
+    (gemini-companion-send--next buffer)))
+
+;;;; Waiting for the CLI
+
+(defvar gemini-companion-send--poll-interval 0.1
+  "Seconds between polls of a terminal.")
+
+(defconst gemini-companion-send--quiet-polls 5
+  "Number of polls for which a terminal must not have changed.
+A key that follows a pasted text too closely is taken for a part of it.")
+
+(defconst gemini-companion-send--shown-polls 50
+  "Number of polls until a text counts as shown, as some CLIs are never quiet.")
+
+(defconst gemini-companion-send--rest-polls 300
+  "Number of polls until `gemini-companion-send-at-rest' gives up.")
+
+(defun gemini-companion-send--poll (read done max finish)
+  "Call READ from a timer until DONE, at most MAX times, then call FINISH.
+DONE is called with the value of READ, and with non-nil if that has not
+changed for some polls.  FINISH is called with the last value."
+  (let ((polls 0)
+        (same 0)
+        (last nil)
+        (timer nil))
+    (setq timer
+          (run-at-time
+           gemini-companion-send--poll-interval gemini-companion-send--poll-interval
+           (lambda ()
+             (gemini-companion-log-errors "polling a CLI"
+               (let ((value (funcall read)))
+                 (setq polls (1+ polls)
+                       same (if (equal value last) (1+ same) 0)
+                       last value)
+                 (when (or (>= polls max)
+                           (funcall done value (>= same gemini-companion-send--quiet-polls)))
+                   (cancel-timer timer)
+                   (funcall finish value)))))))))
+
+(defun gemini-companion-send--await-shown (buffer)
+  "Continue when the terminal BUFFER has changed, and is quiet again."
+  (let ((before (buffer-chars-modified-tick buffer)))
+    (gemini-companion-send--poll
+     (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
+     (lambda (tick quiet) (or (null tick) (and quiet (not (eql tick before)))))
+     gemini-companion-send--shown-polls
+     (lambda (_) (gemini-companion-send--done buffer)))))
+
+;;;; Sending to a CLI at rest
+
+;; What the user does not send directly must neither answer a question nor be sent together with
+;; what the user is typing.  So the screen is checked before a text is pasted, and again before the
+;; key that sends it.
+
+(defconst gemini-companion-send--empty-prompt "\\`>Typeyourmessageor@"
+  "Regexp for the contents of an empty prompt, without spaces.")
+
+(defconst gemini-companion-send--folded "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
+  "Regexp for what a prompt shows instead of a long text, without spaces.")
+
+(defun gemini-companion-send-at-rest (text terminal finish)
+  "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
+Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
+but was not sent, because something else is there too or the CLI works for
+too long; or nil if TEXT could not even be put there."
+  (gemini-companion-send--poll
+   (lambda () (gemini-companion-send--state terminal))
+   (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
+   gemini-companion-send--rest-polls
+   (lambda (state) (gemini-companion-send--put text terminal state finish))))
+
+(defun gemini-companion-send--state (terminal)
+  "Return what the CLI in TERMINAL does, according to its screen.
+The value is a string, the contents of its prompt, if it is at rest;
+otherwise `works', `asks', `ended', or nil if that is unknown."
+  (if (not (and (buffer-live-p terminal) (process-live-p (get-buffer-process terminal))))
+      'ended
+    (with-current-buffer terminal
+      (cond ((or gemini-companion-send--queue (gemini-companion-send--frozen-p)) nil)
+            ((gemini-companion-send--question-p) 'asks)
+            (t (gemini-companion-send--prompt-on-screen))))))
+
+(defun gemini-companion-send--put (text terminal state finish)
+  "Paste TEXT into the CLI in TERMINAL, which is in STATE, and maybe send it.
+For STATE, see `gemini-companion-send--state'; for FINISH, see
+`gemini-companion-send-at-rest'."
+  (let ((empty (and (stringp state) (string-match-p gemini-companion-send--empty-prompt state))))
+    (if (not (or (stringp state) (eq state 'works)))
+        (funcall finish nil)
+      (gemini-companion-send--enqueue
+       terminal
+       (append (gemini-companion-send--paste
+                ;; After what is there, on a line of its own.
+                (if empty text (concat "\n" text)))
+               (list 'shown
+                     (lambda () (gemini-companion-send--press text terminal empty finish))))))))
+
+(defun gemini-companion-send--press (text terminal empty finish)
+  "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.
+It may be sent if the prompt was EMPTY before and now contains only TEXT.
+Call FINISH with `sent' or `put'."
+  (let* ((typed (with-current-buffer terminal
+                  (and empty
+                       (not (gemini-companion-send--question-p))
+                       (gemini-companion-send--prompt-on-screen))))
+         (send (and (stringp typed)
+                    (or (equal typed (concat ">" (gemini-companion-send--without-spaces
+                                                  (gemini-companion-send--clean text))))
+                        (string-match-p gemini-companion-send--folded typed)))))
+    (funcall finish (if send 'sent 'put))
+    (and send "\r")))
+
+;;;; The screen of the CLI
+
+(defconst gemini-companion-send--question-margin 5
+  "Maximum number of lines below a question.
+There may be a remark on it, or what a terminal did not erase.")
+
+(defconst gemini-companion-send--prompt-margin 10
+  "Maximum number of lines above or below the prompt that belong to it.
+The CLI shows its state there; a terminal whose size has changed may show
+remains of other lines.")
+
+(defconst gemini-companion-send--choice "^ *│ *[●›❯] *[0-9]+\\. "
+  "Regexp for the selected choice of a question, in a box.")
+
+(defconst gemini-companion-send--composer "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)"
+  "Regexp for the border or the beginning of the prompt that the user types.")
+
+(defconst gemini-companion-send--prompt-box
+  "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?\\( *\\([>!*]\\) \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
+  "Regexp for the user's prompt, with the lines around it.
+The first of these may be a column wider than the terminal.")
+
+(defconst gemini-companion-send--working "esc to cancel"
+  "Regexp for what the CLI shows above the prompt while it works.")
+
+(defun gemini-companion-send--frozen-p ()
+  "Return non-nil if the current buffer does not follow its terminal."
+  (or (bound-and-true-p vterm-copy-mode)
+      (eq (bound-and-true-p ghostel--input-mode) 'copy)))
+
+(defun gemini-companion-send--question-p ()
+  "Return non-nil if the CLI in the current buffer asks the user to choose.
+The choices are in the last box, and the user's prompt is not below it."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (gemini-companion-send--goto-end)
+      (let* ((limit (line-beginning-position (- 1 gemini-companion-send--question-margin)))
+             (bottom (re-search-backward "^ *╰" limit t)))
+        (and bottom
+             (not (save-excursion
+                    (re-search-forward gemini-companion-send--composer nil t)))
+             (progn (re-search-backward "^ *╭" nil 'move)
+                    (re-search-forward gemini-companion-send--choice bottom t))
+             t)))))
+
+(defun gemini-companion-send--prompt-on-screen ()
+  "Return what is in the prompt of the CLI in the current buffer.
+The string has no spaces and begins with the sign of the prompt.  Return
+`works' if the CLI works, and nil if there is no prompt."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (gemini-companion-send--goto-end)
+      (let ((limit (line-beginning-position (- gemini-companion-send--prompt-margin))))
+        (when (and (re-search-backward gemini-companion-send--prompt-box nil t)
+                   (> (match-end 0) limit))
+          (let ((text (match-string-no-properties 1)))
+            (if (re-search-backward
+                 gemini-companion-send--working
+                 (line-beginning-position (- gemini-companion-send--prompt-margin)) t)
+                'works
+              (gemini-companion-send--without-spaces text))))))))
+
+(defun gemini-companion-send--goto-end ()
+  "Go to the end of what the terminal in the current buffer shows."
+  (goto-char (point-max))
+  (skip-chars-backward " \t\n"))
+
+(defun gemini-companion-send--without-spaces (text)
+  "Return TEXT without the whitespace that a terminal may add or change."
+  (replace-regexp-in-string "[[:space:]\u00a0]+" "" text))
+
+;;;; The prompt of a review
+
+(defconst gemini-companion-send--max-prompt 2000
+  "Maximum number of characters of a prompt to remember.")
+
+(defun gemini-companion-send--remember-prompt (text)
+  "Remember that the prompt TEXT was sent to the terminal in this buffer."
+  (setq gemini-companion-send--prompt
+        (cons (substring text 0 (min (length text) gemini-companion-send--max-prompt))
+              (current-time)))
+  (add-hook 'gemini-companion-queue-prompt-functions #'gemini-companion-send--prompt-of)
+  (add-hook 'pre-command-hook #'gemini-companion-send--forget-prompt nil t))
+
+(defun gemini-companion-send--forget-prompt ()
+  "Forget the prompt if the user sends another one in the terminal itself.
+Its text is unknown.  The answer to a question is not a prompt."
+  (gemini-companion-log-errors "a prompt"
+    (let ((keys (this-command-keys-vector)))
+      (when (and (> (length keys) 0)
+                 (memq (aref keys (1- (length keys))) '(?\r return kp-enter))
+                 (not (gemini-companion-send--question-p)))
+        (setq gemini-companion-send--prompt nil)))))
+
+(defun gemini-companion-send--prompt-of (review)
+  "Return the last prompt that was sent to the client of REVIEW, or nil."
+  (when-let* ((terminals (seq-filter (lambda (buffer)
+                                       (buffer-local-value 'gemini-companion-send--prompt
+                                                           buffer))
+                                     (buffer-list)))
+              (client (gemini-companion-review-process review))
+              (terminal (gemini-companion-run-terminal-of client terminals)))
+    (buffer-local-value 'gemini-companion-send--prompt terminal)))
 
 (provide 'gemini-companion-send)
 ;;; gemini-companion-send.el ends here

@@ -1,4 +1,4 @@
-;;; gemini-companion-status.el --- What goes on, and what clients are told -*- lexical-binding: t; -*-
+;;; gemini-companion-status.el --- Show the state, and what clients are told -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,12 +6,12 @@
 
 ;;; Commentary:
 
-;; One buffer that says whether the companion runs, where clients find it, which are connected and
-;; what waits for the user.  It prints itself anew while it is on screen.
+;; Two buffers that are updated while they are on screen.  The first one shows whether the companion
+;; is running, where clients find it, which of them are connected, and what awaits the user.  The
+;; second one shows what each client is told about what the user looks at.
 
 ;;; Code:
 
-(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
@@ -29,31 +29,33 @@
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
 (declare-function gemini-companion-toggle-protocol-log "gemini-companion")
 
-(defconst gemini-companion-status--name "*gemini status*"
-  "Name of the buffer.")
+;;;; The buffer with the state
 
-(defconst gemini-companion-status--pace 2
-  "Seconds after which the buffer is printed anew while it is on screen.")
+(defconst gemini-companion-status--name "*gemini status*"
+  "Name of the buffer with the state.")
+
+(defconst gemini-companion-status--interval 2
+  "Seconds between updates of the buffer while it is on screen.")
 
 (defconst gemini-companion-status--log-lines 5
-  "How many of the last lines of the log are shown.")
+  "Number of lines of the log to show.")
 
 (define-derived-mode gemini-companion-status-mode gemini-companion-report-mode "Gemini-Status"
-  "Major mode for what goes on between Emacs and its clients.
+  "Major mode for the state of the companion and its clients.
+
 \\{gemini-companion-status-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-status-mode)
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print)))
-  (let* ((buffer (current-buffer))
-         (timer (run-at-time gemini-companion-status--pace gemini-companion-status--pace
-                             #'gemini-companion-status--refresh buffer))
+  (let* ((timer (run-at-time gemini-companion-status--interval gemini-companion-status--interval
+                             #'gemini-companion-status--refresh (current-buffer)))
          (stop (lambda () (cancel-timer timer))))
     (add-hook 'kill-buffer-hook stop nil t)
     (add-hook 'change-major-mode-hook stop nil t)))
 
 ;;;###autoload
 (defun gemini-companion-status ()
-  "Show whether the companion runs, and who is connected."
+  "Show whether the companion is running, and who is connected."
   (interactive)
   (pop-to-buffer (get-buffer-create gemini-companion-status--name))
   (unless (derived-mode-p 'gemini-companion-status-mode)
@@ -61,20 +63,20 @@
   (gemini-companion-status--print))
 
 (defun gemini-companion-status--refresh (buffer)
-  "Print BUFFER anew if it is on screen."
+  "Update BUFFER if it is on screen."
   (when (get-buffer-window buffer t)
     (gemini-companion-log-errors "status"
       (with-current-buffer buffer
         (gemini-companion-status--print)))))
 
 (defun gemini-companion-status--print ()
-  "Print the current buffer anew."
+  "Update the current buffer."
   (gemini-companion-ui-print #'gemini-companion-status--insert))
 
-;;;; The text
+;;;; Its sections
 
 (defun gemini-companion-status--insert ()
-  "Insert all that there is to say."
+  "Insert all sections."
   (gemini-companion-status--insert-server)
   (when (gemini-companion-bridge-running-p)
     (gemini-companion-status--insert-sessions)
@@ -89,12 +91,12 @@
 (defun gemini-companion-status--heading (text &rest buttons)
   "Insert TEXT as a heading, and BUTTONS, each (LABEL . FUNCTION)."
   (unless (bobp) (insert "\n"))
-  (insert (propertize text 'face 'bold))
+  (insert (propertize text 'face 'gemini-companion-heading))
   (gemini-companion-status--buttons buttons)
   (insert "\n"))
 
 (defun gemini-companion-status--buttons (buttons)
-  "Insert BUTTONS, each (LABEL . FUNCTION), which print all anew."
+  "Insert BUTTONS, each (LABEL . FUNCTION), which also update the buffer."
   (pcase-dolist (`(,label . ,function) buttons)
     (insert "  ")
     (gemini-companion-ui-button
@@ -103,8 +105,13 @@
              (gemini-companion-status--refresh
               (get-buffer gemini-companion-status--name))))))
 
+(defun gemini-companion-status--lines (items)
+  "Return the strings ITEMS as lines, or a line that says that there are none."
+  (mapconcat (lambda (item) (format "  %s\n" (gemini-companion-ui-one-line item)))
+             (or items '("none")) ""))
+
 (defun gemini-companion-status--insert-server ()
-  "Insert where clients find us."
+  "Insert where clients find this Emacs."
   (if (not (gemini-companion-bridge-running-p))
       (gemini-companion-status--heading "Gemini companion is off"
                                         (cons "switch on" (lambda () (gemini-companion-mode 1))))
@@ -115,53 +122,45 @@
     (dolist (file (gemini-companion-bridge-discovery-files))
       (gemini-companion-ui-line "announced by %s%s" file
                                 (if (file-exists-p file) "" " (missing)")))
-    (when-let ((fault (gemini-companion-bridge-discovery-fault)))
-      (dolist (line (split-string fault "\n"))
-        (gemini-companion-ui-line "%s" line)))
+    (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
+      (insert (gemini-companion-status--lines (split-string fault "\n"))))
     (gemini-companion-status--heading "Workspace roots")
-    (gemini-companion-status--lines (gemini-companion-workspace-announced))))
-
-(defun gemini-companion-status--lines (lines)
-  "Insert LINES, or that there are none."
-  (if lines
-      (dolist (line lines) (gemini-companion-ui-line "%s" line))
-    (gemini-companion-ui-line "none")))
+    (insert (gemini-companion-status--lines (gemini-companion-workspace-announced)))))
 
 (defun gemini-companion-status--insert-sessions ()
-  "Insert who is connected."
+  "Insert which clients are connected."
   (let ((sessions (gemini-companion-bridge-sessions)))
     (gemini-companion-status--heading (format "Sessions: %d" (length sessions)))
     (unless sessions
       (gemini-companion-ui-line
        "A CLI that runs already connects when you type /ide enable in it"))
     (dolist (session sessions)
-      (pcase-let ((`[,key ,client ,process ,seconds ,stream ,reviews ,unheard ,directory]
-                   session))
-        (insert "  " (gemini-companion-ui-one-line client)
-                (if process (format ", process %d" process) "")
-                (gemini-companion-status--place directory)
-                (format ", for %s" (gemini-companion-ui-duration seconds))
-                (pcase stream
-                  ('open "")
-                  ('lost ", its connection is lost")
-                  ('never ", listens to nothing yet"))
-                (if (zerop reviews) "" (format ", waits for %d of your decisions" reviews))
-                (if (zerop unheard) "" (format ", has not heard of %d" unheard)))
-        (gemini-companion-status--buttons
-         (list (cons "disconnect"
-                     (lambda () (gemini-companion-bridge-disconnect key)))))
-        (insert "\n")))))
+      (insert "  " (gemini-companion-status--session session))
+      (gemini-companion-status--buttons
+       (list (cons "disconnect"
+                   (lambda () (gemini-companion-bridge-disconnect (aref session 0))))))
+      (insert "\n"))))
 
-(defun gemini-companion-status--place (directory)
-  "Return where a client works: in DIRECTORY, as the bridge describes sessions."
-  (if (not (stringp directory)) ""
-    (gemini-companion-ui-one-line
-     (format " in %s%s" (abbreviate-file-name directory)
-             (if (gemini-companion-scope-names (gemini-companion-scope-of directory)) ""
-               " (no workspace root)")))))
+(defun gemini-companion-status--session (session)
+  "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
+  (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,unheard ,directory] session))
+    (concat (gemini-companion-ui-one-line client)
+            (and process (format ", process %d" process))
+            (and (stringp directory)
+                 (gemini-companion-ui-one-line
+                  (concat " in " (abbreviate-file-name directory)
+                          (unless (gemini-companion-scope-names
+                                   (gemini-companion-scope-of directory))
+                            " (no workspace root)"))))
+            (format ", for %s" (gemini-companion-ui-duration seconds))
+            (pcase stream
+              ('lost ", its connection is lost")
+              ('never ", not listening yet"))
+            (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
+            (unless (zerop unheard) (format ", has not received %d" unheard)))))
 
 (defun gemini-companion-status--insert-reviews ()
-  "Insert the changes that wait, and how many were decided."
+  "Insert the open reviews, and how many were decided."
   (let ((reviews (gemini-companion-review-list-open)))
     (gemini-companion-status--heading
      (format "Changes that wait for you: %d; decided: %d" (length reviews)
@@ -177,7 +176,7 @@
 (defun gemini-companion-status--show (review)
   "Show REVIEW, unless it was decided meanwhile."
   (unless (memq review (gemini-companion-review-list-open))
-    (user-error "That was decided meanwhile"))
+    (user-error "This change was decided meanwhile"))
   (unless (gemini-companion-review-hide-function review)
     (gemini-companion-review-show review 'select)))
 
@@ -188,7 +187,7 @@
        "Clients are told that no file is open"
      "Clients are told what you look at in their projects")
    (cons "show" #'gemini-companion-show-context)
-   (cons (if gemini-companion-context-paused "go on" "pause")
+   (cons (if gemini-companion-context-paused "resume" "pause")
          #'gemini-companion-toggle-context)))
 
 (defun gemini-companion-status--insert-log ()
@@ -198,33 +197,35 @@
                                               "without messages"
                                             "with messages")
                                           #'gemini-companion-toggle-protocol-log))
-  (gemini-companion-status--lines
-   (gemini-companion-log-last gemini-companion-status--log-lines)))
+  (insert (gemini-companion-status--lines
+           (gemini-companion-log-last gemini-companion-status--log-lines))))
 
-;;;; What clients are told
+;;;; The buffer with what clients are told
 
 (defconst gemini-companion-status--context-name "*gemini context*"
-  "Name of the buffer.")
+  "Name of the buffer with what clients are told.")
 
 (defvar gemini-companion-context-view-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "p") #'gemini-companion-toggle-context)
     map)
-  "Keys in the buffer with what clients are told.")
+  "Keymap of `gemini-companion-context-view-mode'.")
 
 (define-derived-mode gemini-companion-context-view-mode special-mode "Gemini-Context"
-  "Major mode for what clients are told of what you look at.
+  "Major mode for what clients are told about what you look at.
+
 \\{gemini-companion-context-view-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-context-view-mode)
-  (setq-local revert-buffer-function #'gemini-companion-status--revert)
-  (add-hook 'kill-buffer-hook #'gemini-companion-status--stop nil t)
+  (setq-local revert-buffer-function
+              (lambda (&rest _) (gemini-companion-status--print-context)))
+  (add-hook 'kill-buffer-hook #'gemini-companion-status--unfollow-context nil t)
   (buffer-disable-undo))
 
 ;;;###autoload
 (defun gemini-companion-show-context ()
-  "Show what clients are told of what you look at, as it changes.
-It is shown whether or not a client is connected."
+  "Show what clients are told about what you look at, as it changes.
+This works even if no client is connected."
   (interactive)
   (gemini-companion-bridge-check)
   (let ((buffer (get-buffer-create gemini-companion-status--context-name)))
@@ -235,23 +236,19 @@ It is shown whether or not a client is connected."
       (goto-char (point-min)))
     (display-buffer buffer)))
 
-(defun gemini-companion-status--stop ()
+(defun gemini-companion-status--unfollow-context ()
   "Stop following what clients are told."
   (remove-hook 'gemini-companion-context-functions #'gemini-companion-status--print-context)
   (gemini-companion-context-update))
 
-(defun gemini-companion-status--revert (&rest _)
-  "Print the current buffer anew."
-  (gemini-companion-status--print-context))
-
 (defun gemini-companion-status--print-context ()
-  "Print what clients are told, if the buffer for that is there."
-  (when-let ((buffer (get-buffer gemini-companion-status--context-name)))
+  "Update the buffer with what clients are told, if there is one."
+  (when-let* ((buffer (get-buffer gemini-companion-status--context-name)))
     (with-current-buffer buffer
-      (let ((text (gemini-companion-status--text))
+      (let ((text (gemini-companion-status--context-text))
             (inhibit-read-only t))
         (unless (equal text (buffer-string))
-          ;; Keeps what is on screen of it where it is.
+          ;; Keeps point, and the text on screen, in place.
           (let ((new (generate-new-buffer " *gemini context*" t)))
             (unwind-protect
                 (progn (with-current-buffer new (insert text))
@@ -259,91 +256,81 @@ It is shown whether or not a client is connected."
               (kill-buffer new))))
         (set-buffer-modified-p nil)))))
 
-;;;; The text
+;;;; Its text
 
-(defun gemini-companion-status--text ()
-  "Return in words, and then as it is sent, what clients are told."
+(defun gemini-companion-status--context-text ()
+  "Return what clients are told, as text for the user."
   (concat
    (substitute-command-keys
     (if gemini-companion-context-paused
         "Clients are told that no file is open: paused  \
-(\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] goes on)\n"
+(\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] resumes)\n"
       "What clients are told  \
 (\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] pauses it)\n"))
    "\nWorkspace roots\n"
-   (gemini-companion-status--list
+   (gemini-companion-status--lines
     (mapcar #'gemini-companion-status--root (gemini-companion-workspace-known)))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
-                (gemini-companion-status--context-place directory clients))
-              (gemini-companion-status--places)
+                (gemini-companion-status--context-of directory clients))
+              (gemini-companion-status--directories)
               "")))
 
 (defun gemini-companion-status--root (root)
   "Return a line for ROOT, a workspace root."
   (concat (gemini-companion-workspace-root-directory root)
           (unless (gemini-companion-workspace-root-project root)
-            ", which is no project: only clients there hear of its files")))
+            ", not a project: only clients there are told about its files")))
 
-(defun gemini-companion-status--places ()
-  "Return where clients work, each directory with lines for its clients.
-If there is none, where the command was given."
-  (let ((places nil))
+(defun gemini-companion-status--directories ()
+  "Return an alist of the directories where clients work, and their clients.
+The clients are descriptions.  Without clients, return the current
+directory alone, or nil in its place if it is remote."
+  (let ((directories nil))
     (dolist (session (gemini-companion-bridge-sessions))
       (pcase-let ((`[,_ ,client ,process ,_ ,_ ,_ ,_ ,directory] session))
         (unless (eq directory t)        ; not known yet
           (push (concat client (and process (format ", process %d" process)))
-                (alist-get directory places nil nil #'equal)))))
-    (if places
-        (mapcar (lambda (place) (cons (car place) (reverse (cdr place)))) (nreverse places))
-      (list (list (gemini-companion-status--here))))))
+                (alist-get directory directories nil nil #'equal)))))
+    (if directories
+        (mapcar (pcase-lambda (`(,directory . ,clients)) (cons directory (reverse clients)))
+                (nreverse directories))
+      (list (list (and (not (file-remote-p default-directory))
+                       (expand-file-name default-directory)))))))
 
-(defun gemini-companion-status--here ()
-  "Return the directory of the current buffer, or nil if it is a remote one."
-  (and (not (file-remote-p default-directory))
-       (expand-file-name default-directory)))
-
-(defun gemini-companion-status--context-place (directory clients)
-  "Return what CLIENTS, lines of text, hear who work in DIRECTORY."
+(defun gemini-companion-status--context-of (directory clients)
+  "Return the context of CLIENTS, lines of text, who work in DIRECTORY."
   (let ((files (gemini-companion-context-gather directory))
         (withheld (gemini-companion-context-withheld directory)))
     (concat
      "\n"
      (propertize
       (concat (if clients (mapconcat #'gemini-companion-ui-one-line clients "\n")
-                "No client is connected.  One that is")
+                "No client is connected.  A client")
               (gemini-companion-status--scope (gemini-companion-scope-of directory)))
-      'face 'bold)
+      'face 'gemini-companion-heading)
      "\n\nOpen files\n"
-     (gemini-companion-status--list
-      (mapcar #'gemini-companion-status--file files))
+     (gemini-companion-status--lines (mapcar #'gemini-companion-status--file files))
      "\nWithheld\n"
-     (gemini-companion-status--list
+     (gemini-companion-status--lines
       (mapcar (pcase-lambda (`(,file . ,reason)) (format "%s: %s" file reason)) withheld))
      "\nThe message\n"
      (gemini-companion-bridge-context-json files)
      "\n")))
 
 (defun gemini-companion-status--scope (scope)
-  "Return in words where clients with SCOPE work, and of what they hear."
+  "Return where clients with SCOPE work, and what they are told about."
   (let ((directory (gemini-companion-scope-directory scope))
         (names (gemini-companion-scope-names scope)))
     (gemini-companion-ui-one-line
-     (concat (cond ((not directory) ", whose directory is not known")
-                   (names (format " in %s" (abbreviate-file-name directory)))
-                   (t (format " in %s, in no workspace root"
-                              (abbreviate-file-name directory))))
-             (if (gemini-companion-scope-projects scope) ": hears of all projects"
-               (format ": hears of %s"
-                       (abbreviate-file-name (directory-file-name (car names)))))))))
-
-(defun gemini-companion-status--list (items)
-  "Return the strings ITEMS as lines."
-  (if (null items) "  none\n"
-    (mapconcat (lambda (item) (format "  %s\n" (gemini-companion-ui-one-line item)))
-               items "")))
+     (concat (if (not directory) ", whose directory is unknown"
+               (concat " in " (abbreviate-file-name directory)))
+             (and directory (not names) ", in no workspace root")
+             ": told about "
+             (if (gemini-companion-scope-projects scope) "all projects"
+               (abbreviate-file-name (directory-file-name (car names))))))))
 
 (defun gemini-companion-status--file (file)
-  "Return a line for the vector FILE."
+  "Return a line for FILE, a vector."
   (pcase-let ((`[,path ,_ ,active ,line ,character ,selection] file))
     (concat path
             (and active (format ", active, at line %d, character %d" line character))

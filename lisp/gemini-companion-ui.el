@@ -174,6 +174,11 @@ leave that alone."
 
 ;;;; Reports
 
+(defface gemini-companion-heading
+  '((t :inherit bold))
+  "Face for headings in reports and lists."
+  :group 'gemini-companion)
+
 (define-derived-mode gemini-companion-report-mode special-mode "Gemini-Report"
   "Parent of the major modes of reports.
 \\{gemini-companion-report-mode-map}"

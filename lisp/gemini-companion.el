@@ -134,7 +134,7 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "k" '("reject" . gemini-companion-reject))
     (define-key map "l" '("list" . gemini-companion-review-list))
     (define-key map "h" '("history" . gemini-companion-review-history))
-    (define-key map "c" '("what is told" . gemini-companion-show-context))
+    (define-key map "c" '("show context" . gemini-companion-show-context))
     (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
     (define-key map "i" '("status" . gemini-companion-status))
     (define-key map "D" '("doctor" . gemini-companion-doctor))
@@ -233,7 +233,7 @@ It is made only once, since the mode line is displayed often.")
      ["Set Up to Connect" gemini-companion-setup]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
      ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
-    ("Say"
+    ("Send"
      ["Prompt..." gemini-companion-send-prompt :active (gemini-companion-cli-p)]
      ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-cli-p)]
      ["Region" gemini-companion-send-region

@@ -136,8 +136,8 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
     (gemini-companion-lists-test--click emacs "Gem:1")
     (let ((screen (gemini-companion-test-wait-screen emacs "diagnostic")))
       (should (string-match-p "^Gemini companion: 1 client, no change waits$" screen))
-      (should (string-match-p "^The CLI +Say +Changes +Companion$" screen))
-      (should (string-match-p "^ r run, show, hide +p prompt +v view next +c what is told$"
+      (should (string-match-p "^The CLI +Send +Changes +Companion$" screen))
+      (should (string-match-p "^ r run, show, hide +p prompt +v view next +c show context$"
                               screen))
       (should (string-match-p "^ +m switch off$" screen)))
     ;; Nothing to accept: that is said, and the menu stays.

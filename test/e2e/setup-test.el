@@ -153,7 +153,7 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
     (gemini-companion-test-m-x emacs "gemini-companion-run")
     (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
     (gemini-companion-test-keys emacs "y")
-    (gemini-companion-test-wait-screen emacs "Term is used, for Eat was not installed: .*unavailable")
+    (gemini-companion-test-wait-screen emacs "Using Term, because Eat was not installed: .*unavailable")
     (gemini-companion-test-wait-eval
      emacs '(and (gemini-companion-run-terminals)
                  (with-current-buffer (caar (gemini-companion-run-terminals))

@@ -312,7 +312,7 @@
     (should (= 1 (window-point (get-buffer-window "*gemini context*"))))
     (let ((shown (lambda ()
                    (with-current-buffer "*gemini context*" (buffer-string)))))
-      (should (string-match-p "\n.*, process [0-9]+, whose directory is not known: hears of \
+      (should (string-match-p "\n.*, process [0-9]+, whose directory is unknown: told about \
 all projects\n" (funcall shown)))
       (should (string-search "a.txt, active, at line 1, character 1" (funcall shown)))
       (should (string-search "key.pem: named by" (funcall shown)))

@@ -11,15 +11,12 @@
 
 (defmacro gemini-companion-reason-test--with (client answer &rest body)
   "Evaluate BODY with CLIENT connected and ANSWER, a form, for the reason.
-The kill ring is empty at first; `said' has the messages, the newest first."
+The kill ring is empty at first."
   (declare (indent 2) (debug (symbolp form body)))
   `(gemini-companion-test-with-client ,client
-     (let ((kill-ring nil)
-           (said nil))
-       (cl-letf (((symbol-function 'read-string) (lambda (&rest _) ,answer))
-                 ((symbol-function 'message)
-                  (lambda (&rest arguments) (push (apply #'format-message arguments) said))))
-         ,@body))))
+     (let ((kill-ring nil))
+       (cl-letf (((symbol-function 'read-string) (lambda (&rest _) ,answer)))
+         (gemini-companion-test-with-answer nil ,@body)))))
 
 (ert-deftest gemini-companion-reason/of-a-client-elsewhere-it-is-to-be-pasted ()
   (gemini-companion-reason-test--with client " use tabs "
@@ -30,7 +27,7 @@ The kill ring is empty at first; `said' has the messages, the newest first."
       (should (equal (gemini-companion-review-ending review) "rejected"))
       (fake-cli-wait-notification client "ide/diffRejected")
       (should (equal kill-ring '("use tabs")))
-      (should (equal (car said)
+      (should (equal (car gemini-companion-test-messages)
                      "a.txt: rejected.  Paste the reason into Gemini CLI: \
 it is in the kill ring")))))
 

@@ -19,7 +19,7 @@
 The history is empty at first."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((gemini-companion-history--entries nil))
-     (cl-letf (((symbol-function 'gemini-companion-list-room)
+     (cl-letf (((symbol-function 'gemini-companion-review-list-width)
                 (lambda () gemini-companion-review-list-test--room)))
        (gemini-companion-test-with-client ,client ,@body))))
 
@@ -292,7 +292,7 @@ A message is returned in place of a question that was not asked."
 (ert-deftest gemini-companion-review-list/its-age-is-told-again-while-it-is-on-screen ()
   (gemini-companion-review-list-test--with client
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
-          (gemini-companion-review-list--pace 0.1))
+          (gemini-companion-review-list--interval 0.1))
       (gemini-companion-review-list)
       (setf (gemini-companion-review-created review) (time-subtract nil 7300))
       (gemini-companion-test-wait
@@ -640,7 +640,7 @@ changed since: later changes are lost, too" project)
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (pcase-let ((`(,shown ,said) (gemini-companion-review-list-test--undo-prompt t 1))
                   (faults '("a.txt is as it was before the change already"
-                            "What b.txt was before is not known"
+                            "The previous contents of b.txt are not known"
                             "A later change of b.txt stays")))
         (should (equal (seq-drop shown 2)
                        `("This is left alone:"
@@ -735,7 +735,7 @@ changed since: later changes are lost, too" project)
   (gemini-companion-review-list-test--with client
     (gemini-companion-review-list-test--accept client "new/n.txt" "text\n")
     (let ((file (gemini-companion-test-file "new/n.txt")) trashed)
-      (should (string-match-p "delete the file\\? \\'"
+      (should (string-match-p "deletes the file\\? \\'"
                               (gemini-companion-review-list-test--undo nil)))
       (should (file-exists-p file))
       (cl-letf* ((delete (symbol-function 'delete-file))

@@ -16,7 +16,7 @@ SENT becomes a function that returns what that has read."
   (declare (indent 1) (debug (symbolp body)))
   (let ((terminal (make-symbol "terminal")))
     `(gemini-companion-test-with-project
-       (let* ((gemini-companion-send--look 0.001)
+       (let* ((gemini-companion-send--poll-interval 0.001)
               (inhibit-message t)
               (,terminal (generate-new-buffer "terminal"))
               (,sent (lambda () (with-current-buffer ,terminal (buffer-string)))))
@@ -189,7 +189,7 @@ SENT becomes a function that returns what that has read."
       (funcall press ?\r)
       (should-not (gemini-companion-send-test--prompt id))
       ;; Elsewhere it is no key of the terminal's.
-      (should-not (memq #'gemini-companion-send--note-key
+      (should-not (memq #'gemini-companion-send--forget-prompt
                         (default-value 'pre-command-hook))))))
 
 (ert-deftest gemini-companion-send/what-flycheck-says-is-sent ()
@@ -373,7 +373,7 @@ SENT becomes a function that returns what that has read."
     (let ((screen (gemini-companion-send-test--show
                    (car gemini-companion-send-test--questions))))
       (gemini-companion-send-text "text" t)
-      (should (string-search "on its way"
+      (should (string-search "still being sent"
                              (gemini-companion-send-test--refused #'gemini-companion-answer-yes)))
       (gemini-companion-send-test--wait sent (concat screen "\e[200~text\e[201~\r")))
     (gemini-companion-test-wait "the queue to be empty"
@@ -419,7 +419,7 @@ SENT becomes a function that returns what that has read."
   "Evaluate BODY with a terminal in the buffer TERMINAL that shows what is set.
 SENT becomes a function that returns what was sent there."
   (declare (indent 2) (debug (symbolp symbolp body)))
-  `(let* ((gemini-companion-send--look 0.001)
+  `(let* ((gemini-companion-send--poll-interval 0.001)
           (,terminal (generate-new-buffer "terminal"))
           (received "")
           (,sent (lambda () received))
@@ -513,7 +513,7 @@ SENT becomes a function that returns what was sent there."
            sent "\e[200~use tabs\e[201~\e[200~next\e[201~\r"))))))
 
 (ert-deftest gemini-companion-send/a-cli-that-is-never-at-rest-is-not-awaited-for-ever ()
-  (let ((gemini-companion-send--rest 10))
+  (let ((gemini-companion-send--rest-polls 10))
     (pcase-dolist (`(,screen ,text ,outcome)
                    `((,gemini-companion-send-test--question "" nil)
                      ("no prompt at all\n" "" nil)

@@ -15,12 +15,6 @@
 (require 'gemini-companion-setup)
 (require 'gemini-companion-test-companion)
 
-(defvar gemini-companion-setup-test--asked nil
-  "What was asked, the last question first.")
-
-(defvar gemini-companion-setup-test--said nil
-  "What was said, the last message first.")
-
 (defun gemini-companion-setup-test--settings ()
   "Return the name of Gemini CLI's settings."
   (gemini-companion-test-file "home/.gemini/settings.json"))
@@ -30,8 +24,6 @@
 That is `yes', `no' or, if nothing may be asked, nil."
   (declare (indent 1) (debug t))
   `(let ((gemini-companion-setup-policy nil)
-         (gemini-companion-setup-test--asked nil)
-         (gemini-companion-setup-test--said nil)
          ;; Emacs keeps it, though the home is another one now.
          (abbreviated-home-dir nil)
          (before (default-toplevel-value 'process-environment)))
@@ -44,21 +36,12 @@ That is `yes', `no' or, if nothing may be asked, nil."
                               (gemini-companion-test-file "system/settings.json")))
                 before))
        (unwind-protect
-           (cl-letf (((symbol-function 'y-or-n-p)
-                      (lambda (question)
-                        (push question gemini-companion-setup-test--asked)
-                        (eq 'yes (or ,answer (ert-fail (list "Asked" question))))))
-                     ((symbol-function 'message)
-                      (lambda (format &rest arguments)
-                        (when format
-                          (push (apply #'format-message format arguments)
-                                gemini-companion-setup-test--said)))))
-             ,@body)
+           (gemini-companion-test-with-answer ,answer ,@body)
          (set-default-toplevel-value 'process-environment before)))))
 
 (defun gemini-companion-setup-test--said-p (text)
   "Return non-nil if the last message has TEXT."
-  (string-search text (or (car gemini-companion-setup-test--said) "")))
+  (string-search text (or (car gemini-companion-test-messages) "")))
 
 (defun gemini-companion-setup-test--write (bytes)
   "Make Gemini CLI's settings hold BYTES; return the file."
@@ -138,13 +121,13 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (gemini-companion-setup)
     (should (equal (gemini-companion-test-read (gemini-companion-setup-test--settings))
                    "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n"))
-    (should (equal gemini-companion-setup-test--asked
+    (should (equal gemini-companion-test-questions
                    '("Let Gemini CLI connect by itself? \
 (adds ide.enabled to ~/.gemini/settings.json) ")))
     (should (gemini-companion-setup-test--said-p
              "Gemini CLI connects by itself when it next starts"))
     (gemini-companion-setup)
-    (should (= (length gemini-companion-setup-test--asked) 1))
+    (should (= (length gemini-companion-test-questions) 1))
     (should (gemini-companion-setup-test--said-p
              "Gemini CLI connects by itself: ide.enabled is true in ~/.gemini/settings.json"))))
 
@@ -312,7 +295,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (with-current-buffer buffer (goto-char (point-max)) (insert "\n"))
       (should (string-search "its buffer has edits"
                              (cadr (should-error (gemini-companion-setup) :type 'user-error))))
-      (should-not gemini-companion-setup-test--asked)
+      (should-not gemini-companion-test-questions)
       (should (equal (gemini-companion-test-read file) "{\"ide\": {\"enabled\": false}}"))
       (with-current-buffer buffer
         (let ((inhibit-message t)) (save-buffer))
@@ -327,7 +310,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
   (gemini-companion-setup-test--with 'yes
     (make-directory (gemini-companion-test-file "home/.qwen") t)
     (gemini-companion-setup)
-    (should (equal gemini-companion-setup-test--asked
+    (should (equal gemini-companion-test-questions
                    '("Let Qwen Code connect by itself? (adds ide.enabled to ~/.qwen/settings.json) "
                      "Let Gemini CLI connect by itself? \
 (adds ide.enabled to ~/.gemini/settings.json) ")))
@@ -389,11 +372,11 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (gemini-companion-setup-test--write "{\"b\": 1}")
       (gemini-companion-setup-test--before-run)
       (should (equal (gemini-companion-test-read file) "{\"ide\": {\"enabled\": true}, \"b\": 1}"))
-      (should (= (length gemini-companion-setup-test--asked) 1))
+      (should (= (length gemini-companion-test-questions) 1))
       ;; The user has switched it off.
       (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": false}}")
       (gemini-companion-setup-test--before-run)
-      (should (equal (car gemini-companion-setup-test--asked)
+      (should (equal (car gemini-companion-test-questions)
                      "Let Gemini CLI connect by itself? \
 (switches on ide.enabled in ~/.gemini/settings.json) ")))))
 
@@ -401,9 +384,9 @@ That is `yes', `no' or, if nothing may be asked, nil."
   (gemini-companion-setup-test--with 'no
     (gemini-companion-setup-test--before-run)
     (gemini-companion-setup-test--before-run)
-    (should (= (length gemini-companion-setup-test--asked) 1))
+    (should (= (length gemini-companion-test-questions) 1))
     (gemini-companion-setup)
-    (should (= (length gemini-companion-setup-test--asked) 2))
+    (should (= (length gemini-companion-test-questions) 2))
     (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
 
 (ert-deftest gemini-companion-setup/the-answer-is-saved-where-options-are ()
@@ -420,7 +403,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
           (unwind-protect (gemini-companion-setup)
             (put 'gemini-companion-setup-policy 'saved-value saved)))
         (should (equal gemini-companion-setup-policy '((gemini . always))))
-        (should (= (length gemini-companion-setup-test--asked) 1))
+        (should (= (length gemini-companion-test-questions) 1))
         (should (eq (= mode #o600)
                     (and (string-search "'(gemini-companion-setup-policy '((gemini . always)))"
                                         (gemini-companion-test-read custom-file))
@@ -432,7 +415,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (gemini-companion-setup-test--before-run)
     (let ((noninteractive nil))
       (gemini-companion-setup-before-run 'llxprt))
-    (should-not gemini-companion-setup-test--said)
+    (should-not gemini-companion-test-messages)
     (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
 
 (ert-deftest gemini-companion-setup/a-run-goes-on-with-settings-that-cannot-be-read ()

@@ -33,7 +33,7 @@
                                 (directory-file-name gemini-companion-test-project)
                                 "Sessions: 1\n  fake-cli 1"
                                 (format ", process %d" (emacs-pid))
-                                "waits for 1 of your decisions"
+                                "waiting for 1 of your decisions"
                                 "wait for you: 1"
                                 (gemini-companion-test-file "a.txt")
                                 (concat "package and module "
@@ -45,6 +45,12 @@
       (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
       (should (string-search "wait for you: 0" (gemini-companion-status-test--text))))))
 
+(ert-deftest gemini-companion-status/headings-have-a-face-of-their-own ()
+  (gemini-companion-test-with-project
+    (gemini-companion-status)
+    (should (eq (get-text-property (point-min) 'face) 'gemini-companion-heading))
+    (should (eq (face-attribute 'gemini-companion-heading :weight nil t) 'bold))))
+
 (ert-deftest gemini-companion-status/buttons-do-what-they-say ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
@@ -52,7 +58,7 @@
       (gemini-companion-status)
       (gemini-companion-status-test--press "pause")
       (should gemini-companion-context-paused)
-      (gemini-companion-status-test--press "go on")
+      (gemini-companion-status-test--press "resume")
       (should-not gemini-companion-context-paused)
       (gemini-companion-status-test--press "restart")
       (gemini-companion-status-test--press "disconnect")

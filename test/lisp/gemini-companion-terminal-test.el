@@ -14,12 +14,6 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-test-companion)
 
-(defvar gemini-companion-terminal-test--asked nil
-  "What was asked, the last question first.")
-
-(defvar gemini-companion-terminal-test--said nil
-  "What was said, the last message first.")
-
 (defmacro gemini-companion-terminal-test--with (answer &rest body)
   "Evaluate BODY in an Emacs without packages, where a question has ANSWER.
 That is `yes', `no' or, if nothing may be asked, nil.  Options are saved
@@ -28,8 +22,6 @@ in the file custom.el of a new project."
   `(gemini-companion-test-with-project
      (let* ((gemini-companion-terminal 'auto)
             (gemini-companion-run--offered nil)
-            (gemini-companion-terminal-test--asked nil)
-            (gemini-companion-terminal-test--said nil)
             (custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
             (user-init-file custom-file)
             (package-user-dir (gemini-companion-test-file "elpa"))
@@ -49,16 +41,7 @@ in the file custom.el of a new project."
             (saved (mapcar (lambda (option) (cons option (get option 'saved-value)))
                            '(gemini-companion-terminal package-selected-packages))))
        (unwind-protect
-           (cl-letf (((symbol-function 'y-or-n-p)
-                      (lambda (question)
-                        (push question gemini-companion-terminal-test--asked)
-                        (eq 'yes (or ,answer (ert-fail (list "Asked" question))))))
-                     ((symbol-function 'message)
-                      (lambda (format &rest arguments)
-                        (when format
-                          (push (apply #'format-message format arguments)
-                                gemini-companion-terminal-test--said)))))
-             ,@body)
+           (gemini-companion-test-with-answer ,answer ,@body)
          (setq features (delq 'eat features))
          (pcase-dolist (`(,option . ,value) saved)
            (put option 'saved-value value))))))
@@ -78,34 +61,34 @@ in the file custom.el of a new project."
 (defun gemini-companion-terminal-test--offer ()
   "Return whether a user who runs a CLI wants a better terminal emulator."
   (let ((noninteractive nil))
-    (gemini-companion-run-offer-terminal)))
+    (gemini-companion-run--offer-terminal)))
 
 (ert-deftest gemini-companion-terminal/a-yes-installs-eat-and-it-is-used ()
   "Nothing is saved: what is best is used."
   (gemini-companion-terminal-test--with 'yes
     (gemini-companion-terminal-test--archive "(defvar gemini-companion-terminal-test--eat t)")
     (should (gemini-companion-terminal-test--offer))
-    (should (equal gemini-companion-terminal-test--asked
+    (should (equal gemini-companion-test-questions
                    '("Term shows few colors: download and install the terminal Eat? ")))
     (should-not (file-exists-p package-user-dir))
-    (gemini-companion-run-install-terminal)
-    (should (eq (gemini-companion-run-choose-terminal) 'eat))
+    (gemini-companion-run--install-terminal)
+    (should (eq (gemini-companion-run--choose-terminal) 'eat))
     (should (eq gemini-companion-terminal 'auto))
     (should-not (gemini-companion-terminal-test--offer))
-    (should (= (length gemini-companion-terminal-test--asked) 1))))
+    (should (= (length gemini-companion-test-questions) 1))))
 
 (ert-deftest gemini-companion-terminal/after-a-no-it-is-term-for-good ()
   (gemini-companion-terminal-test--with 'no
     (should-not (gemini-companion-terminal-test--offer))
-    (should (eq (gemini-companion-run-choose-terminal) 'term))
+    (should (eq (gemini-companion-run--choose-terminal) 'term))
     (should (string-search "'(gemini-companion-terminal 'term)"
                            (gemini-companion-test-read custom-file)))
-    (should (string-search "`gemini-companion-terminal' can say another"
-                           (car gemini-companion-terminal-test--said)))
+    (should (string-search "customize `gemini-companion-terminal'"
+                           (car gemini-companion-test-messages)))
     ;; As in the next session.
     (setq gemini-companion-run--offered nil)
     (should-not (gemini-companion-terminal-test--offer))
-    (should (= (length gemini-companion-terminal-test--asked) 1))))
+    (should (= (length gemini-companion-test-questions) 1))))
 
 (ert-deftest gemini-companion-terminal/what-fails-leaves-term ()
   "It says why, and asks no more in this session, but in the next."
@@ -120,13 +103,13 @@ in the file custom.el of a new project."
       (let ((windows (window-list)))
         (cl-letf (((symbol-function 'package-install)
                    (or install (symbol-function 'package-install))))
-          (gemini-companion-run-install-terminal))
+          (gemini-companion-run--install-terminal))
         (should (equal windows (window-list))))
-      (should (eq (gemini-companion-run-choose-terminal) 'term))
+      (should (eq (gemini-companion-run--choose-terminal) 'term))
       (unless (equal archive '("(error \"Broken\")"))
-        (should (string-match-p "\\`Term is used, for Eat was not installed: \\(?:Package .eat-?. \
+        (should (string-match-p "\\`Using Term, because Eat was not installed: \\(?:Package .eat-?. \
 is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
-                                (car gemini-companion-terminal-test--said))))
+                                (car gemini-companion-test-messages))))
       (should (eq gemini-companion-terminal 'auto))
       (should-not (gemini-companion-terminal-test--offer))
       (setq gemini-companion-run--offered nil)
@@ -135,26 +118,26 @@ is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
 (ert-deftest gemini-companion-terminal/nothing-is-asked-where-it-makes-no-sense ()
   (gemini-companion-terminal-test--with nil
     ;; In batch mode.
-    (should-not (gemini-companion-run-offer-terminal))
+    (should-not (gemini-companion-run--offer-terminal))
     ;; Where a terminal was chosen, or a good one is there.
     (let ((gemini-companion-terminal 'term))
       (should-not (gemini-companion-terminal-test--offer)))
     (provide 'vterm)
     (unwind-protect
         (progn (should-not (gemini-companion-terminal-test--offer))
-               (should (eq (gemini-companion-run-choose-terminal) 'vterm)))
+               (should (eq (gemini-companion-run--choose-terminal) 'vterm)))
       (setq features (delq 'vterm features)))
-    (should-not gemini-companion-terminal-test--said)
+    (should-not gemini-companion-test-messages)
     ;; Where packages come in another way it only says what there is.
     (let ((package-enable-at-startup nil))
       (should-not (gemini-companion-terminal-test--offer))
-      (should (equal gemini-companion-terminal-test--said
-                     '("Term shows few colors: Eat and vterm, which are packages, show all"))))))
+      (should (equal gemini-companion-test-messages
+                     '("Term shows few colors; the packages Eat and vterm show all of them"))))))
 
 (ert-deftest gemini-companion-terminal/one-that-is-not-there-is-named ()
   (gemini-companion-terminal-test--with nil
     (let ((gemini-companion-terminal 'eat))
-      (should (equal (cadr (should-error (gemini-companion-run-choose-terminal) :type 'user-error))
-                     "`gemini-companion-terminal' says eat, which is not installed")))))
+      (should (equal (cadr (should-error (gemini-companion-run--choose-terminal) :type 'user-error))
+                     "`gemini-companion-terminal' is `eat', which is not installed")))))
 
 ;;; gemini-companion-terminal-test.el ends here

@@ -74,5 +74,32 @@ very Emacs, of which nobody can say where it works."
                         (equal (gemini-companion-review-proposed review) text)))
                  gemini-companion-review--open)))))
 
+;;;; A user
+
+(defvar gemini-companion-test-questions nil
+  "Questions that the user was asked, the newest first.")
+
+(defvar gemini-companion-test-messages nil
+  "Messages that the user was shown, the newest first.")
+
+(defmacro gemini-companion-test-with-answer (answer &rest body)
+  "Evaluate BODY with a user who gives ANSWER to each question of `y-or-n-p'.
+ANSWER is a form whose value is `yes', `no', or nil if a question makes
+the test fail.  `gemini-companion-test-questions' collects the questions,
+`gemini-companion-test-messages' the messages."
+  (declare (indent 1) (debug t))
+  `(let ((gemini-companion-test-questions nil)
+         (gemini-companion-test-messages nil))
+     (cl-letf (((symbol-function 'y-or-n-p)
+                (lambda (question)
+                  (push question gemini-companion-test-questions)
+                  (eq 'yes (or ,answer (ert-fail (list "Asked" question))))))
+               ((symbol-function 'message)
+                (lambda (format &rest arguments)
+                  (when format
+                    (push (apply #'format-message format arguments)
+                          gemini-companion-test-messages)))))
+       ,@body)))
+
 (provide 'gemini-companion-test-companion)
 ;;; gemini-companion-test-companion.el ends here
