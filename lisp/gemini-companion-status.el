@@ -252,7 +252,8 @@ This works even if no client is connected."
           (let ((new (generate-new-buffer " *gemini context*" t)))
             (unwind-protect
                 (progn (with-current-buffer new (insert text))
-                       (replace-buffer-contents new 0.1))
+                       (replace-region-contents (point-min) (point-max)
+                                                (lambda () new) 0.1))
               (kill-buffer new))))
         (set-buffer-modified-p nil)))))
 
