@@ -132,20 +132,17 @@ Exit with status 1 if there is a problem.  The text holds no secrets."
       (while (> pending 0)
         (accept-process-output nil 0.1)))
     (with-temp-buffer
-      (gemini-companion-doctor--insert case findings pending)
-      (princ (buffer-string)))
-    (kill-emacs (if (gemini-companion-doctor--of-level 'problem findings) 1 0))))
+      (let ((problems (gemini-companion-doctor--insert case findings pending)))
+        (princ (buffer-string))
+        (kill-emacs (min 1 problems))))))
 
 ;;;; The report
 
-(defun gemini-companion-doctor--of-level (level findings)
-  "Return those of FINDINGS whose level is LEVEL."
-  (seq-filter (lambda (finding) (eq (gemini-companion-doctor--finding-level finding) level))
-              findings))
-
 (defun gemini-companion-doctor--insert (case findings pending)
-  "Insert FINDINGS about CASE; PENDING checks have no result yet."
-  (let ((problems (length (gemini-companion-doctor--of-level 'problem findings))))
+  "Insert FINDINGS about CASE; PENDING checks have no result yet.
+Return the number of problems."
+  (let* ((groups (seq-group-by #'gemini-companion-doctor--finding-level findings))
+         (problems (length (alist-get 'problem groups))))
     (insert (propertize
              (pcase problems
                (0 (if (> pending 0) "No problem was found so far"
@@ -154,17 +151,17 @@ Exit with status 1 if there is a problem.  The text holds no secrets."
                (_ (format "%d problems; begin with the first" problems)))
              'face 'bold)
             (if (> pending 0) ", still looking...\n" "\n"))
-    (gemini-companion-doctor--line
-     "for a CLI in %s, in %s"
-     (gemini-companion-doctor--case-directory case)
-     (gemini-companion-doctor--case-where case))
+    (gemini-companion-doctor--line "for a CLI in %s, in %s"
+                                   (gemini-companion-doctor--case-directory case)
+                                   (gemini-companion-doctor--case-where case))
     (pcase-dolist (`(,level . ,heading) '((problem . "Problems") (note . "Notes")
                                           (fine . "As it should be")))
-      (when-let* ((findings (gemini-companion-doctor--of-level level findings)))
+      (when-let* ((findings (alist-get level groups)))
         (insert "\n" (propertize heading 'face 'bold) "\n")
         (mapc #'gemini-companion-doctor--insert-finding findings)))
     (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
-    (gemini-companion-doctor--insert-facts case)))
+    (gemini-companion-doctor--insert-facts case)
+    problems))
 
 (defun gemini-companion-doctor--insert-finding (finding)
   "Insert FINDING, with its button."
