@@ -8,8 +8,9 @@
 
 ;; What a Gemini CLI that starts in some directory, with some environment, would find: the same
 ;; files, in the same order, judged by the same rules (`ide-connection-utils.js', `process-utils.js'
-;; and `settings.ts' of version 0.61.0).  Nothing here asks the running companion, nothing is
-;; changed, and nothing goes over the network.
+;; and `settings.ts' of version 0.61.0).  None of this asks the running companion, changes anything,
+;; or uses the network.  At the end of the file there is a client that sends a few requests to a
+;; companion, to see whether it answers.
 ;;
 ;; Environments have the shape of `process-environment'.
 
@@ -25,9 +26,9 @@
                (:constructor gemini-companion-client--make-file)
                (:copier nil))
   "A discovery file as a client sees it."
-  (name nil :documentation "Its whole name.")
+  (name nil :documentation "Its absolute name.")
   (process nil :documentation "The process id in its name.")
-  (alive nil :documentation "Non-nil if that process lives.")
+  (alive nil :documentation "Non-nil if that process is alive.")
   (fault nil :documentation "Why clients ignore the file, a string, or nil.")
   (content nil :documentation "The object in it, an alist.")
   (fits nil :documentation "Non-nil if a root contains the client's directory."))
@@ -41,45 +42,89 @@
   (files nil :documentation "The discovery files in its order.")
   (chosen nil :documentation "The one that it takes, or nil."))
 
-;;;; Files
+;;;; The search
 
-(defconst gemini-companion-client-name
+(defconst gemini-companion-client--file-name
   "\\`gemini-ide-server-\\([0-9]+\\)-[0-9]+\\.json\\'"
-  "Names of discovery files.")
-
-(defconst gemini-companion-client--max-size (* 1024 1024)
-  "Size in bytes over which no file is read.")
+  "Regexp that matches the names of discovery files.")
 
 (defun gemini-companion-client-find (directory environment &optional process)
   "Return the search of a client that starts in DIRECTORY with ENVIRONMENT.
 PROCESS is the id of the process in which, or below which, it runs."
-  (let* ((place (concat (gemini-companion-agent-temporary-directory environment)
-                        "/gemini/ide"))
+  (let* ((ide (concat (gemini-companion-agent-temporary-directory environment) "/gemini/ide"))
          (wanted (gemini-companion-client--wanted environment process))
-         (old (gemini-companion-client--old-file place wanted directory))
+         (old (gemini-companion-client--old-file ide wanted directory))
          (files (gemini-companion-client--sort
                  (mapcar (lambda (name)
-                           (gemini-companion-client--file (concat place "/" name) directory))
-                         (gemini-companion-client--names place))
+                           (gemini-companion-client--file (concat ide "/" name) directory))
+                         (ignore-errors
+                           (directory-files ide nil gemini-companion-client--file-name)))
                  wanted)))
     (gemini-companion-client--make-search
-     :directory place :wanted wanted
+     :directory ide :wanted wanted
      :files (if old (cons old files) files)
      :chosen (or old (gemini-companion-client--choose files environment)))))
 
-(defun gemini-companion-client--names (place)
-  "Return the names of the discovery files in the directory PLACE."
-  (ignore-errors (directory-files place nil gemini-companion-client-name)))
+(defun gemini-companion-client--wanted (environment process)
+  "Return the process id that a client takes for the editor's, or nil.
+The client has ENVIRONMENT, and runs in or below PROCESS."
+  (let ((given (string-to-number
+                (or (getenv-internal "GEMINI_CLI_IDE_PID" environment) "0"))))
+    (cond ((> given 0) given)
+          (process (gemini-companion-agent-editor-process process)))))
 
-(defun gemini-companion-client--old-file (place wanted directory)
-  "Return the file in PLACE that old companions of process WANTED write, or nil.
-It comes before all others, whatever its roots are.  The client starts
-in DIRECTORY."
+(defun gemini-companion-client--old-file (ide wanted directory)
+  "Return the file in IDE that old companions of process WANTED write, or nil.
+A client that starts in DIRECTORY prefers it to all others, whatever its
+roots are."
   (when wanted
-    (let ((name (format "%s/gemini-ide-server-%d.json" place wanted)))
+    (let ((name (format "%s/gemini-ide-server-%d.json" ide wanted)))
       (when (file-exists-p name)
         (let ((file (gemini-companion-client--file name directory)))
           (unless (gemini-companion-client-file-fault file) file))))))
+
+(defun gemini-companion-client--sort (files wanted)
+  "Sort FILES as a client does that takes process WANTED for the editor."
+  (seq-sort-by (lambda (file)
+                 (cond ((eql (gemini-companion-client-file-process file) wanted) 2)
+                       ((gemini-companion-client-file-alive file) 1)
+                       (t 0)))
+               #'>
+               (seq-sort-by #'gemini-companion-client-file-process #'> files)))
+
+(defun gemini-companion-client--choose (files environment)
+  "Return the one of FILES that a client with ENVIRONMENT takes, or nil."
+  (let* ((files (seq-remove #'gemini-companion-client-file-fault files))
+         (candidates (or (seq-filter #'gemini-companion-client-file-fits files) files))
+         (port (getenv-internal "GEMINI_CLI_IDE_SERVER_PORT" environment)))
+    (or (seq-find (lambda (file)
+                    (equal port (format "%s" (gemini-companion-client-port file))))
+                  candidates)
+        (car candidates))))
+
+(defun gemini-companion-client-reason (search environment)
+  "Return why a client with ENVIRONMENT takes the file that SEARCH chose.
+This is text for the user."
+  (pcase-let (((cl-struct gemini-companion-client-search wanted files chosen) search))
+    (cond ((not (seq-some #'gemini-companion-client-file-fits (remq chosen files)))
+           "no other has this directory in its roots")
+          ((equal (gemini-companion-agent-getenv "GEMINI_CLI_IDE_SERVER_PORT" environment)
+                  (format "%s" (gemini-companion-client-port chosen)))
+           "GEMINI_CLI_IDE_SERVER_PORT names its port")
+          ((not (eql wanted (gemini-companion-client-file-process chosen)))
+           "of several it has the highest process id")
+          ((gemini-companion-agent-getenv "GEMINI_CLI_IDE_PID" environment)
+           "GEMINI_CLI_IDE_PID names its process")
+          (t "its process started that terminal"))))
+
+(defun gemini-companion-client-host (environment)
+  "Return the host to which a client with ENVIRONMENT connects."
+  (if (and (gemini-companion-agent-container-p)
+           (not (gemini-companion-agent-same-host-p environment)))
+      "host.docker.internal"
+    "127.0.0.1"))
+
+;;;; Discovery files
 
 (defun gemini-companion-client--file (name directory)
   "Return the discovery file NAME as a client in DIRECTORY sees it."
@@ -98,16 +143,11 @@ in DIRECTORY."
 
 (defun gemini-companion-client-read (name)
   "Return the JSON object in the file NAME, an alist.
-If clients do not read it return a string that says why."
-  ;; The client follows symbolic links.
-  (let ((attributes (file-attributes (file-truename name))))
-    (cond ((null attributes) "cannot be read")
-          ((not (file-regular-p (file-truename name))) "is no file")
-          ((/= (file-attribute-user-id attributes) (gemini-companion-client--user))
-           (format "belongs to another user (uid %d)" (file-attribute-user-id attributes)))
-          ((> (file-attribute-size attributes) gemini-companion-client--max-size)
-           "is far too large")
-          ((not (file-readable-p name)) "cannot be read")
+If clients ignore that file, return a string that says why."
+  (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
+    (cond ((not (memq owner (list nil (gemini-companion-client--user))))
+           (format "belongs to another user (uid %d)" owner))
+          ((gemini-companion-client-unreadable name))
           (t (condition-case nil
                  (let ((content (gemini-companion-client--parse
                                  (gemini-companion-client--text name))))
@@ -116,13 +156,22 @@ If clients do not read it return a string that says why."
                          (t "holds no JSON object")))
                ((error) "holds no JSON"))))))
 
+(defun gemini-companion-client-unreadable (name)
+  "Return why the file NAME cannot be read, as text for the user, or nil."
+  ;; The client follows symbolic links.
+  (let ((attributes (file-attributes (file-truename name))))
+    (cond ((null attributes) "cannot be read")
+          ((not (file-regular-p name)) "is no file")
+          ((> (file-attribute-size attributes) (* 1024 1024)) "is far too large")
+          ((not (file-readable-p name)) "cannot be read"))))
+
 (defun gemini-companion-client--user ()
   "Return the user id that a client has."
   (user-uid))
 
 (defun gemini-companion-client--text (name)
   "Return the text in the file NAME."
-  ;; Anything else could make us wait.
+  ;; Anything else could make Emacs wait.
   (unless (file-regular-p name)
     (error "It is no file"))
   (with-temp-buffer
@@ -130,29 +179,8 @@ If clients do not read it return a string that says why."
       (insert-file-contents name))
     (buffer-string)))
 
-(defun gemini-companion-client--parse (text)
-  "Return the JSON value in TEXT.
-Objects are alists, false is `:json-false', null is `:null'."
-  (with-temp-buffer
-    (insert text)
-    (goto-char (point-min))
-    (let* ((json-object-type 'alist)
-           (json-array-type 'vector)
-           (json-false :json-false)
-           (json-null :null)
-           (json-key-type 'symbol)
-           (value (json-read)))
-      (skip-chars-forward " \t\r\n")
-      (unless (eobp) (signal 'json-error '("trailing text")))
-      value)))
-
-(defun gemini-companion-client-roots (file)
-  "Return the workspace roots in the discovery FILE."
-  (let ((roots (alist-get 'workspacePath (gemini-companion-client-file-content file))))
-    (and (stringp roots) (split-string roots path-separator t))))
-
 (defun gemini-companion-client--fits-p (roots directory)
-  "Return non-nil if ROOTS, a string with separators, has DIRECTORY within one."
+  "Return non-nil if one of ROOTS, a string with separators, contains DIRECTORY."
   (and (stringp roots)
        (not (string-empty-p roots))
        (let ((real (gemini-companion-client-real-directory directory)))
@@ -163,50 +191,43 @@ Objects are alists, false is `:json-false', null is `:null'."
                    (split-string roots path-separator)))))
 
 (defun gemini-companion-client-real-directory (directory)
-  "Return DIRECTORY without symbolic links, with a slash."
+  "Return DIRECTORY without symbolic links, with a slash at its end."
   (file-name-as-directory (file-truename directory)))
 
-(defun gemini-companion-client--sort (files wanted)
-  "Return FILES in the order of a client that takes process WANTED for the editor."
-  (let ((rank (lambda (file)
-                (cond ((eql (gemini-companion-client-file-process file) wanted) 2)
-                      ((gemini-companion-client-file-alive file) 1)
-                      (t 0)))))
-    (sort (copy-sequence files)
-          (lambda (one other)
-            (let ((first (funcall rank one))
-                  (second (funcall rank other)))
-              (if (= first second)
-                  (> (gemini-companion-client-file-process one)
-                     (gemini-companion-client-file-process other))
-                (> first second)))))))
-
-(defun gemini-companion-client--choose (files environment)
-  "Return the one of FILES that a client with ENVIRONMENT takes, or nil."
-  (let* ((files (seq-remove #'gemini-companion-client-file-fault files))
-         (fitting (seq-filter #'gemini-companion-client-file-fits files))
-         (port (getenv-internal "GEMINI_CLI_IDE_SERVER_PORT" environment))
-         (candidates (or fitting files)))
-    (or (seq-find (lambda (file)
-                    (equal port (format "%s" (gemini-companion-client-port file))))
-                  candidates)
-        (car candidates))))
+(defun gemini-companion-client-roots (file)
+  "Return the workspace roots in the discovery FILE, a list."
+  (let ((roots (alist-get 'workspacePath (gemini-companion-client-file-content file))))
+    (and (stringp roots) (split-string roots path-separator t))))
 
 (defun gemini-companion-client-port (file)
   "Return the port in the discovery FILE, or nil."
   (alist-get 'port (gemini-companion-client-file-content file)))
 
+(defun gemini-companion-client-token (file)
+  "Return the token in the discovery FILE, or nil.  Never print or log it."
+  (alist-get 'authToken (gemini-companion-client-file-content file)))
+
+(defun gemini-companion-client-ide (file)
+  "Return which editor wrote the discovery FILE, or nil if it does not say.
+The value is (NAME . DISPLAY-NAME).  Without it no client connects."
+  (let ((info (alist-get 'ideInfo (gemini-companion-client-file-content file))))
+    (when (consp info)
+      (let ((name (alist-get 'name info))
+            (display (alist-get 'displayName info)))
+        (and (stringp name) (stringp display)
+             (not (string-empty-p name)) (not (string-empty-p display))
+             (cons name display))))))
+
 (defun gemini-companion-client-elsewhere-p (file)
-  "Return non-nil if the discovery FILE has a process id that means nothing here.
-So has one of an Emacs in another PID namespace, or on another start of
-the machine."
+  "Return non-nil if the process id in the discovery FILE means nothing here.
+That is the case if the Emacs that wrote it runs in another PID namespace,
+or ran before this machine was last started."
   (let ((space (alist-get 'idSpace (gemini-companion-client-file-content file))))
     (and (stringp space) (not (equal space (gemini-companion-client--id-space))))))
 
 (defun gemini-companion-client--id-space ()
-  "Return within what a process id tells one process from all others, or nil.
-That is what discovery files of ours have as `idSpace' if they are from
-here."
+  "Return a name for the space in which process ids are unique, or nil.
+Companions in the same space write it into their files as `idSpace'."
   (pcase system-type
     ('gnu/linux
      (ignore-errors
@@ -216,55 +237,36 @@ here."
     ('darwin "macos")
     ('windows-nt "windows")))
 
-(defun gemini-companion-client-token (file)
-  "Return the token in the discovery FILE, or nil.  Never print or log it."
-  (alist-get 'authToken (gemini-companion-client-file-content file)))
-
-(defun gemini-companion-client-ide (file)
-  "Return what the discovery FILE says its editor is, or nil if nothing.
-That is (NAME . DISPLAY-NAME).  Without it no client connects."
-  (let ((info (alist-get 'ideInfo (gemini-companion-client-file-content file))))
-    (when (consp info)
-      (let ((name (alist-get 'name info))
-            (display (alist-get 'displayName info)))
-        (and (stringp name) (stringp display)
-             (not (string-empty-p name)) (not (string-empty-p display))
-             (cons name display))))))
-
-;;;; Processes
-
-(defun gemini-companion-client--wanted (environment process)
-  "Return the process id that a client takes for the editor's, or nil.
-It has ENVIRONMENT, and runs in or below PROCESS."
-  (let ((given (string-to-number
-                (or (getenv-internal "GEMINI_CLI_IDE_PID" environment) "0"))))
-    (cond ((> given 0) given)
-          (process (gemini-companion-agent-editor-process process)))))
+(defun gemini-companion-client-environment (process)
+  "Return the environment with which PROCESS was started, or nil if unknown."
+  (ignore-errors
+    (with-temp-buffer
+      (let ((coding-system-for-read 'utf-8-unix))
+        (insert-file-contents (format "/proc/%d/environ" process)))
+      (split-string (buffer-string) "\0" t))))
 
 ;;;; Settings
 
 (defun gemini-companion-client-settings (directory environment)
   "Return the settings of a CLI in DIRECTORY with ENVIRONMENT.
-That is a list of (SCOPE FILE . CONTENT), the strongest first, of the
-files that there are: SCOPE is `system', `workspace', `user' or
-`defaults', CONTENT an alist, or a string that says what is wrong."
+The value is a list of (SCOPE FILE . CONTENT) for each file that exists,
+from the strongest to the weakest.  SCOPE is `system', `workspace', `user'
+or `defaults'; CONTENT is an alist, or a string that says what is wrong."
   (let* ((home (gemini-companion-client--home environment))
-         (user (gemini-companion-client-user-settings environment))
-         (project (expand-file-name ".gemini/settings.json" directory))
          (system (or (gemini-companion-agent-getenv "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
                                                     environment)
                      (if (eq system-type 'darwin)
                          "/Library/Application Support/GeminiCli/settings.json"
                        "/etc/gemini-cli/settings.json"))))
-    (delq nil
-          (mapcar (pcase-lambda (`(,scope . ,file))
-                    (when (file-exists-p file)
-                      (cons scope (cons file (gemini-companion-client--read-settings file)))))
-                  `((system . ,system)
-                    ,@(unless (file-equal-p directory home) `((workspace . ,project)))
-                    (user . ,user)
-                    (defaults . ,(expand-file-name "system-defaults.json"
-                                                   (file-name-directory system))))))))
+    (cl-loop for (scope . file)
+             in `((system . ,system)
+                  ,@(unless (file-equal-p directory home)
+                      `((workspace . ,(expand-file-name ".gemini/settings.json" directory))))
+                  (user . ,(gemini-companion-client-user-settings environment))
+                  (defaults . ,(expand-file-name "system-defaults.json"
+                                                 (file-name-directory system))))
+             if (file-exists-p file)
+             collect (cons scope (cons file (gemini-companion-client--read-settings file))))))
 
 (defun gemini-companion-client--home (environment)
   "Return the home directory of a CLI with ENVIRONMENT, without slash."
@@ -274,56 +276,45 @@ files that there are: SCOPE is `system', `workspace', `user' or
        (expand-file-name "~"))))
 
 (defun gemini-companion-client-user-settings (environment)
-  "Return the name of the user's settings of a CLI with ENVIRONMENT."
+  "Return the file with the user's settings of a CLI with ENVIRONMENT."
   (concat (gemini-companion-client--home environment) "/.gemini/settings.json"))
-
-(defun gemini-companion-client-ide-mode (directory environment settings)
-  "Return (VALUE . FILE) for ide.enabled, or nil if that is not set.
-That is what counts for a CLI in DIRECTORY with ENVIRONMENT and SETTINGS."
-  (gemini-companion-client-setting
-   settings '(ide enabled)
-   (unless (eq (gemini-companion-client-trust directory environment settings) 'yes)
-     '(system user defaults))))
 
 (defun gemini-companion-client--read-settings (file)
   "Return the settings in FILE, an alist, or a string that says what is wrong."
   (condition-case error
-      (let ((content (gemini-companion-client--parse
-                      (gemini-companion-client--without-comments
-                       (gemini-companion-client--text file)))))
+      (let ((content (gemini-companion-client--parse (gemini-companion-client--text file))))
         (if (listp content) content "holds no JSON object"))
     ((json-error) "holds no JSON")
     (error (error-message-string error))))
-
-(defun gemini-companion-client--without-comments (text)
-  "Return TEXT, which is JSON, without comments."
-  (replace-regexp-in-string
-   "\"\\(?:[^\"\\]\\|\\\\\\(?:.\\|\n\\)\\)*\"\\|//.*$\\|/\\*\\(?:[^*]\\|\\*+[^*/]\\)*\\(?:\\*+/\\|\\**\\'\\)"
-   (lambda (it) (if (string-prefix-p "/" it) " " it))
-   text t t))
 
 (defun gemini-companion-client-setting (settings path &optional scopes)
   "Return (VALUE . FILE) for the setting PATH, a list of symbols, or nil.
 SETTINGS is as `gemini-companion-client-settings' returns it; only
 SCOPES count, by default all."
-  (seq-some (pcase-lambda (`(,scope ,file . ,content))
-              (when (and (or (null scopes) (memq scope scopes)) (listp content))
-                (let ((place content)
-                      (keys path))
-                  (while (and (cdr keys) (consp place))
-                    (setq place (cdr (gemini-companion-client--member (pop keys) place))))
-                  (when-let* ((found (and (listp place)
-                                          (gemini-companion-client--member (car keys) place))))
-                    (cons (cdr found) file)))))
-            settings))
+  (cl-loop for (scope file . content) in settings
+           for found = (and (or (null scopes) (memq scope scopes))
+                            (gemini-companion-client--member path content))
+           if found return (cons (cdr found) file)))
 
-(defun gemini-companion-client--member (name object)
-  "Return the member NAME of OBJECT, an alist: of several the last."
-  (assq name (reverse object)))
+(defun gemini-companion-client--member (path object)
+  "Return (NAME . VALUE) for PATH, a list of names, in OBJECT, or nil.
+Of several members with one name the last counts."
+  (let ((found (cons nil object)))
+    (while (and found path)
+      (setq found (and (listp (cdr found)) (assq (pop path) (reverse (cdr found))))))
+    found))
+
+(defun gemini-companion-client-ide-mode (directory environment settings)
+  "Return (VALUE . FILE) for ide.enabled, or nil if that is not set.
+This is what counts for a CLI in DIRECTORY with ENVIRONMENT and SETTINGS."
+  (gemini-companion-client-setting
+   settings '(ide enabled)
+   (unless (eq (gemini-companion-client-trust directory environment settings) 'yes)
+     '(system user defaults))))
 
 (defun gemini-companion-client-trust (directory environment settings)
-  "Return whether a CLI in DIRECTORY with ENVIRONMENT and SETTINGS trusts that.
-That is `yes', `no', or `asks' if it asks the user first."
+  "Return whether a CLI with ENVIRONMENT and SETTINGS trusts DIRECTORY.
+The value is `yes', `no', or `asks' if it asks the user first."
   (let ((given (getenv-internal "GEMINI_CLI_TRUST_WORKSPACE" environment)))
     (cond ((or (equal given "false")
                (equal (getenv-internal "GEMINI_RESTRICTED_MODE" environment) "true"))
@@ -337,7 +328,7 @@ That is `yes', `no', or `asks' if it asks the user first."
 
 (defun gemini-companion-client--folder-trust (directory environment)
   "Return what the user once answered about DIRECTORY: `yes', `no' or `asks'.
-A CLI with ENVIRONMENT noted it."
+A CLI with ENVIRONMENT recorded that answer."
   (let* ((file (or (getenv-internal "GEMINI_CLI_TRUSTED_FOLDERS_PATH" environment)
                    (concat (gemini-companion-client--home environment)
                            "/.gemini/trustedFolders.json")))
@@ -357,27 +348,140 @@ A CLI with ENVIRONMENT noted it."
                   trust (if (equal level "DO_NOT_TRUST") 'no 'yes))))))
     trust))
 
-;;;; The host
+;;;; JSON
 
-(defun gemini-companion-client-host (environment)
-  "Return the host to which a client with ENVIRONMENT connects."
-  (if (and (gemini-companion-agent-container-p)
-           (not (gemini-companion-agent-same-host-p environment)))
-      "host.docker.internal"
-    "127.0.0.1"))
+;; CLIs allow comments in their settings, but nothing else that JSON does not, such as the comma
+;; before a closing bracket that `json-read' accepts.  `gemini-companion-setup' also needs to know
+;; where a value is.  So a value is read as a node, (VALUE START END . MEMBERS), with the positions
+;; between which VALUE is.  MEMBERS are those of an object, (NAME START . NODE), the last one first.
 
-;;;; A client of a few requests
+(defconst gemini-companion-client--max-depth 60
+  "How deeply objects and arrays may be nested.")
+
+(defun gemini-companion-client--parse (text)
+  "Return the JSON value in TEXT.
+Objects are alists, false is `:json-false', null is `:null'."
+  (with-temp-buffer
+    (insert text)
+    (car (gemini-companion-client-json-node))))
+
+(defun gemini-companion-client-json-node ()
+  "Return the node of the one value in the current buffer.
+Signal `json-error' with text for the user if there is anything else but
+comments."
+  (let ((case-fold-search nil)
+        ;; Each level needs some of it, more so if this file is not compiled.
+        (max-lisp-eval-depth (+ 10000 max-lisp-eval-depth)))
+    (goto-char (point-min))
+    (gemini-companion-client--json-skip-blank)
+    (prog1 (gemini-companion-client--json-value 0)
+      (gemini-companion-client--json-skip-blank)
+      (unless (eobp)
+        (gemini-companion-client--json-fail)))))
+
+(defun gemini-companion-client--json-fail (&optional text)
+  "Signal that TEXT is wrong at point, by default that this is not JSON."
+  (signal 'json-error (list (format "%s, line %d" (or text "cannot be read as JSON")
+                                    (line-number-at-pos)))))
+
+(defun gemini-companion-client--json-skip-blank ()
+  "Move over blanks and comments.
+A comment of several lines may end with the file."
+  (while (progn
+           (skip-chars-forward " \t\r\n")
+           (cond ((looking-at "//") (end-of-line) t)
+                 ((looking-at "/\\*")
+                  (goto-char (match-end 0))
+                  (search-forward "*/" nil 'move))))))
+
+(defun gemini-companion-client--json-value (depth)
+  "Move over the value at point, and return its node.
+It is within DEPTH objects and arrays."
+  (when (> depth gemini-companion-client--max-depth)
+    (gemini-companion-client--json-fail "is nested too deeply"))
+  (let* ((start (point))
+         (members nil)
+         (value (pcase (char-after)
+                  (?\{ (setq members (gemini-companion-client--json-items
+                                      ?\} #'gemini-companion-client--json-member depth))
+                       (cl-loop for (name _ value) in (reverse members)
+                                collect (cons (intern name) value)))
+                  (?\[ (vconcat (nreverse
+                                 (mapcar #'car (gemini-companion-client--json-items
+                                                ?\] #'gemini-companion-client--json-value depth)))))
+                  (?\" (gemini-companion-client--json-string))
+                  (_ (gemini-companion-client--json-literal)))))
+    `(,value ,start ,(point) . ,members)))
+
+(defun gemini-companion-client--json-items (close function depth)
+  "Move over the brackets at point, up to CLOSE; return what is between them.
+The last item comes first.  FUNCTION moves over an item and returns it.
+The brackets are within DEPTH others."
+  (let ((items nil))
+    (forward-char)
+    (gemini-companion-client--json-skip-blank)
+    (unless (eq (char-after) close)
+      (while (progn
+               (push (funcall function (1+ depth)) items)
+               (gemini-companion-client--json-skip-blank)
+               (eq (char-after) ?,))
+        (forward-char)
+        (gemini-companion-client--json-skip-blank)))
+    (gemini-companion-client--json-expect close)
+    items))
+
+(defun gemini-companion-client--json-member (depth)
+  "Move over the member at point, within DEPTH objects and arrays; return it."
+  (let ((start (point))
+        (name (gemini-companion-client--json-string)))
+    (gemini-companion-client--json-skip-blank)
+    (gemini-companion-client--json-expect ?:)
+    (gemini-companion-client--json-skip-blank)
+    `(,name ,start . ,(gemini-companion-client--json-value depth))))
+
+(defun gemini-companion-client--json-expect (char)
+  "Move over CHAR, which must be at point."
+  (unless (eq (char-after) char)
+    (gemini-companion-client--json-fail))
+  (forward-char))
+
+(defun gemini-companion-client--json-string ()
+  "Move over the string at point, and return its value."
+  (let ((start (point)))
+    (gemini-companion-client--json-expect ?\")
+    (while (progn (skip-chars-forward "^\"\\\\\0-\x1f")
+                  (looking-at "\\\\\\(?:[\"\\/bfnrt]\\|u[[:xdigit:]]\\{4\\}\\)"))
+      (goto-char (match-end 0)))
+    (gemini-companion-client--json-expect ?\")
+    (json-read-from-string (buffer-substring start (point)))))
+
+(defun gemini-companion-client--json-literal ()
+  "Move over the number or word at point, and return its value."
+  (unless (looking-at (concat "true\\|false\\|null\\|-?\\(?:0\\|[1-9][0-9]*\\)"
+                              "\\(?:\\.[0-9]+\\)?\\(?:[eE][+-]?[0-9]+\\)?"))
+    (gemini-companion-client--json-fail))
+  (goto-char (match-end 0))
+  (pcase (match-string 0)
+    ("true" t)
+    ("false" :json-false)
+    ("null" :null)
+    (number (string-to-number number))))
+
+;;;; Probing a companion
+
+;; This is not done with url.el, which may ask the user for a password, use a proxy, or store
+;; cookies, and has no limits of time and size.
 
 (defconst gemini-companion-client--patience 5
-  "Seconds after which no answer is waited for any more.")
+  "Seconds to wait for an answer.")
 
 (defconst gemini-companion-client--max-answer 1000000
-  "Number of bytes after which an answer is no companion's.")
+  "Size in bytes beyond which an answer is not that of a companion.")
 
 (defun gemini-companion-client-probe (port token callback)
-  "Ask the companion on PORT, as a client with TOKEN would.
+  "Send requests to the companion on PORT, as a client with TOKEN would.
 Call CALLBACK once, later, with a symbol and a string: `alive' and the
-names of its tools, `refused' and its answer, or `dead' and the reason."
+names of its tools, `refused' and its status, or `dead' and the reason."
   (gemini-companion-client--request
    port token nil "POST"
    `((jsonrpc . "2.0") (id . 1) (method . "initialize")
@@ -391,8 +495,8 @@ names of its tools, `refused' and its answer, or `dead' and the reason."
        (_ (gemini-companion-client--report answer callback))))))
 
 (defun gemini-companion-client--list-tools (port token session callback)
-  "Ask for the tools in SESSION, end that, and report to CALLBACK.
-For PORT and TOKEN see `gemini-companion-client-probe'."
+  "Request the tools in SESSION, end that, and report to CALLBACK.
+PORT and TOKEN are as in `gemini-companion-client-probe'."
   (gemini-companion-client--request
    port token session "POST" '((jsonrpc . "2.0") (id . 2) (method . "tools/list"))
    (lambda (answer)
@@ -403,19 +507,17 @@ For PORT and TOKEN see `gemini-companion-client-probe'."
        (_ (gemini-companion-client--report answer callback))))))
 
 (defun gemini-companion-client--report (answer callback)
-  "Report ANSWER, which is not what was hoped for, to CALLBACK."
+  "Report the failure ANSWER, a response or a reason, to CALLBACK."
   (pcase answer
-    (`(,(and (pred integerp) status) . ,_) (funcall callback 'refused (format "HTTP %d" status)))
+    (`(,status . ,_) (funcall callback 'refused (format "HTTP %d" status)))
     (reason (funcall callback 'dead reason))))
 
 (defun gemini-companion-client--tools (body)
-  "Return the names of the tools in the answer BODY, as one string."
+  "Return the names of the tools in the response BODY, as one string."
   (condition-case nil
       (let ((tools (alist-get 'tools (alist-get 'result (json-read-from-string body)))))
         (mapconcat (lambda (tool) (alist-get 'name tool)) tools ", "))
     (error "")))
-
-;;;; HTTP
 
 (defun gemini-companion-client--request (port token session method body callback)
   "Send METHOD with the JSON value BODY to PORT, with TOKEN, in SESSION or nil.
@@ -424,26 +526,26 @@ Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
       (let ((process (make-network-process
                       :name "gemini-companion-client" :host "127.0.0.1" :service port
                       :family 'ipv4 :nowait t :noquery t :coding 'binary
-                      :filter #'gemini-companion-client--hear
-                      :sentinel #'gemini-companion-client--see)))
+                      :filter #'gemini-companion-client--receive
+                      :sentinel #'gemini-companion-client--react)))
         (process-put process 'request
-                     (gemini-companion-client--response-text port token session method body))
+                     (gemini-companion-client--request-text port token session method body))
         (process-put process 'callback callback)
         (process-put process 'timer
                      (run-at-time gemini-companion-client--patience nil
                                   #'gemini-companion-client--finish
-                                  process "it does not answer")))
+                                  process "the request timed out")))
     (error (funcall callback (error-message-string error)))))
 
-(defun gemini-companion-client--hear (process bytes)
-  "Add BYTES to what PROCESS, a connection, has answered."
+(defun gemini-companion-client--receive (process bytes)
+  "Add BYTES to the answer of PROCESS, a connection."
   (let ((answer (concat (process-get process 'answer) bytes)))
     (process-put process 'answer answer)
     (when (> (length answer) gemini-companion-client--max-answer)
-      (gemini-companion-client--finish process "its answer is far too long"))))
+      (gemini-companion-client--finish process "the answer is far too long"))))
 
-(defun gemini-companion-client--see (process event)
-  "Send the request of PROCESS, a connection, or end it, as EVENT says."
+(defun gemini-companion-client--react (process event)
+  "Send the request of PROCESS, a connection, or finish it, depending on EVENT."
   (let ((answer (process-get process 'answer)))
     (cond ((string-prefix-p "open" event)
            (process-send-string process (process-get process 'request)))
@@ -453,33 +555,33 @@ Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
           (t (gemini-companion-client--finish process (string-trim event))))))
 
 (defun gemini-companion-client--finish (process outcome)
-  "Call the callback of PROCESS, a connection, with OUTCOME, once."
-  (when-let ((callback (process-get process 'callback)))
+  "Call the callback of PROCESS, a connection, with OUTCOME, but only once."
+  (when-let* ((callback (process-get process 'callback)))
     (process-put process 'callback nil)
     (cancel-timer (process-get process 'timer))
     (delete-process process)
     (funcall callback outcome)))
 
-(defun gemini-companion-client--response-text (port token session method body)
-  "Return a request of METHOD with the JSON value BODY for PORT.
-It shows TOKEN, and names SESSION unless that is nil."
-  (let ((body (if body (encode-coding-string (json-encode body) 'utf-8-unix) ""))
-        (end "\r\n"))
-    (concat method " /mcp HTTP/1.1" end
-            (format "Host: 127.0.0.1:%d" port) end
-            "Authorization: Bearer " token end
-            "Accept: application/json, text/event-stream" end
-            "Content-Type: application/json" end
-            (format "Content-Length: %d" (length body)) end
-            (and session (concat "Mcp-Session-Id: " session end))
-            "Connection: close" end end
+(defun gemini-companion-client--request-text (port token session method body)
+  "Return a request of METHOD with the JSON value BODY, for PORT.
+It contains TOKEN, and SESSION unless that is nil."
+  (let ((body (if body (encode-coding-string (json-encode body) 'utf-8-unix) "")))
+    (concat (string-join `(,(concat method " /mcp HTTP/1.1")
+                           ,(format "Host: 127.0.0.1:%d" port)
+                           ,(concat "Authorization: Bearer " token)
+                           "Accept: application/json, text/event-stream"
+                           "Content-Type: application/json"
+                           ,(format "Content-Length: %d" (length body))
+                           ,@(and session (list (concat "Mcp-Session-Id: " session)))
+                           "Connection: close\r\n\r\n")
+                         "\r\n")
             body)))
 
 (defun gemini-companion-client--answer (text)
   "Return the HTTP response TEXT as (STATUS HEADERS . BODY), or a reason."
   (if (not (string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[^\n]*\n\\(\\(?:.*[^\r\n].*\n\\)*\\)\r?\n"
                          text))
-      "what it says is no HTTP"
+      "the answer is not HTTP"
     (cons (string-to-number (match-string 1 text))
           (cons (match-string 2 text) (substring text (match-end 0))))))
 

@@ -6,8 +6,10 @@
 
 ;;; Commentary:
 
-;; Shows what keeps a CLI from connecting, in a buffer or in batch mode.  Tokens are never shown,
-;; and the home directory is written "~", so that the text can go into a bug report.
+;; Report what keeps a CLI from connecting, in a buffer or in batch mode.  The doctor examines one
+;; case: a CLI that runs in the current terminal, or one that would be started in some directory.
+;; The report shows no tokens and writes "~" for the home directory, so that it can go into a bug
+;; report.
 
 ;;; Code:
 
@@ -32,516 +34,609 @@
   "The version of Gemini CLI with which this package was tested.")
 
 (defconst gemini-companion-doctor--probe-patience 10
-  "Seconds after which a program that does not tell its version is ended.")
-
-(defconst gemini-companion-doctor--max-answer 10000
-  "Characters of what it says that are looked at.")
+  "Seconds after which to kill a program that has not printed its version.")
 
 (cl-defstruct (gemini-companion-doctor--finding
-               (:constructor gemini-companion-doctor--finding
-                             (level text &optional remedy button))
+               (:constructor gemini-companion-doctor--problem
+                             (text &optional remedy button &aux (level 'problem)))
+               (:constructor gemini-companion-doctor--note
+                             (text &optional remedy button &aux (level 'note)))
+               (:constructor gemini-companion-doctor--fine (text &aux (level 'fine)))
                (:copier nil))
-  "Something that was found out."
+  "A line of the report."
   (level nil :documentation "`problem', `note' or `fine'.")
-  (text nil :documentation "What is so, a sentence.")
-  (remedy nil :documentation "What to do, a sentence, or nil.")
+  (text nil :documentation "What is so, as a sentence.")
+  (remedy nil :documentation "What to do, as a sentence, or nil.")
   (button nil :documentation "What Emacs can do, (LABEL . FUNCTION), or nil."))
 
 (cl-defstruct (gemini-companion-doctor--case (:copier nil))
-  "What is looked into."
-  (directory nil :documentation "Where the CLI is started.")
-  (environment nil :documentation "The environment that it has.")
-  (process nil :documentation "The process in or below which it runs, or nil.")
-  (runs nil :documentation "Non-nil if it runs already, and is that process.")
-  (place nil :documentation "In words, where that is.")
-  (other nil :documentation "Non-nil if another agent runs there.")
-  (hidden nil :documentation "Non-nil if that process's environment cannot be seen.")
-  (search nil :documentation "What it finds.")
-  (settings nil :documentation "Its settings."))
+  "The CLI that is examined."
+  (directory nil :documentation "The directory in which it is started.")
+  (environment nil :documentation "Its environment.")
+  (process nil :documentation "The id of a process in or below which it runs, or nil.")
+  (running nil :documentation "Non-nil if it runs already, as that process.")
+  (where nil :documentation "Where that is, as text for the user.")
+  (other-agent nil :documentation "Non-nil if another agent runs there.")
+  (guessed nil :documentation "Non-nil if the environment is that of Emacs, for want of its own.")
+  (search nil :documentation "What it finds, a `gemini-companion-client-search'.")
+  (settings nil :documentation "Its settings; see `gemini-companion-client-settings'."))
 
-;;;; What to look into
+(defvar-local gemini-companion-doctor--subject nil
+  "The buffer and the directory to examine, (BUFFER . DIRECTORY).")
+
+(defvar-local gemini-companion-doctor--current-case nil
+  "The case that was examined last.")
+
+;;;; Commands
+
+(define-derived-mode gemini-companion-doctor-mode gemini-companion-report-mode "Gemini-Doctor"
+  "Major mode for the report on what keeps a CLI from connecting.
+\\{gemini-companion-doctor-mode-map}"
+  :interactive nil
+  (gemini-companion-ui-keep-keys 'gemini-companion-doctor-mode)
+  (setq-local word-wrap t
+              wrap-prefix "       "
+              revert-buffer-function (lambda (&rest _) (gemini-companion-doctor--start))))
+
+;;;###autoload
+(defun gemini-companion-doctor (&optional directory)
+  "Show what keeps a CLI from connecting to this Emacs.
+In a terminal, examine the CLI that runs there; elsewhere, one in a
+terminal that this Emacs would start in the current project.  With a
+prefix argument, prompt for another DIRECTORY."
+  (interactive (list (and current-prefix-arg
+                          (read-directory-name "Directory of the CLI: " nil nil t))))
+  (let ((subject (cons (and (not directory) (current-buffer))
+                       (expand-file-name (or directory default-directory)))))
+    (pop-to-buffer "*gemini doctor*")
+    (unless (derived-mode-p 'gemini-companion-doctor-mode)
+      (gemini-companion-doctor-mode))
+    (setq gemini-companion-doctor--subject subject)
+    (gemini-companion-doctor--start)))
+
+(defun gemini-companion-doctor--start ()
+  "Examine the subject of the current buffer, and show the report there."
+  (pcase-let* ((`(,terminal . ,directory) gemini-companion-doctor--subject)
+               (case (gemini-companion-doctor--case-of terminal directory))
+               (buffer (current-buffer)))
+    (setq default-directory (file-name-as-directory directory)
+          gemini-companion-doctor--current-case case)
+    (gemini-companion-doctor--examine
+     case
+     (lambda (findings pending)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           ;; Ignore the results of earlier examinations.
+           (when (eq case gemini-companion-doctor--current-case)
+             (gemini-companion-ui-print
+              (lambda () (gemini-companion-doctor--insert case findings pending))))))))))
+
+;;;###autoload
+(defun gemini-companion-doctor-batch ()
+  "Print what keeps a CLI that is started here from connecting.
+Call Emacs in the directory and the terminal in which the CLI is started,
+with the options
+
+  --batch -L PACKAGE-DIRECTORY -l gemini-companion-doctor \\
+    -f gemini-companion-doctor-batch
+
+Exit with status 1 if there is a problem.  The text holds no secrets."
+  (let ((case (make-gemini-companion-doctor--case
+               :directory default-directory :environment process-environment
+               :process (emacs-pid) :where "the terminal in which this was called"))
+        (findings nil)
+        (pending nil))
+    (gemini-companion-doctor--examine
+     case (lambda (found left) (setq findings found pending left)))
+    (with-timeout (15)
+      (while (> pending 0)
+        (accept-process-output nil 0.1)))
+    (with-temp-buffer
+      (let ((problems (gemini-companion-doctor--insert case findings pending)))
+        (princ (buffer-string))
+        (kill-emacs (min 1 problems))))))
+
+;;;; The report
+
+(defun gemini-companion-doctor--insert (case findings pending)
+  "Insert FINDINGS about CASE; PENDING checks have no result yet.
+Return the number of problems."
+  (let* ((groups (seq-group-by #'gemini-companion-doctor--finding-level findings))
+         (problems (length (alist-get 'problem groups))))
+    (insert (propertize
+             (pcase problems
+               (0 (if (> pending 0) "No problem was found so far"
+                    "No problem: a CLI that is started here finds an Emacs"))
+               (1 "One problem")
+               (_ (format "%d problems; begin with the first" problems)))
+             'face 'bold)
+            (if (> pending 0) ", still looking...\n" "\n"))
+    (gemini-companion-doctor--line "for a CLI in %s, in %s"
+                                   (gemini-companion-doctor--case-directory case)
+                                   (gemini-companion-doctor--case-where case))
+    (pcase-dolist (`(,level . ,heading) '((problem . "Problems") (note . "Notes")
+                                          (fine . "As it should be")))
+      (when-let* ((findings (alist-get level groups)))
+        (insert "\n" (propertize heading 'face 'bold) "\n")
+        (mapc #'gemini-companion-doctor--insert-finding findings)))
+    (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
+    (gemini-companion-doctor--insert-facts case)
+    problems))
+
+(defun gemini-companion-doctor--insert-finding (finding)
+  "Insert FINDING, with its button."
+  (gemini-companion-doctor--line "* %s" (gemini-companion-doctor--finding-text finding))
+  (when-let* ((remedy (gemini-companion-doctor--finding-remedy finding)))
+    (gemini-companion-doctor--line "  -> %s" remedy))
+  (pcase (gemini-companion-doctor--finding-button finding)
+    ((and `(,label . ,function) (guard (not noninteractive)))
+     (let ((buffer (current-buffer)))
+       (insert "     ")
+       (gemini-companion-ui-button label (lambda ()
+                                           (funcall function)
+                                           (when (buffer-live-p buffer)
+                                             (with-current-buffer buffer
+                                               (gemini-companion-doctor--start)))))
+       (insert "\n")))))
+
+(defun gemini-companion-doctor--insert-facts (case)
+  "Insert what the CLI in CASE sees, and the versions of what runs here."
+  (pcase-let (((cl-struct gemini-companion-client-search directory wanted files chosen)
+               (gemini-companion-doctor--case-search case)))
+    (gemini-companion-doctor--line "looks in %s, for process %s" directory (or wanted "(any)"))
+    (dolist (file files)
+      (gemini-companion-doctor--line "%s %s" (if (eq file chosen) "takes" "finds")
+                                     (gemini-companion-doctor--describe-file file))))
+  (dolist (name '("TMPDIR" "TMP" "TEMP" "GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
+                  "GEMINI_CLI_IDE_WORKSPACE_PATH" "NO_PROXY" "REMOTE_CONTAINERS"))
+    (when-let* ((value (gemini-companion-doctor--variable case name)))
+      (gemini-companion-doctor--line "%s=%s" name value)))
+  (gemini-companion-doctor--line "package %s, Emacs %s on %s"
+                                 gemini-companion-native-version emacs-version
+                                 system-configuration))
+
+(defun gemini-companion-doctor--describe-file (file)
+  "Return a description of the discovery FILE."
+  (concat (file-name-nondirectory (gemini-companion-client-file-name file))
+          (if (gemini-companion-doctor--own-p file)
+              ", this Emacs"
+            (when-let* ((ide (gemini-companion-client-ide file)))
+              (concat ", " (cdr ide))))
+          (cond ((gemini-companion-client-elsewhere-p file)
+                 ", of another container or start of the machine")
+                ((not (gemini-companion-client-file-alive file)) ", its process is dead"))
+          (if-let* ((fault (gemini-companion-client-file-fault file)))
+              (concat ", " fault)
+            (format ", roots: %s" (string-join (or (gemini-companion-client-roots file) '("none"))
+                                               ", ")))))
+
+(defun gemini-companion-doctor--line (format &rest arguments)
+  "Insert a line, FORMAT with ARGUMENTS, in which the home directory is \"~\"."
+  (let ((home (directory-file-name (expand-file-name "~")))
+        (text (apply #'format format arguments)))
+    (gemini-companion-ui-line
+     "%s"
+     (if (< (length home) 2) text
+       (replace-regexp-in-string
+        (concat "\\(" (regexp-quote home) "\\)\\(?:[^[:alnum:]_.-]\\|\\'\\)")
+        "~" text t t 1)))))
+
+;;;; The case
 
 (defun gemini-companion-doctor--case-of (buffer directory)
   "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY."
   (gemini-companion-run-check-local directory)
-  (let* ((process (and (buffer-live-p buffer) (get-buffer-process buffer)))
-         (id (and process (processp process) (eq (process-type process) 'real)
-                  (with-current-buffer buffer
-                    (apply #'derived-mode-p gemini-companion-workspace-terminal-modes))
-                  (process-id process)))
-         (cli (and id (gemini-companion-doctor--cli-below id)))
-         (id (or cli id)))
-    (if id
-        (let ((environment (gemini-companion-doctor--environment-of id)))
-          (make-gemini-companion-doctor--case
-           :directory (or (file-symlink-p (format "/proc/%d/cwd" id)) directory)
-           :environment (or environment (default-toplevel-value 'process-environment))
-           :process id :runs cli :hidden (not environment)
-           :other (not (memq (buffer-local-value 'gemini-companion-run-agent buffer)
-                             '(nil gemini)))
-           :place (format "the terminal %s, process %d" (buffer-name buffer) id)))
-      (make-gemini-companion-doctor--case
-       :directory directory
-       :environment (default-toplevel-value 'process-environment)
-       :place "a terminal that this Emacs starts"))))
+  (if-let* ((terminal (gemini-companion-doctor--terminal-process buffer)))
+      (let* ((cli (gemini-companion-doctor--cli-below terminal))
+             (process (or cli terminal))
+             (environment (gemini-companion-client-environment process)))
+        (make-gemini-companion-doctor--case
+         :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
+         :environment (or environment (default-toplevel-value 'process-environment))
+         :process process :running cli :guessed (not environment)
+         :other-agent (not (memq (buffer-local-value 'gemini-companion-run-agent buffer)
+                                 '(nil gemini)))
+         :where (format "the terminal %s, process %d" (buffer-name buffer) process)))
+    (make-gemini-companion-doctor--case
+     :directory directory
+     :environment (default-toplevel-value 'process-environment)
+     :where "a terminal that this Emacs starts")))
+
+(defun gemini-companion-doctor--terminal-process (buffer)
+  "Return the id of the process in BUFFER, or nil if it is not a terminal."
+  (when-let* ((process (and (buffer-live-p buffer) (get-buffer-process buffer))))
+    (and (processp process)
+         (eq (process-type process) 'real)
+         (with-current-buffer buffer
+           (apply #'derived-mode-p gemini-companion-workspace-terminal-modes))
+         (process-id process))))
 
 (defun gemini-companion-doctor--cli-below (process)
   "Return the id of the CLI that runs as or below PROCESS, or nil."
-  (let* ((name (file-name-nondirectory (gemini-companion-run-program 'gemini)))
-         (clis (seq-filter
-                (lambda (id)
-                  (and (gemini-companion-doctor--runs-p name id)
-                       (memq process (gemini-companion-run-ancestry id))))
-                (list-system-processes))))
-    ;; The CLI runs itself once more, and that one has the highest id.
+  (let ((clis (seq-filter (lambda (id) (memq process (gemini-companion-run-ancestry id)))
+                          (gemini-companion-doctor--clis))))
+    ;; The CLI starts itself a second time, and that process has the highest id.
     (and clis (apply #'max clis))))
 
+(defun gemini-companion-doctor--clis ()
+  "Return the ids of all processes on this machine that run Gemini CLI."
+  (let ((name (file-name-nondirectory (gemini-companion-run-program 'gemini))))
+    (seq-filter (lambda (id) (gemini-companion-doctor--runs-p name id))
+                (list-system-processes))))
+
 (defun gemini-companion-doctor--runs-p (program process)
-  "Return non-nil if PROCESS runs PROGRAM, perhaps by an interpreter with options."
+  "Return non-nil if PROCESS runs PROGRAM, perhaps in an interpreter."
   (let ((words (split-string (or (alist-get 'args (process-attributes process)) "") " " t)))
     (seq-some (lambda (word)
                 (member (file-name-nondirectory word) (list program (concat program ".js"))))
               (seq-take words 4))))
 
-(defun gemini-companion-doctor--environment-of (process)
-  "Return the environment with which PROCESS was started, or nil if unknown."
-  (let ((file (format "/proc/%d/environ" process)))
-    (ignore-errors
-      (with-temp-buffer
-        (let ((coding-system-for-read 'utf-8-unix))
-          (insert-file-contents file))
-        (split-string (buffer-string) "\0" t)))))
-
-;;;; Looking
-
-(defun gemini-companion-doctor--look (case callback)
-  "Look into CASE.
-Call CALLBACK now, and again when more was found, with CASE, its findings
-so far and the number of things that are still being looked into."
-  (let ((environment (gemini-companion-doctor--case-environment case))
-        (directory (gemini-companion-doctor--case-directory case))
-        (results (make-vector 3 nil))   ; a list of findings for each step
-        (left 3)
-        found)
-    (setf (gemini-companion-doctor--case-search case)
-          (gemini-companion-client-find directory environment
-                                        (gemini-companion-doctor--case-process case))
-          (gemini-companion-doctor--case-settings case)
-          (gemini-companion-client-settings directory environment))
-    (setq found (lambda (step findings)
-                  (aset results step findings)
-                  (setq left (1- left))
-                  (funcall callback case (seq-mapcat #'identity results) left)))
-    (funcall found 0 (seq-mapcat (lambda (check) (funcall check case))
-                                 '(gemini-companion-doctor--check-emacs
-                                   gemini-companion-doctor--check-companion
-                                   gemini-companion-doctor--check-environment
-                                   gemini-companion-doctor--check-settings
-                                   gemini-companion-doctor--check-search)))
-    (gemini-companion-doctor--probe-server case (apply-partially found 1))
-    (gemini-companion-doctor--probe-program case (apply-partially found 2))))
-
 (defun gemini-companion-doctor--variable (case name)
-  "Return the value of the environment variable NAME in CASE, nil if it is empty."
+  "Return the environment variable NAME in CASE, or nil if it is empty."
   (gemini-companion-agent-getenv
    name (gemini-companion-doctor--case-environment case)))
 
-;;;;; This Emacs
+;;;; The examination
 
-(defun gemini-companion-doctor--check-emacs (_case)
-  "Find out whether this Emacs can load the module."
-  (let ((version (gemini-companion-native-loaded-version)))
-    (cond
-     ((not module-file-suffix)
-      (list (gemini-companion-doctor--finding
-             'problem "This Emacs was built without support for native modules."
-             "Install one that has it (its build option is --with-modules).")))
-     ((gemini-companion-native-current-p)
-      (list (gemini-companion-doctor--finding
-             'fine (format "The native module is loaded, version %s." version))))
-     (version
-      (list (gemini-companion-doctor--finding
-             'problem
-             (format "The native module that is loaded has version %s, this package needs %s."
-                     version gemini-companion-native-version)
-             "Switch the mode off and on; if that says so restart Emacs.")))
-     (t (gemini-companion-doctor--check-module-file)))))
+;; A check is called with a case and returns findings: one, or a tree of them and nils.
 
-(defun gemini-companion-doctor--check-module-file ()
-  "Find out whether there is a module that could be loaded."
-  (condition-case error
-      (unless (gemini-companion-native-find)
-        (list (gemini-companion-doctor--finding
-               'problem (format "The native module is missing: %s."
-                                (gemini-companion-native-describe-missing))
-               "Install it, M-x gemini-companion-install-module."
-               (cons "install" #'gemini-companion-install-module))))
-    (gemini-companion-native-missing
-     (list (gemini-companion-doctor--finding
-            'problem (format "The native module cannot be used: %s."
-                             (gemini-companion-ui-error-text error))
-            "Correct that name, or have the module looked for.")))))
+(defun gemini-companion-doctor--examine (case callback)
+  "Examine CASE, and call CALLBACK now and for each later result.
+Its arguments are the findings so far, and how many results are still to
+come."
+  (let* ((steps '(gemini-companion-doctor--run-checks
+                  gemini-companion-doctor--probe-server
+                  gemini-companion-doctor--probe-program))
+         (pending (length steps))
+         (results (make-vector pending nil)))
+    (seq-do-indexed
+     (lambda (step index)
+       (funcall step case
+                (lambda (findings)
+                  (aset results index findings)
+                  (setq pending (1- pending))
+                  (funcall callback (flatten-tree (append results nil)) pending))))
+     steps)))
+
+(defun gemini-companion-doctor--run-checks (case callback)
+  "Do the checks of CASE that take no time, and call CALLBACK with the findings."
+  (pcase-let (((cl-struct gemini-companion-doctor--case directory environment process) case))
+    (setf (gemini-companion-doctor--case-search case)
+          (gemini-companion-client-find directory environment process)
+          (gemini-companion-doctor--case-settings case)
+          (gemini-companion-client-settings directory environment)))
+  (funcall callback (mapcar (lambda (check) (funcall check case))
+                            '(gemini-companion-doctor--check-module
+                              gemini-companion-doctor--check-companion
+                              gemini-companion-doctor--check-terminal
+                              gemini-companion-doctor--check-headless
+                              gemini-companion-doctor--check-sandbox
+                              gemini-companion-doctor--check-host
+                              gemini-companion-doctor--check-proxy
+                              gemini-companion-doctor--check-settings
+                              gemini-companion-doctor--check-search))))
+
+;;;; Checks of this Emacs
+
+(defun gemini-companion-doctor--check-module (_case)
+  "Check whether this Emacs has loaded the native module, or could."
+  (cond
+   ((not module-file-suffix)
+    (gemini-companion-doctor--problem
+     "This Emacs was built without support for native modules."
+     "Install one that has it (its build option is --with-modules)."))
+   ((gemini-companion-native-current-p)
+    (gemini-companion-doctor--fine
+     (format "The native module is loaded, version %s." gemini-companion-native-version)))
+   ((gemini-companion-native-loaded-version)
+    (gemini-companion-doctor--problem
+     (format "The native module that is loaded has version %s, this package needs %s."
+             (gemini-companion-native-loaded-version) gemini-companion-native-version)
+     "Switch the mode off and on; restart Emacs if that tells you to."))
+   (t (condition-case error
+          (unless (gemini-companion-native-find)
+            (gemini-companion-doctor--problem
+             (format "The native module is missing: %s."
+                     (gemini-companion-native-describe-missing))
+             "Install it, M-x gemini-companion-install-module."
+             (cons "install" #'gemini-companion-install-module)))
+        (gemini-companion-native-missing
+         (gemini-companion-doctor--problem
+          (format "The native module cannot be used: %s." (gemini-companion-ui-error-text error))
+          "Correct that name, or remove it to let Emacs find the module."))))))
 
 (defun gemini-companion-doctor--check-companion (case)
-  "Find out whether the companion of this Emacs runs and can be found.
-So also whether the CLI in CASE is connected to it."
+  "Check the companion of this Emacs, and whether the CLI in CASE is connected."
   (cond
    (noninteractive nil)
    ((not (gemini-companion-bridge-running-p))
-    (list (gemini-companion-doctor--finding
-           'problem "The companion is off in this Emacs."
-           "Switch it on, M-x gemini-companion-mode; then start the CLI."
-           (cons "switch on" (lambda () (gemini-companion-mode 1))))))
+    (gemini-companion-doctor--problem
+     "The companion is off in this Emacs."
+     "Switch it on, M-x gemini-companion-mode; then start the CLI."
+     (cons "switch on" (lambda () (gemini-companion-mode 1)))))
    ((not (gemini-companion-bridge-token))
-    (list (gemini-companion-doctor--finding
-           'problem "Gemini CLI is not served: `gemini-companion-agents' does not name it."
-           "Add it, and switch the mode off and on.")))
-   (t (append (gemini-companion-doctor--check-announcement)
-              (gemini-companion-doctor--check-connection case)
-              (gemini-companion-doctor--check-container)
-              (when gemini-companion-context-paused
-                (list (gemini-companion-doctor--finding
-                       'note "Clients are told that no file is open: that is paused."
-                       "Go on, M-x gemini-companion-toggle-context."
-                       (cons "go on" #'gemini-companion-toggle-context))))))))
-
-(defun gemini-companion-doctor--check-connection (case)
-  "Find out whether the CLI in CASE, if it runs, is connected."
-  (when (gemini-companion-doctor--case-runs case)
-    (let ((process (gemini-companion-doctor--case-process case)))
-      (list (if (seq-some (pcase-lambda (`[,_ ,_ ,client ,_ ,stream ,_ ,_])
-                            (and client (eq stream 'open)
-                                 (memq process (gemini-companion-run-ancestry client))))
-                          (gemini-companion-bridge-sessions))
-                (gemini-companion-doctor--finding
-                 'fine (format "The CLI, process %d, is connected." process))
-              (gemini-companion-doctor--finding
-               'problem (format "The CLI, process %d, is not connected: it looks for an \
-editor only when it starts." process)
-               "Type /ide enable in it; if it says that the editor is not supported, start \
-it anew."))))))
-
-(defun gemini-companion-doctor--check-container ()
-  "Find out whether CLIs beside this Emacs, in its container, look for it there.
-Those that it starts do, for it tells them."
-  (when (and (gemini-companion-agent-container-p)
-             (not (gemini-companion-agent-same-host-p
-                   (gemini-companion-agent-environment-before))))
-    (let ((astray (gemini-companion-doctor--astray-p)))
-      (list (gemini-companion-doctor--finding
-             (if astray 'problem 'note)
-             (format "This is a container.  %s looks for its editor on the machine around it."
-                     (if astray "A CLI that runs in here already"
-                       "A CLI that another program than this Emacs starts in here"))
-             "Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
-environment, which M-x gemini-companion-copy-environment copies, too."
-             (cons "copy" #'gemini-companion-copy-environment))))))
-
-(defun gemini-companion-doctor--astray-p ()
-  "Return non-nil if a CLI runs in this container that looks for Emacs outside."
-  (let ((name (file-name-nondirectory (gemini-companion-run-program 'gemini))))
-    (seq-some (lambda (id)
-                (when-let ((environment (and (gemini-companion-doctor--runs-p name id)
-                                             (gemini-companion-doctor--environment-of id))))
-                  (not (gemini-companion-agent-same-host-p environment))))
-              (list-system-processes))))
+    (gemini-companion-doctor--problem
+     "Gemini CLI is not served: `gemini-companion-agents' does not name it."
+     "Add it, and switch the mode off and on."))
+   (t (list (gemini-companion-doctor--check-announcement)
+            (gemini-companion-doctor--check-connection case)
+            (gemini-companion-doctor--check-container)
+            (when gemini-companion-context-paused
+              (gemini-companion-doctor--note
+               "Clients are told that no file is open, because the context is paused."
+               "Resume it, M-x gemini-companion-toggle-context."
+               (cons "resume" #'gemini-companion-toggle-context)))))))
 
 (defun gemini-companion-doctor--check-announcement ()
-  "Find out whether the discovery files of this Emacs are there."
-  (append
-   (when-let ((fault (gemini-companion-bridge-discovery-fault)))
-     (mapcar (lambda (line)
-               (gemini-companion-doctor--finding
-                'problem (format "Clients cannot find this Emacs: %s." line)
-                "Do what it says, then announce this Emacs again."
-                (gemini-companion-doctor--announce-button)))
-             (split-string fault "\n")))
+  "Check whether the discovery files of this Emacs are there and intact."
+  (list
+   (mapcar (lambda (line)
+             (gemini-companion-doctor--problem
+              (format "Clients cannot find this Emacs: %s." line)
+              "Do what it says, then announce this Emacs again."
+              (gemini-companion-doctor--announce-button)))
+           (split-string (or (gemini-companion-bridge-discovery-fault) "") "\n" t))
    (mapcar #'gemini-companion-doctor--describe-damage
            (gemini-companion-bridge-damaged-files))))
 
 (defun gemini-companion-doctor--describe-damage (file)
-  "Say what was done to FILE, a discovery file of this Emacs."
+  "Return the finding that FILE, a discovery file of this Emacs, was damaged."
   (let ((exists (file-attributes file)))
-    (gemini-companion-doctor--finding
-     'problem
-     (if exists
-         (format "%s is not as this Emacs wrote it: something changed it." file)
-       (format "The discovery file %s of this Emacs is missing: something deleted it." file))
+    (gemini-companion-doctor--problem
+     (format (if exists "%s is not as this Emacs wrote it: something changed it."
+               "The discovery file %s of this Emacs is missing: something deleted it.")
+             file)
      (concat "Write it again, which Emacs does within a minute"
              (if exists "; then type /ide enable in the CLI."
-               ".  A CLI that was started meanwhile does not know of Emacs: start it anew."))
+               ".  A CLI that was started meanwhile does not know of Emacs: restart it."))
      (gemini-companion-doctor--announce-button))))
 
 (defun gemini-companion-doctor--announce-button ()
-  "Return a button that writes the discovery files again."
-  (cons "announce again"
-        (lambda ()
-          (gemini-companion-bridge-set-roots (gemini-companion-workspace-roots)))))
+  "Return a button that writes the discovery files again, or nil.
+It is nil if the companion does not run."
+  (when (gemini-companion-bridge-running-p)
+    (cons "announce again"
+          (lambda ()
+            (gemini-companion-bridge-set-roots (gemini-companion-workspace-roots))))))
 
-;;;;; The CLI
+(defun gemini-companion-doctor--check-connection (case)
+  "Check whether the CLI in CASE, if it runs, is connected."
+  (when (gemini-companion-doctor--case-running case)
+    (let ((process (gemini-companion-doctor--case-process case)))
+      (if (seq-some (pcase-lambda (`[,_ ,_ ,client ,_ ,stream ,_ ,_])
+                      (and client (eq stream 'open)
+                           (memq process (gemini-companion-run-ancestry client))))
+                    (gemini-companion-bridge-sessions))
+          (gemini-companion-doctor--fine (format "The CLI, process %d, is connected." process))
+        (gemini-companion-doctor--problem
+         (format "The CLI, process %d, is not connected: it looks for an editor only when it \
+starts." process)
+         "Type /ide enable in it; if it says that the editor is not supported, restart it.")))))
 
-(defun gemini-companion-doctor--check-environment (case)
-  "Find out what the environment in CASE keeps the CLI from."
-  (append
-   (when (gemini-companion-doctor--case-other case)
-     (list (gemini-companion-doctor--finding
-            'note "Another program runs in that terminal: what follows is for Gemini CLI there.")))
-   (when (gemini-companion-doctor--case-hidden case)
-     (list (gemini-companion-doctor--finding
-            'note "This system does not tell the environment of that terminal; \
-what follows is for that of Emacs.")))
-   (delq nil (mapcar (lambda (check) (funcall check case))
-                     '(gemini-companion-doctor--check-headless
-                       gemini-companion-doctor--check-sandbox
-                       gemini-companion-doctor--check-host
-                       gemini-companion-doctor--check-proxy)))))
+(defun gemini-companion-doctor--check-container ()
+  "Check whether CLIs in the container of this Emacs look for it there.
+Those that it starts do, because it tells them."
+  (when (and (gemini-companion-agent-container-p)
+             (not (gemini-companion-agent-same-host-p
+                   (gemini-companion-agent-environment-before))))
+    (let ((astray (seq-some
+                   (lambda (id)
+                     (when-let* ((environment (gemini-companion-client-environment id)))
+                       (not (gemini-companion-agent-same-host-p environment))))
+                   (gemini-companion-doctor--clis))))
+      (funcall (if astray #'gemini-companion-doctor--problem #'gemini-companion-doctor--note)
+               (format "This is a container.  %s looks for its editor on the machine around it."
+                       (if astray "A CLI that runs in here already"
+                         "A CLI that a program other than this Emacs starts in here"))
+               "Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
+environment, which M-x gemini-companion-copy-environment also copies."
+               (cons "copy" #'gemini-companion-copy-environment)))))
+
+;;;; Checks of the CLI's environment
+
+(defun gemini-companion-doctor--check-terminal (case)
+  "Check whether this report is really about the terminal in CASE."
+  (list
+   (when (gemini-companion-doctor--case-other-agent case)
+     (gemini-companion-doctor--note
+      "Another program runs in that terminal: this report is for Gemini CLI there."))
+   (when (gemini-companion-doctor--case-guessed case)
+     (gemini-companion-doctor--note
+      "This system does not reveal the environment of that terminal: \
+this report is for the environment of Emacs."))))
 
 (defun gemini-companion-doctor--check-headless (case)
-  "Find out whether the environment in CASE takes the CLI its screen."
-  (when-let ((name (seq-find (lambda (name)
-                               (equal (gemini-companion-doctor--variable case name) "true"))
-                             '("CI" "GITHUB_ACTIONS"))))
-    (gemini-companion-doctor--finding
-     'problem
-     (format "%s=true: the CLI works without its screen then, and never connects." name)
+  "Check whether the environment in CASE deprives the CLI of its user interface."
+  (when-let* ((name (seq-find (lambda (name)
+                                (equal (gemini-companion-doctor--variable case name) "true"))
+                              '("CI" "GITHUB_ACTIONS"))))
+    (gemini-companion-doctor--problem
+     (format "%s=true: the CLI then runs without its user interface, and never connects." name)
      (format "Start it with that variable unset: env -u %s gemini" name))))
 
 (defun gemini-companion-doctor--check-sandbox (case)
-  "Find out whether the CLI in CASE runs itself in a container."
+  "Check whether the CLI in CASE runs itself in a container."
   (let ((variable (gemini-companion-doctor--variable case "GEMINI_SANDBOX"))
         (setting (gemini-companion-client-setting
                   (gemini-companion-doctor--case-settings case) '(tools sandbox))))
     (when (if variable (not (equal variable "false"))
             (and setting (not (member (car setting) '(nil :json-false "")))))
-      (gemini-companion-doctor--finding
-       'note
+      (gemini-companion-doctor--note
        (format "The CLI runs itself in a sandbox (%s), from which it may not reach this Emacs."
                (if variable "GEMINI_SANDBOX"
                  (format "tools.sandbox in %s" (cdr setting))))
        "If it does not connect, start it without: gemini --sandbox=false"))))
 
 (defun gemini-companion-doctor--check-host (case)
-  "Find out whether the CLI in CASE looks for the editor on this machine."
+  "Check whether the CLI in CASE looks for the editor on this machine."
   (let ((host (gemini-companion-client-host (gemini-companion-doctor--case-environment case))))
     (unless (equal host "127.0.0.1")
-      (gemini-companion-doctor--finding
-       'problem
+      (gemini-companion-doctor--problem
        (format "This is a container, in which the CLI connects to %s, and not to this Emacs."
                host)
-       "Start it with REMOTE_CONTAINERS=true in its environment: it stays in the \
-container then."))))
+       "Start it with REMOTE_CONTAINERS=true in its environment: it then stays in the \
+container."))))
 
 (defun gemini-companion-doctor--check-proxy (case)
-  "Find out whether a proxy could come between the CLI in CASE and us."
-  (when-let ((name (seq-find (lambda (name) (gemini-companion-doctor--variable case name))
-                             '("http_proxy" "HTTP_PROXY" "all_proxy" "ALL_PROXY"))))
+  "Check whether a proxy could come between the CLI in CASE and this Emacs."
+  (when-let* ((name (seq-find (lambda (name) (gemini-companion-doctor--variable case name))
+                              '("http_proxy" "HTTP_PROXY" "all_proxy" "ALL_PROXY"))))
     (let ((hosts (or (gemini-companion-doctor--variable case "no_proxy")
                      (gemini-companion-doctor--variable case "NO_PROXY")
                      "")))
       (unless (or (equal hosts "*")
                   (member "127.0.0.1" (split-string hosts "[, ]+" t)))
-        (gemini-companion-doctor--finding
-         'note
+        (gemini-companion-doctor--note
          (format "A proxy is set (%s), and NO_PROXY does not name 127.0.0.1: some versions \
 of the CLI and other clients ask the proxy for this Emacs." name)
          "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or by \
-M-x gemini-companion-run, which sees to that.")))))
+M-x gemini-companion-run, which takes care of that.")))))
+
+;;;; Checks of the CLI's settings
 
 (defun gemini-companion-doctor--check-settings (case)
-  "Find out what the settings in CASE keep the CLI from."
-  (let* ((settings (gemini-companion-doctor--case-settings case))
-         (broken (seq-find (pcase-lambda (`(,_ ,_ . ,content)) (stringp content)) settings)))
-    (if broken
-        (list (gemini-companion-doctor--finding
-               'problem
-               (format "The CLI does not start: its settings %s cannot be read (%s)."
-                       (nth 1 broken) (cddr broken))
-               "Mend that file."
-               (gemini-companion-doctor--visit-button (nth 1 broken))))
-      (append (gemini-companion-doctor--check-ide-mode case)
-              (gemini-companion-doctor--check-trust case)))))
+  "Check whether the settings in CASE keep the CLI from connecting."
+  (pcase (seq-find (pcase-lambda (`(,_ ,_ . ,content)) (stringp content))
+                   (gemini-companion-doctor--case-settings case))
+    (`(,_ ,file . ,fault)
+     (gemini-companion-doctor--problem
+      (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
+      "Correct that file."
+      (cons "open" (lambda () (find-file-other-window file)))))
+    (_ (list (gemini-companion-doctor--check-ide-mode case)
+             (gemini-companion-doctor--check-trust case)))))
 
 (defun gemini-companion-doctor--check-ide-mode (case)
-  "Find out whether the CLI in CASE looks for an editor at all."
-  (let* ((settings (gemini-companion-doctor--case-settings case))
-         (environment (gemini-companion-doctor--case-environment case))
-         (enabled (gemini-companion-client-ide-mode
-                   (gemini-companion-doctor--case-directory case) environment settings))
-         (asked (gemini-companion-client-setting settings '(ide hasSeenNudge)))
-         (file (or (cdr enabled) (gemini-companion-client-user-settings environment)))
-         ;; There is none that could be changed if the home is a relative name.
-         (own (equal (expand-file-name file)
-                     (gemini-companion-agent-settings-file 'gemini environment))))
+  "Check whether the CLI in CASE looks for an editor at all."
+  (pcase-let* (((cl-struct gemini-companion-doctor--case directory environment settings) case)
+               (enabled (gemini-companion-client-ide-mode directory environment settings))
+               (file (or (cdr enabled) (gemini-companion-client-user-settings environment)))
+               (text (format "IDE mode is off: ide.enabled is %s in %s."
+                             (if enabled "false" "not set") file)))
     (if (eq (car enabled) t)
-        (list (gemini-companion-doctor--finding
-               'fine (format "IDE mode is on in %s." file)))
-      (cons
-       (gemini-companion-doctor--describe-ide-mode enabled file own environment)
-       (unless (eq (car asked) t)
-         (list (gemini-companion-doctor--finding
-                'note
-                "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
+        (gemini-companion-doctor--fine (format "IDE mode is on in %s." file))
+      (list
+       (if (equal (expand-file-name file)
+                  ;; Nil if the home is a relative name.
+                  (gemini-companion-agent-settings-file 'gemini environment))
+           (gemini-companion-doctor--problem
+            text
+            "Have Emacs put it there, M-x gemini-companion-setup, and restart the CLI; or type \
+/ide enable in the CLI, once, and restart it."
+            (cons "put it there" (lambda () (gemini-companion-doctor--set-up environment))))
+         (gemini-companion-doctor--problem
+          text "Make it true there, because that file takes precedence, and restart the CLI."
+          (cons "open" (lambda () (find-file-other-window file)))))
+       (unless (eq t (car (gemini-companion-client-setting settings '(ide hasSeenNudge))))
+         (gemini-companion-doctor--note
+          "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
 which cannot work."
-                "Answer \"No (esc)\", then type /ide enable.")))))))
-
-(defun gemini-companion-doctor--describe-ide-mode (enabled file own environment)
-  "Say that ide.enabled, with what counts for it in ENABLED, is not true in FILE.
-With OWN that is the file of the user who has ENVIRONMENT."
-  (let ((text (format "IDE mode is off: ide.enabled is %s in %s."
-                      (if enabled "false" "not set") file)))
-    (if own
-        (gemini-companion-doctor--finding
-         'problem text
-         "Have Emacs put it there, M-x gemini-companion-setup, and start the CLI anew; or type \
-/ide enable in the CLI, once, and start it anew."
-         (cons "put it there"
-               (lambda () (gemini-companion-doctor--set-up environment))))
-      (gemini-companion-doctor--finding
-       'problem text "Make it true there, for that file comes first, and start the CLI anew."
-       (gemini-companion-doctor--visit-button file)))))
+          "Answer \"No (esc)\", then type /ide enable."))))))
 
 (defun gemini-companion-doctor--set-up (environment)
-  "Let a CLI with ENVIRONMENT connect by itself."
+  "Let a CLI with ENVIRONMENT connect when it starts."
   (condition-case problem
       (message "%s" (gemini-companion-setup-do 'gemini environment))
     (gemini-companion-setup-unusable
      (user-error "%s" (gemini-companion-ui-error-text problem)))))
 
-(defun gemini-companion-doctor--trust (case)
-  "Return whether the CLI in CASE trusts its directory: `yes', `no' or `asks'."
-  (gemini-companion-client-trust (gemini-companion-doctor--case-directory case)
-                                 (gemini-companion-doctor--case-environment case)
-                                 (gemini-companion-doctor--case-settings case)))
-
 (defun gemini-companion-doctor--check-trust (case)
-  "Find out whether the CLI in CASE trusts the directory."
-  (pcase (gemini-companion-doctor--trust case)
-    ('yes nil)
-    ('no (list (gemini-companion-doctor--finding
-                'note "The CLI does not trust this directory: it connects, but ignores \
+  "Check whether the CLI in CASE trusts its directory."
+  (pcase-let (((cl-struct gemini-companion-doctor--case directory environment settings) case))
+    (pcase (gemini-companion-client-trust directory environment settings)
+      ('no (gemini-companion-doctor--note
+            "The CLI does not trust this directory: it connects, but ignores \
 settings, tools and environment of the project."
-                "Type /permissions in the CLI to trust it.")))
-    (_ (list (gemini-companion-doctor--finding
-              'note "The CLI will ask whether you trust this directory." nil)))))
+            "Type /permissions in the CLI to trust it."))
+      ('asks (gemini-companion-doctor--note
+              "The CLI will ask whether you trust this directory.")))))
 
-(defun gemini-companion-doctor--visit-button (file)
-  "Return a button that visits FILE."
-  (cons "open" (lambda () (find-file-other-window file))))
-
-;;;;; The search
+;;;; Checks of the search for an editor
 
 (defun gemini-companion-doctor--check-search (case)
-  "Find out which discovery file the CLI in CASE takes."
-  (let* ((search (gemini-companion-doctor--case-search case))
-         (chosen (gemini-companion-client-search-chosen search))
-         (files (gemini-companion-client-search-files search)))
-    (append
-     (delq nil (mapcar #'gemini-companion-doctor--check-file files))
-     (cond ((null files) (gemini-companion-doctor--check-place case))
-           ((null chosen)
-            (list (gemini-companion-doctor--finding
-                   'problem (format "No file in %s can be used."
-                                    (gemini-companion-client-search-directory search))
-                   "See what is said of each."
-                   (gemini-companion-doctor--announce-or-nil))))
-           (t (gemini-companion-doctor--check-chosen case chosen))))))
+  "Check which discovery file the CLI in CASE takes."
+  (pcase-let (((cl-struct gemini-companion-client-search directory files chosen)
+               (gemini-companion-doctor--case-search case)))
+    (list (mapcar #'gemini-companion-doctor--check-file files)
+          (cond (chosen (gemini-companion-doctor--check-chosen case chosen))
+                (files (gemini-companion-doctor--problem
+                        (format "No file in %s can be used." directory)
+                        "See what this report says about each."
+                        (gemini-companion-doctor--announce-button)))
+                (t (gemini-companion-doctor--check-directory directory))))))
 
 (defun gemini-companion-doctor--own-p (file)
   "Return non-nil if the discovery FILE is one of this Emacs."
   (and (gemini-companion-bridge-running-p)
-       (seq-some (lambda (own)
-                   (equal (file-truename own)
-                          (file-truename (gemini-companion-client-file-name file))))
-                 (gemini-companion-bridge-discovery-files))))
-
-(defun gemini-companion-doctor--announce-or-nil ()
-  "Return a button that announces this Emacs if its companion runs."
-  (and (gemini-companion-bridge-running-p) (gemini-companion-doctor--announce-button)))
+       (member (file-truename (gemini-companion-client-file-name file))
+               (mapcar #'file-truename (gemini-companion-bridge-discovery-files)))))
 
 (defun gemini-companion-doctor--check-file (file)
-  "Find out whether clients can use the discovery FILE."
-  (when-let ((fault (gemini-companion-client-file-fault file)))
-    (let ((own (gemini-companion-doctor--own-p file)))
-      (gemini-companion-doctor--finding
-       (if own 'problem 'note)
-       (format "%s %s: clients ignore it." (gemini-companion-client-file-name file) fault)
-       (cond ((string-search "another user" fault)
-              (format "Remove it, if you may: rm %s"
-                      (shell-quote-argument (gemini-companion-client-file-name file))))
-             (own "Announce this Emacs again."))
-       (and own (gemini-companion-doctor--announce-button))))))
+  "Check whether clients can use the discovery FILE."
+  (when-let* ((fault (gemini-companion-client-file-fault file)))
+    (let* ((name (gemini-companion-client-file-name file))
+           (own (gemini-companion-doctor--own-p file)))
+      (funcall (if own #'gemini-companion-doctor--problem #'gemini-companion-doctor--note)
+               (format "%s %s: clients ignore it." name fault)
+               (cond ((string-search "another user" fault)
+                      (format "Remove it, if you may: rm %s" (shell-quote-argument name)))
+                     (own "Announce this Emacs again."))
+               (and own (gemini-companion-doctor--announce-button))))))
 
-(defun gemini-companion-doctor--check-place (case)
-  "Find out why there is no discovery file where the CLI in CASE looks."
-  (let* ((place (gemini-companion-client-search-directory
-                 (gemini-companion-doctor--case-search case)))
-         (own (and (gemini-companion-bridge-running-p)
-                   (gemini-companion-agent-directories 'gemini)))
-         (elsewhere (and own
-                         (not (member (file-truename place) (mapcar #'file-truename own))))))
-    (list
-     (if elsewhere
-         (gemini-companion-doctor--finding
-          'problem
-          (format "The CLI looks in %s, but this Emacs announces itself in %s: \
-their temporary directories (TMPDIR) differ."
-                  place (string-join own ", "))
-          (format "Add %s to `gemini-companion-temporary-directories', or start both with \
-the same TMPDIR." (gemini-companion-doctor--temporary place))
-          (cons "add, restart"
-                (lambda () (gemini-companion-doctor--add-temporary
-                            (gemini-companion-doctor--temporary place)))))
-       (gemini-companion-doctor--finding
-        'problem (format "There is no discovery file in %s." place)
-        (if own "Announce this Emacs again."
-          "Switch the companion on in Emacs, M-x gemini-companion-mode, before the CLI \
+(defun gemini-companion-doctor--check-directory (directory)
+  "Check why there is no discovery file in DIRECTORY, where the CLI looks."
+  (let ((own (and (gemini-companion-bridge-running-p)
+                  (gemini-companion-agent-directories 'gemini)))
+        (temporary (string-remove-suffix "/gemini/ide" directory)))
+    (if (and own (not (member (file-truename directory) (mapcar #'file-truename own))))
+        (gemini-companion-doctor--problem
+         (format "The CLI looks in %s, but this Emacs announces itself in %s: \
+their temporary directories (TMPDIR) differ." directory (string-join own ", "))
+         (format "Add %s to `gemini-companion-temporary-directories', or start both with \
+the same TMPDIR." temporary)
+         (cons "add, restart"
+               (lambda ()
+                 (customize-set-variable 'gemini-companion-temporary-directories
+                                         (cons temporary gemini-companion-temporary-directories))
+                 (gemini-companion-mode -1)
+                 (gemini-companion-mode 1)
+                 (message "To keep that: M-x customize-save-customized"))))
+      (gemini-companion-doctor--problem
+       (format "There is no discovery file in %s." directory)
+       (if own "Announce this Emacs again."
+         "Switch the companion on in Emacs, M-x gemini-companion-mode, before the CLI \
 is started.")
-        (gemini-companion-doctor--announce-or-nil))))))
-
-(defun gemini-companion-doctor--temporary (place)
-  "Return the temporary directory of which PLACE is the directory of files."
-  (string-remove-suffix "/gemini/ide" place))
-
-(defun gemini-companion-doctor--add-temporary (directory)
-  "Announce this Emacs in the temporary DIRECTORY, too, from now on."
-  (customize-set-variable 'gemini-companion-temporary-directories
-                          (cons directory gemini-companion-temporary-directories))
-  (gemini-companion-mode -1)
-  (gemini-companion-mode 1)
-  (message "To keep that: M-x customize-save-customized"))
+       (gemini-companion-doctor--announce-button)))))
 
 (defun gemini-companion-doctor--check-chosen (case chosen)
-  "Find out whether CHOSEN, which the CLI in CASE takes, leads it to an Emacs."
-  (cond
-   ((not (gemini-companion-client-ide chosen))
-    (list (gemini-companion-doctor--finding
-           'problem
-           (format "The CLI takes %s, which lacks \"ideInfo\": it says that this editor is \
-not supported." (gemini-companion-client-file-name chosen))
-           "Update the companion that wrote it, or delete the file if nobody needs it."
-           (gemini-companion-doctor--delete-button chosen))))
-   ((not (gemini-companion-client-file-fits chosen))
-    (list (gemini-companion-doctor--describe-mismatch case chosen)))
-   ((gemini-companion-doctor--own-p chosen)
-    (list (gemini-companion-doctor--finding
-           'fine (format "A CLI that is started here takes the file of this Emacs, %s."
-                         (gemini-companion-client-file-name chosen)))))
-   (t (gemini-companion-doctor--describe-other case chosen))))
+  "Check whether CHOSEN, which the CLI in CASE takes, leads it to an Emacs."
+  (let ((name (gemini-companion-client-file-name chosen)))
+    (cond
+     ((not (gemini-companion-client-ide chosen))
+      (gemini-companion-doctor--problem
+       (format "The CLI takes %s, which lacks \"ideInfo\": it says that this editor is not \
+supported." name)
+       "Update the companion that wrote it, or delete the file if nobody needs it."
+       (gemini-companion-doctor--delete-button name)))
+     ((not (gemini-companion-client-file-fits chosen))
+      (gemini-companion-doctor--describe-mismatch case chosen))
+     ((gemini-companion-doctor--own-p chosen)
+      (gemini-companion-doctor--fine
+       (format "A CLI that is started here takes the file of this Emacs, %s." name)))
+     (t (gemini-companion-doctor--describe-other case chosen)))))
 
 (defun gemini-companion-doctor--describe-mismatch (case chosen)
-  "Say that the directory in CASE is in no root, though the CLI takes CHOSEN."
+  "Return the finding that no root in CHOSEN has the directory in CASE."
   (let* ((directory (directory-file-name (gemini-companion-doctor--case-directory case)))
          (real (directory-file-name (gemini-companion-client-real-directory directory)))
-         (roots (gemini-companion-client-roots chosen))
-         (emacs (equal (car (gemini-companion-client-ide chosen)) "emacs")))
-    (gemini-companion-doctor--finding
-     'problem
+         (ide (gemini-companion-client-ide chosen)))
+    (gemini-companion-doctor--problem
      (format "%s%s is in no workspace root that %s announces (%s): \
 the CLI says \"Directory mismatch\"."
              directory
              (if (equal real directory) "" (format ", which is a link to %s," real))
-             (if emacs "Emacs" (cdr (gemini-companion-client-ide chosen)))
-             (if roots (string-join roots ", ") "there are none"))
+             (if (equal (car ide) "emacs") "Emacs" (cdr ide))
+             (string-join (or (gemini-companion-client-roots chosen) '("there are none")) ", "))
      (format "Visit a file of that project in Emacs, or add %s to \
 `gemini-companion-workspace-roots'." real)
      (and (gemini-companion-bridge-running-p)
@@ -552,351 +647,141 @@ the CLI says \"Directory mismatch\"."
                         (gemini-companion-workspace-announce)))))))
 
 (defun gemini-companion-doctor--describe-other (case chosen)
-  "Say that the CLI in CASE takes CHOSEN, which is not a file of this Emacs."
-  (let* ((name (gemini-companion-client-file-name chosen))
-         (ide (gemini-companion-client-ide chosen))
-         (process (gemini-companion-client-file-process chosen))
-         (reason (gemini-companion-doctor--reason case chosen)))
+  "Return the finding that the CLI in CASE takes CHOSEN, of another editor."
+  (let ((name (gemini-companion-client-file-name chosen))
+        (editor (format "%s, process %d" (cdr (gemini-companion-client-ide chosen))
+                        (gemini-companion-client-file-process chosen)))
+        (reason (gemini-companion-client-reason
+                 (gemini-companion-doctor--case-search case)
+                 (gemini-companion-doctor--case-environment case))))
     (cond
      ((gemini-companion-client-elsewhere-p chosen)
-      (list (gemini-companion-doctor--finding
-             'problem
-             (format "The CLI takes %s, and not this Emacs (%s).  That was written in another \
-container (PID namespace), or before this machine was started: whether its Emacs lives cannot \
-be told here." name reason)
-             "If that is gone delete the file; else give the two a TMPDIR each."
-             (gemini-companion-doctor--delete-button chosen))))
+      (gemini-companion-doctor--problem
+       (format "The CLI takes %s, and not this Emacs (%s).  That file was written in another \
+container (PID namespace), or before this machine was started: nothing here can tell whether its \
+Emacs is alive." name reason)
+       "If that Emacs is gone, delete the file; else give each of the two a TMPDIR of its own."
+       (gemini-companion-doctor--delete-button name)))
      ((not (gemini-companion-client-file-alive chosen))
-      (list (gemini-companion-doctor--finding
-             'problem
-             (format "The CLI takes %s, whose process %d is dead (%s): it fails, and tries \
-no other file." name process reason)
-             "Delete that file, and start the CLI anew."
-             (gemini-companion-doctor--delete-button chosen))))
+      (gemini-companion-doctor--problem
+       (format "The CLI takes %s, whose process %d is dead (%s): it fails, and tries \
+no other file." name (gemini-companion-client-file-process chosen) reason)
+       "Delete that file, and restart the CLI."
+       (gemini-companion-doctor--delete-button name)))
      ((not (gemini-companion-bridge-running-p))
-      (list (gemini-companion-doctor--finding
-             'fine (format "A CLI that is started here takes %s, of %s, process %d."
-                           name (cdr ide) process))))
-     (t (list (gemini-companion-doctor--finding
-               'problem
-               (format "The CLI takes %s, of %s, process %d, and not this Emacs (%s)."
-                       name (cdr ide) process reason)
-               "Start it by M-x gemini-companion-run, or give its terminal the variables \
+      (gemini-companion-doctor--fine
+       (format "A CLI that is started here takes %s, of %s." name editor)))
+     (t (gemini-companion-doctor--problem
+         (format "The CLI takes %s, of %s, and not this Emacs (%s)." name editor reason)
+         "Start it by M-x gemini-companion-run, or give its terminal the variables \
 that M-x gemini-companion-copy-environment copies."
-               (cons "copy" #'gemini-companion-copy-environment)))))))
-
-(defun gemini-companion-doctor--reason (case chosen)
-  "Return in words why the CLI in CASE takes CHOSEN."
-  (let* ((search (gemini-companion-doctor--case-search case))
-         (others (seq-filter (lambda (file)
-                               (and (not (eq file chosen))
-                                    (gemini-companion-client-file-fits file)))
-                             (gemini-companion-client-search-files search)))
-         (wanted (gemini-companion-client-search-wanted search)))
-    (cond ((null others) "no other has this directory in its roots")
-          ((equal (gemini-companion-doctor--variable case "GEMINI_CLI_IDE_SERVER_PORT")
-                  (format "%s" (gemini-companion-client-port chosen)))
-           "GEMINI_CLI_IDE_SERVER_PORT names its port")
-          ((eql wanted (gemini-companion-client-file-process chosen))
-           (if (gemini-companion-doctor--variable case "GEMINI_CLI_IDE_PID")
-               "GEMINI_CLI_IDE_PID names its process"
-             "its process began that terminal"))
-          (t "of several it has the highest process id"))))
+         (cons "copy" #'gemini-companion-copy-environment))))))
 
 (defun gemini-companion-doctor--delete-button (file)
-  "Return a button that deletes the discovery FILE."
-  (let ((name (gemini-companion-client-file-name file)))
-    (cons "delete" (lambda ()
-                     (when (y-or-n-p (format "Delete %s? " name))
-                       (delete-file name))))))
+  "Return a button that deletes FILE, after a question."
+  (cons "delete" (lambda ()
+                   (when (y-or-n-p (format "Delete %s? " file))
+                     (delete-file file)))))
 
-;;;;; What takes time
+;;;; Probes
 
 (defun gemini-companion-doctor--probe-server (case callback)
-  "Ask the server that the CLI in CASE should find; call CALLBACK with findings."
+  "Probe the server that the CLI in CASE should find.
+Call CALLBACK with the finding, or nil."
   (pcase (gemini-companion-doctor--server case)
     ('nil (funcall callback nil))
     (`(,port ,token . ,name)
-     (let ((begun (float-time)))
+     (let ((start (float-time)))
        (gemini-companion-client-probe
         port token
         (lambda (outcome text)
-          (funcall callback
-                   (list (gemini-companion-doctor--describe-server
-                          name outcome text (- (float-time) begun))))))))))
+          (funcall callback (gemini-companion-doctor--describe-server
+                             name outcome text (- (float-time) start)))))))))
 
 (defun gemini-companion-doctor--server (case)
-  "Return (PORT TOKEN . NAME) of the server to ask in CASE, or nil.
-That is ours, else the one that the CLI takes if that is an Emacs."
+  "Return (PORT TOKEN . NAME) of the server to probe in CASE, or nil.
+That is the server of this Emacs, or, if it does not run, the one that
+the CLI takes if that is an Emacs."
   (if (gemini-companion-bridge-running-p)
-      (when-let ((token (gemini-companion-bridge-token)))
-        (cons (gemini-companion-bridge-port) (cons token "The server of this Emacs")))
-    (let* ((chosen (gemini-companion-client-search-chosen
-                    (gemini-companion-doctor--case-search case)))
-           (port (and chosen (gemini-companion-client-port chosen)))
-           (token (and chosen (gemini-companion-client-token chosen))))
+      (when-let* ((token (gemini-companion-bridge-token)))
+        `(,(gemini-companion-bridge-port) ,token . "The server of this Emacs"))
+    (when-let* ((chosen (gemini-companion-client-search-chosen
+                         (gemini-companion-doctor--case-search case)))
+                (port (gemini-companion-client-port chosen))
+                (token (gemini-companion-client-token chosen)))
       (and (natnump port) (< 0 port 65536)
            (stringp token) (string-match-p "\\`[!-~]+\\'" token)
            (equal (car (gemini-companion-client-ide chosen)) "emacs")
-           (cons port (cons token (format "The Emacs on port %d" port)))))))
+           `(,port ,token . ,(format "The Emacs on port %d" port))))))
 
 (defun gemini-companion-doctor--describe-server (name outcome text seconds)
-  "Say that the server NAME gave OUTCOME with TEXT after SECONDS."
-  (let* ((own (gemini-companion-bridge-running-p))
-         (remedy (if own "Start it anew, M-x gemini-companion-restart."
-                   "In that Emacs: M-x gemini-companion-restart, or the mode off and on."))
-         (button (and own (cons "restart" #'gemini-companion-restart))))
-    (pcase outcome
-      ('alive (gemini-companion-doctor--finding
-               'fine (format "%s answers a client after %.0f ms; its tools are %s."
-                             name (* 1000 seconds) text)))
-      ('refused (gemini-companion-doctor--finding
-                 'problem
-                 (if (equal text "HTTP 401")
-                     (format "%s does not take the token in its file (%s)." name text)
-                   (format "%s refuses a client: %s." name text))
-                 remedy button))
-      (_ (gemini-companion-doctor--finding
-          'problem (format "%s does not answer: %s." name text) remedy button)))))
+  "Return the finding that the server NAME gave OUTCOME with TEXT after SECONDS."
+  (if (eq outcome 'alive)
+      (gemini-companion-doctor--fine
+       (format "%s answers a client after %.0f ms; its tools are %s." name (* 1000 seconds) text))
+    (let ((own (gemini-companion-bridge-running-p)))
+      (gemini-companion-doctor--problem
+       (cond ((eq outcome 'dead) (format "%s does not answer: %s." name text))
+             ((equal text "HTTP 401")
+              (format "%s does not accept the token in its file (%s)." name text))
+             (t (format "%s refuses a client: %s." name text)))
+       (if own "Restart it, M-x gemini-companion-restart."
+         "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
+       (and own (cons "restart" #'gemini-companion-restart))))))
 
 (defun gemini-companion-doctor--probe-program (case callback)
-  "Ask the CLI in CASE for its version; call CALLBACK with findings."
+  "Find out which version the CLI in CASE has.
+Call CALLBACK with the finding, or nil."
   (let* ((process-environment (gemini-companion-doctor--case-environment case))
          (default-directory temporary-file-directory)
          (path (gemini-companion-doctor--variable case "PATH"))
          (exec-path (if path (parse-colon-path path) exec-path))
          (name (gemini-companion-run-program 'gemini))
-         (program (executable-find name))
-         (answer ""))
-    (if (not program)
-        (funcall callback
-                 ;; One that runs was found in another way.
-                 (unless (gemini-companion-doctor--case-runs case)
-                   (list (gemini-companion-doctor--finding
-                          'problem
-                          (format "There is no program `%s' on PATH." name)
-                          (format "Install it (%s), or set `gemini-companion-program'."
-                                  (gemini-companion-agent-get 'gemini :install))))))
-      (let* ((timer nil)
-             (process
-              (make-process
-               :name "gemini-companion-version" :noquery t :connection-type 'pipe
-               :command (list program "--version")
-               :filter (lambda (_process text)
-                         (when (< (length answer) gemini-companion-doctor--max-answer)
-                           (setq answer (concat answer text))))
-               :sentinel (lambda (process _event)
-                           (unless (process-live-p process)
-                             (when timer (cancel-timer timer))
-                             (funcall callback
-                                      (list (gemini-companion-doctor--describe-program
-                                             program answer))))))))
-        (setq timer (run-at-time gemini-companion-doctor--probe-patience nil
-                                 #'delete-process process))
-        ;; It may ask something; or have ended already.
-        (ignore-errors (process-send-eof process))))))
+         (program (executable-find name)))
+    (cond (program
+           (gemini-companion-doctor--run-program
+            program
+            (lambda (output)
+              (funcall callback (gemini-companion-doctor--describe-program program output)))))
+          ;; A CLI that runs was found in some other way.
+          ((gemini-companion-doctor--case-running case) (funcall callback nil))
+          (t (funcall callback
+                      (gemini-companion-doctor--problem
+                       (format "There is no program `%s' on PATH." name)
+                       (format "Install it (%s), or set `gemini-companion-program'."
+                               (gemini-companion-agent-get 'gemini :install))))))))
 
-(defun gemini-companion-doctor--describe-program (program answer)
-  "Say which version PROGRAM has, which said ANSWER."
-  (if (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" answer)
-      (gemini-companion-doctor--finding
-       'fine (format "%s has version %s; %s was tested with this package."
-                     program (match-string 0 answer) gemini-companion-doctor--tested))
-    (gemini-companion-doctor--finding
-     'problem
-     (format "%s does not tell its version, but: %s" program
-             (truncate-string-to-width (string-trim answer) 200 nil nil "..."))
+(defun gemini-companion-doctor--run-program (program callback)
+  "Run PROGRAM with the option --version, and call CALLBACK with its output.
+Kill it if it takes too long."
+  (let* ((output "")
+         (timer nil)
+         (process
+          (make-process
+           :name "gemini-companion-version" :noquery t :connection-type 'pipe
+           :command (list program "--version")
+           :filter (lambda (_process text)
+                     (when (< (length output) 10000)
+                       (setq output (concat output text))))
+           :sentinel (lambda (process _event)
+                       (unless (process-live-p process)
+                         (when timer (cancel-timer timer))
+                         (funcall callback output))))))
+    (setq timer (run-at-time gemini-companion-doctor--probe-patience nil
+                             #'delete-process process))
+    ;; It may wait for input, or have ended already.
+    (ignore-errors (process-send-eof process))))
+
+(defun gemini-companion-doctor--describe-program (program output)
+  "Return the finding about the version of PROGRAM, which printed OUTPUT."
+  (if (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" output)
+      (gemini-companion-doctor--fine
+       (format "%s has version %s; %s was tested with this package."
+               program (match-string 0 output) gemini-companion-doctor--tested))
+    (gemini-companion-doctor--problem
+     (format "%s does not print its version, but: %s" program
+             (truncate-string-to-width (string-trim output) 200 nil nil "..."))
      "Run it in a terminal to see what is wrong.")))
-
-;;;; The report
-
-(defconst gemini-companion-doctor--name "*gemini doctor*"
-  "Name of the buffer.")
-
-(defconst gemini-companion-doctor--patience 15
-  "Seconds for which a report in batch mode is waited for.")
-
-;;;; The command
-
-(define-derived-mode gemini-companion-doctor-mode gemini-companion-report-mode "Gemini-Doctor"
-  "Major mode for what keeps a CLI from connecting.
-\\{gemini-companion-doctor-mode-map}"
-  :interactive nil
-  (gemini-companion-ui-keep-keys 'gemini-companion-doctor-mode)
-  (setq-local word-wrap t
-              wrap-prefix "       ")
-  (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-doctor--start))))
-
-(defvar-local gemini-companion-doctor--subject nil
-  "The buffer and the directory that are looked into, (BUFFER . DIRECTORY).")
-
-(defvar-local gemini-companion-doctor--latest nil
-  "Tells the look that was begun last from earlier ones.")
-
-(defvar-local gemini-companion-doctor--shown nil
-  "The case that is shown, its findings, and how many are still to come.")
-
-;;;###autoload
-(defun gemini-companion-doctor (&optional directory)
-  "Show what a CLI that is started here would find, and what keeps it from us.
-In a terminal that is a CLI in there, else one in a terminal that this
-Emacs starts in the current project.  Interactively, a prefix argument
-asks for another DIRECTORY."
-  (interactive (list (and current-prefix-arg
-                          (read-directory-name "Directory of the CLI: " nil nil t))))
-  (let ((subject (cons (and (not directory) (current-buffer))
-                       (expand-file-name (or directory default-directory))))
-        (buffer (get-buffer-create gemini-companion-doctor--name)))
-    (pop-to-buffer buffer)
-    (unless (derived-mode-p 'gemini-companion-doctor-mode)
-      (gemini-companion-doctor-mode))
-    (setq gemini-companion-doctor--subject subject)
-    (gemini-companion-doctor--start)))
-
-(defun gemini-companion-doctor--start ()
-  "Look into the subject of the current buffer, and print what is found."
-  (pcase-let ((`(,terminal . ,directory) gemini-companion-doctor--subject)
-              (buffer (current-buffer))
-              (look (list nil)))
-    (setq default-directory (file-name-as-directory directory)
-          gemini-companion-doctor--latest look)
-    (gemini-companion-doctor--look
-     (gemini-companion-doctor--case-of terminal directory)
-     (lambda (case findings left)
-       (when (and (buffer-live-p buffer)
-                  ;; What an earlier look still finds is of no interest.
-                  (eq look (buffer-local-value 'gemini-companion-doctor--latest buffer)))
-         (with-current-buffer buffer
-           (setq gemini-companion-doctor--shown (list case findings left))
-           (gemini-companion-doctor--print)))))))
-
-(defun gemini-companion-doctor--print ()
-  "Print what was found into the current buffer."
-  (gemini-companion-ui-print
-   (lambda () (apply #'gemini-companion-doctor--insert gemini-companion-doctor--shown))))
-
-;;;###autoload
-(defun gemini-companion-doctor-batch ()
-  "Print what a CLI that is started in the current directory would find.
-Call Emacs in the terminal in which the CLI is started, with the options
-
-  --batch -L PACKAGE-DIRECTORY -l gemini-companion-doctor \\
-    -f gemini-companion-doctor-batch
-
-Exit with 1 if there is a problem.  The text holds no secrets."
-  (let ((deadline (+ (float-time) gemini-companion-doctor--patience))
-        (left nil)
-        shown)
-    (gemini-companion-doctor--look
-     (make-gemini-companion-doctor--case
-      :directory default-directory :environment process-environment
-      :process (emacs-pid) :place "the terminal in which this was called")
-     (lambda (&rest arguments)
-       (setq shown arguments
-             left (nth 2 arguments))))
-    (while (and (> left 0) (< (float-time) deadline))
-      (accept-process-output nil 0.1))
-    (with-temp-buffer
-      (apply #'gemini-companion-doctor--insert shown)
-      (princ (buffer-string)))
-    (kill-emacs (if (gemini-companion-doctor--of-level 'problem (nth 1 shown)) 1 0))))
-
-;;;; The report
-
-(defun gemini-companion-doctor--of-level (level findings)
-  "Return those of FINDINGS that are of LEVEL."
-  (seq-filter (lambda (finding) (eq (gemini-companion-doctor--finding-level finding) level))
-              findings))
-
-(defun gemini-companion-doctor--insert (case findings left)
-  "Insert FINDINGS about CASE; LEFT things are still being looked into."
-  (let ((problems (length (gemini-companion-doctor--of-level 'problem findings))))
-    (insert (propertize
-             (pcase problems
-               (0 (if (> left 0) "No problem was found so far"
-                    "No problem: a CLI that is started here finds an Emacs"))
-               (1 "One problem")
-               (_ (format "%d problems; begin with the first" problems)))
-             'face 'bold)
-            (if (> left 0) ", still looking...\n" "\n"))
-    (gemini-companion-doctor--line
-     "for a CLI in %s, in %s"
-     (gemini-companion-doctor--case-directory case)
-     (gemini-companion-doctor--case-place case))
-    (pcase-dolist (`(,level . ,heading) '((problem . "Problems") (note . "Notes")
-                                          (fine . "As it should be")))
-      (when-let ((findings (gemini-companion-doctor--of-level level findings)))
-        (insert "\n" (propertize heading 'face 'bold) "\n")
-        (mapc #'gemini-companion-doctor--insert-finding findings)))
-    (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
-    (gemini-companion-doctor--insert-facts case)))
-
-(defun gemini-companion-doctor--insert-finding (finding)
-  "Insert FINDING, with its button."
-  (gemini-companion-doctor--line "* %s" (gemini-companion-doctor--finding-text finding))
-  (when-let ((remedy (gemini-companion-doctor--finding-remedy finding)))
-    (gemini-companion-doctor--line "  -> %s" remedy))
-  (pcase (gemini-companion-doctor--finding-button finding)
-    ((and `(,label . ,function) (guard (not noninteractive)))
-     (insert "     ")
-     (gemini-companion-ui-button
-      label (lambda () (gemini-companion-doctor--press function)))
-     (insert "\n"))))
-
-(defun gemini-companion-doctor--press (function)
-  "Call FUNCTION for a button, and look again."
-  (let ((buffer (current-buffer)))
-    (funcall function)
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer
-        (gemini-companion-doctor--start)))))
-
-(defun gemini-companion-doctor--insert-facts (case)
-  "Insert what the CLI in CASE sees, and what this is."
-  (let* ((search (gemini-companion-doctor--case-search case))
-         (wanted (gemini-companion-client-search-wanted search)))
-    (gemini-companion-doctor--line "looks in %s, for process %s"
-                                   (gemini-companion-client-search-directory search)
-                                   (or wanted "(any)"))
-    (dolist (file (gemini-companion-client-search-files search))
-      (gemini-companion-doctor--line
-       "%s %s" (if (eq file (gemini-companion-client-search-chosen search)) "takes" "finds")
-       (gemini-companion-doctor--describe-file file)))
-    (dolist (name '("TMPDIR" "TMP" "TEMP" "GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
-                    "GEMINI_CLI_IDE_WORKSPACE_PATH" "NO_PROXY" "REMOTE_CONTAINERS"))
-      (when-let ((value (gemini-companion-doctor--variable case name)))
-        (gemini-companion-doctor--line "%s=%s" name value)))
-    (gemini-companion-doctor--line "package %s, Emacs %s on %s"
-                                   gemini-companion-native-version emacs-version
-                                   system-configuration)))
-
-(defun gemini-companion-doctor--describe-file (file)
-  "Return a line for the discovery FILE."
-  (let ((ide (gemini-companion-client-ide file)))
-    (concat (file-name-nondirectory (gemini-companion-client-file-name file))
-            (cond ((gemini-companion-doctor--own-p file) ", this Emacs")
-                  (ide (format ", %s" (cdr ide)))
-                  (t ""))
-            (cond ((gemini-companion-client-elsewhere-p file)
-                   ", of another container or start of the machine")
-                  ((gemini-companion-client-file-alive file) "")
-                  (t ", its process is dead"))
-            (if-let ((fault (gemini-companion-client-file-fault file)))
-                (concat ", " fault)
-              (format ", roots: %s"
-                      (string-join (or (gemini-companion-client-roots file) '("none"))
-                                   ", "))))))
-
-(defun gemini-companion-doctor--line (format &rest arguments)
-  "Insert a line: FORMAT with ARGUMENTS, without what identifies the user."
-  (let ((home (directory-file-name (expand-file-name "~")))
-        (text (apply #'format format arguments)))
-    (gemini-companion-ui-line
-     "%s"
-     (if (< (length home) 2) text
-       (replace-regexp-in-string
-        (concat "\\(" (regexp-quote home) "\\)\\(?:[^[:alnum:]_.-]\\|\\'\\)")
-        "~" text t t 1)))))
 
 (provide 'gemini-companion-doctor)
 ;;; gemini-companion-doctor.el ends here

@@ -7,12 +7,12 @@
 ;;; Commentary:
 
 ;; The native module is downloaded, or built with cargo, into a directory of its own, under a name
-;; that holds its version and platform.  Only a command of the user leads here, or what he has set
-;; `gemini-companion-install-policy' to; never the loading of a file, and never batch mode.
+;; that contains its version and platform.  This happens only after a command of the user, or as
+;; `gemini-companion-install-policy' says; never when a file is loaded, and never in batch mode.
 ;;
-;; What is downloaded is used only if its SHA-256 is the one that this package was published with,
-;; so that neither the server nor the way to it need be trusted.  A file gets its name when all of
-;; it is written: there is no moment at which half a module could be loaded.
+;; A download is used only if its SHA-256 is the one that this package was published with, so that
+;; neither the server nor the connection to it need be trusted.  A file gets its final name only
+;; when it is complete, so that nobody can load half a module.
 
 ;;; Code:
 
@@ -28,11 +28,11 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-install)
 (defcustom gemini-companion-install-policy 'ask
-  "How to get the native module where it is missing.
-`ask' asks once, when you switch the mode on by a command.  `download' and
-`build' do that without a question, also when your init file switches the
-mode on.  Nil only says that it is missing.  In batch mode nothing is
-done."
+  "How to get the native module if it is missing.
+If `ask', you are asked once, when you switch the mode on by a command.
+If `download' or `build', that is done without a question, even when your
+init file switches the mode on.  If nil, a message says that the module is
+missing.  In batch mode nothing is installed."
   :group 'gemini-companion
   :type '(choice (const :tag "Ask" ask)
                  (const :tag "Download it" download)
@@ -42,42 +42,42 @@ done."
 
 (defcustom gemini-companion-module-url
   "https://github.com/gemini-companion/gemini-companion/releases/download/"
-  "The address below which published modules are, with a slash at its end.
-A mirror need not be trusted: what comes from there is compared with the
-SHA-256 that is part of this package.  Not on this machine it must be an
-address of https."
+  "The URL of the directory of published modules, with a slash at its end.
+A mirror need not be trusted: downloads are checked against the SHA-256
+that is part of this package.  The URL must use https, unless it is on
+this machine."
   :group 'gemini-companion
   :type 'string
   :risky t)
 
 (defconst gemini-companion-install--max-size (* 32 1024 1024)
-  "Size in bytes of an answer that cannot be a module.")
+  "Size in bytes beyond which a download cannot be a module.")
 
 (defconst gemini-companion-install--patience 30
-  "Seconds without a byte after which a download has failed.")
+  "Seconds without a new byte after which a download has failed.")
 
 (cl-defstruct (gemini-companion-install--job
                (:constructor gemini-companion-install--make-job)
                (:copier nil))
-  "What is under way."
-  (buffer nil :documentation "The buffer of the download, or of the build.")
-  (timer nil :documentation "Watches a download.")
-  (size 0 :documentation "How many bytes have come.")
-  (since (float-time) :documentation "When the last of them came."))
+  "A download or build."
+  (buffer nil :documentation "Its buffer.")
+  (timer nil :documentation "The timer that watches a download.")
+  (size 0 :documentation "The number of bytes that have arrived.")
+  (since (float-time) :documentation "When the last of them arrived."))
 
 (defvar gemini-companion-install--job nil
-  "The download or build that is under way, nil if none is.")
+  "The download or build in progress, or nil.")
 
 (defvar gemini-companion-install--continue #'ignore
-  "What to call, without arguments, when the module is there.")
+  "Function to call, without arguments, when the module is loaded.")
 
 (defvar gemini-companion-install--declined nil
-  "The version of the module that the user does not want now.")
+  "The version of the module that the user declined to install, or nil.")
 
 ;;;; Commands
 
 (defmacro gemini-companion-install--as-command (&rest body)
-  "Evaluate BODY; what is wrong with the module is said as an error of the user."
+  "Evaluate BODY; signal a problem with the module as a `user-error'."
   (declare (indent 0) (debug t))
   `(condition-case error
        (progn ,@body)
@@ -86,28 +86,28 @@ address of https."
 
 ;;;###autoload
 (defun gemini-companion-install-instead (continue ask)
-  "Get the native module, and call CONTINUE when it is loaded.
-This returns before that is done.  With ASK non-nil the user is asked how
-to get it, but not twice.  Signal `gemini-companion-native-missing' if
-nothing can be done now."
+  "Get the native module in the background; call CONTINUE when it is loaded.
+If ASK is non-nil, ask the user how to get it, unless the user has
+declined.  Signal `gemini-companion-native-missing' if nothing can be
+done."
   (setq gemini-companion-install--continue continue)
   (cond (noninteractive (gemini-companion-install--signal-missing))
-        (gemini-companion-install--job (gemini-companion-install--tell-job))
+        (gemini-companion-install--job (gemini-companion-install--report-job))
         (t (gemini-companion-install--start (gemini-companion-install--way ask)))))
 
 ;;;###autoload
 (defun gemini-companion-install-module (&optional again)
   "Install the native module of gemini-companion: download it or build it.
-If `gemini-companion-install-policy' does not say which you are asked.
-With a prefix argument, AGAIN, you are asked, and it is installed even if
-there is one already."
+You are asked which, unless `gemini-companion-install-policy' says so.
+With a prefix argument AGAIN, you are asked in any case, and the module is
+installed even if there is one already."
   (interactive "P")
   (gemini-companion-install--as-command
     (cond (noninteractive (gemini-companion-install--signal-missing))
           ((gemini-companion-native-named-file)
            (user-error "The module is %s: `gemini-companion-module-file' or \
 GEMINI_COMPANION_MODULE says so" (gemini-companion-native-named-file)))
-          (gemini-companion-install--job (gemini-companion-install--tell-job))
+          (gemini-companion-install--job (gemini-companion-install--report-job))
           ((and (not again) (ignore-errors (gemini-companion-native-load)))
            (gemini-companion-install--ready))
           (t (gemini-companion-install--start
@@ -117,8 +117,8 @@ GEMINI_COMPANION_MODULE says so" (gemini-companion-native-named-file)))
 ;;;###autoload
 (defun gemini-companion-install-from-file (file)
   "Install the native module from FILE, which you have downloaded.
-It must be the published one of this version.  To use one that you built
-yourself, set `gemini-companion-module-file'."
+FILE must be the published module of this version.  To use one that you
+have built yourself, set `gemini-companion-module-file'."
   (interactive "fFile of the native module: ")
   (gemini-companion-install--as-command
     (let ((checksum (or (gemini-companion-install--checksum)
@@ -143,14 +143,14 @@ yourself, set `gemini-companion-module-file'."
 
 (defun gemini-companion-install--way (ask)
   "Return how to get the module: `download', `build', `later' or nil.
-Ask the user if ASK is non-nil and he has not answered yet."
+Ask the user if ASK is non-nil, unless the user has declined."
   (cond ((gemini-companion-install--policy))
         ((not (and ask gemini-companion-install-policy)) nil)
         ((equal gemini-companion-install--declined gemini-companion-native-version) 'later)
         (t (gemini-companion-install--ask))))
 
 (defun gemini-companion-install--policy ()
-  "Return what the user wants done without a question, nil if nothing."
+  "Return what to do without a question, `download' or `build', or nil."
   (car (memq gemini-companion-install-policy '(download build))))
 
 (defun gemini-companion-install--ask ()
@@ -182,13 +182,13 @@ Ask the user if ASK is non-nil and he has not answered yet."
 M-x gemini-companion-install-module gets it"))
     (_ (gemini-companion-install--signal-missing))))
 
-(defun gemini-companion-install--tell-job ()
-  "Tell the user that the module is being installed."
+(defun gemini-companion-install--report-job ()
+  "Show a message that the module is being installed."
   (message "The native module of gemini-companion is being installed; \
 M-x gemini-companion-install-cancel stops that"))
 
 (defun gemini-companion-install--signal-missing ()
-  "Signal that there is no module, and what to do."
+  "Signal that there is no module, and say what to do."
   (gemini-companion-native-signal
    "%s: %s" (gemini-companion-native-describe-missing)
    (if noninteractive
@@ -197,7 +197,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
      "M-x gemini-companion-install-module installs it")))
 
 (defun gemini-companion-install--signal-unpublished ()
-  "Signal that there is nothing to download, and what to do."
+  "Signal that there is nothing to download, and say what to do."
   (gemini-companion-native-signal
    "version %s is not published for %s%s: see the manual for how to build it from a checkout"
    gemini-companion-native-version (gemini-companion-native-platform)
@@ -211,12 +211,12 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
   (cdr (assoc (gemini-companion-native-asset) gemini-companion-checksums)))
 
 (defun gemini-companion-install--url ()
-  "Return the address of the module that is published for this Emacs."
+  "Return the URL of the module that is published for this Emacs."
   (format "%smodule-v%s/%s" gemini-companion-module-url gemini-companion-native-version
           (gemini-companion-native-asset)))
 
 (defun gemini-companion-install--download ()
-  "Download the module; when it is there, check and install it."
+  "Download the module in the background, then check and install it."
   (let ((url (gemini-companion-install--url))
         (checksum (or (gemini-companion-install--checksum)
                       (gemini-companion-install--signal-unpublished))))
@@ -233,18 +233,18 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
           (setf (gemini-companion-install--job-buffer gemini-companion-install--job)
                 (url-retrieve url #'gemini-companion-install--answered
                               (list gemini-companion-install--job checksum) t t))
-          (gemini-companion-install--watch-from-now-on))
+          (gemini-companion-install--start-watching))
       (error (gemini-companion-install--fail "the server cannot be reached (%s)"
                                              (error-message-string error))))))
 
 (defun gemini-companion-install--check-url (url)
-  "Signal that URL is not to be used, if it is not."
+  "Signal an error if URL must not be used."
   (unless (string-match-p "\\`\\(?:https://\\|http://\\(?:127\\.0\\.0\\.1\\|localhost\\)[:/]\\)" url)
     (gemini-companion-native-signal
-     "%s is no address of https: correct `gemini-companion-module-url'" url)))
+     "%s is not an https address: correct `gemini-companion-module-url'" url)))
 
-(defun gemini-companion-install--watch-from-now-on ()
-  "Show how the download goes, and see to it that it ends."
+(defun gemini-companion-install--start-watching ()
+  "Show the progress of the download, and make sure that it ends."
   ;; It may have failed already.
   (when-let* ((job gemini-companion-install--job))
     (gemini-companion-install--show-progress "")
@@ -252,11 +252,11 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
           (run-at-time 0.5 0.5 #'gemini-companion-install--watch job))))
 
 (defun gemini-companion-install--watch (job)
-  "Show how JOB, a download, goes; give up if nothing comes."
+  "Show the progress of JOB, a download; give up if nothing arrives."
   (let* ((buffer (gemini-companion-install--answer-buffer job))
          (size (if buffer (buffer-size buffer) 0)))
     (cond ((> size gemini-companion-install--max-size)
-           (gemini-companion-install--fail "what comes is too large to be a module"))
+           (gemini-companion-install--fail "the file is too large to be a module"))
           ((/= size (gemini-companion-install--job-size job))
            (setf (gemini-companion-install--job-size job) size
                  (gemini-companion-install--job-since job) (float-time))
@@ -264,14 +264,14 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
             (gemini-companion-install--progress buffer size)))
           ((> (- (float-time) (gemini-companion-install--job-since job))
               gemini-companion-install--patience)
-           (gemini-companion-install--fail "nothing came for %d seconds"
+           (gemini-companion-install--fail "nothing arrived for %d seconds"
                                            gemini-companion-install--patience))
           ;; Other messages may have hidden it.
           ((zerop size) (gemini-companion-install--show-progress "")))))
 
 (defun gemini-companion-install--answer-buffer (job)
-  "Return the buffer with the answer to JOB, nil if there is none.
-It is another one after each redirection."
+  "Return the buffer with the response to JOB, or nil.
+It is a new one after each redirection."
   (let ((buffer (gemini-companion-install--job-buffer job)))
     (cl-loop for next = (and (buffer-live-p buffer)
                              (buffer-local-value 'url-redirect-buffer buffer))
@@ -279,22 +279,21 @@ It is another one after each redirection."
     (and (buffer-live-p buffer) buffer)))
 
 (defun gemini-companion-install--progress (buffer size)
-  "Return in words how much SIZE, of what is in BUFFER, is of the whole."
-  (let ((length (gemini-companion-install--content-length buffer)))
-    (if length
-        (format " %d%% of %s" (min 100 (/ (* 100 size) (max 1 length)))
-                (file-size-human-readable length 'si " " "B"))
-      (format " %s" (file-size-human-readable size 'si " " "B")))))
+  "Return the progress of a download, of which SIZE bytes are in BUFFER."
+  (if-let* ((length (with-current-buffer buffer (bound-and-true-p url-http-content-length))))
+      (format " %d%% of %s" (min 100 (/ (* 100 size) (max 1 length)))
+              (file-size-human-readable length 'si " " "B"))
+    (format " %s" (file-size-human-readable size 'si " " "B"))))
 
 (defun gemini-companion-install--show-progress (progress)
-  "Tell the user the PROGRESS of the download, unless he is asked something."
+  "Show the PROGRESS of the download, unless the minibuffer is active."
   (unless (active-minibuffer-window)
     (let ((message-log-max nil))
       (message "Downloading %s%s" (gemini-companion-native-asset) progress))))
 
 (defun gemini-companion-install--answered (status job checksum)
-  "Install what the current buffer holds, the answer to JOB.
-STATUS is that of `url-retrieve'.  What has not CHECKSUM is refused."
+  "Install the module in the current buffer, the response to JOB.
+STATUS is that of `url-retrieve'.  Refuse a file without CHECKSUM."
   (let ((buffer (current-buffer)))
     (unwind-protect
         (when (eq job gemini-companion-install--job)
@@ -308,12 +307,14 @@ STATUS is that of `url-retrieve'.  What has not CHECKSUM is refused."
       (kill-buffer buffer))))
 
 (defun gemini-companion-install--check-answer (status)
-  "Return where the file begins in the current buffer, a server's answer.
-Signal what is wrong with that, going by STATUS, that of `url-retrieve'."
+  "Return where the file begins in the current buffer, a server's response.
+Signal an error if it failed, as STATUS, that of `url-retrieve', says."
   (let ((code (bound-and-true-p url-http-response-status))
         (failure (plist-get status :error))
-        (start (gemini-companion-install--body))
-        (length (gemini-companion-install--content-length (current-buffer))))
+        (length (bound-and-true-p url-http-content-length))
+        (start (save-excursion
+                 (goto-char (point-min))
+                 (re-search-forward "\n\r?\n" nil t))))
     (cond ((and (numberp code) (>= code 400))
            (gemini-companion-native-signal
             "the server answered %d, %s" code
@@ -328,29 +329,12 @@ Signal what is wrong with that, going by STATUS, that of `url-retrieve'."
                                            (- (point-max) start) length)))
     start))
 
-(defun gemini-companion-install--body ()
-  "Return where the body begins of the HTTP answer in the current buffer, or nil."
-  (save-excursion
-    (goto-char (point-min))
-    (re-search-forward "\n\r?\n" nil t)))
-
-(defun gemini-companion-install--content-length (buffer)
-  "Return the length that the HTTP answer in BUFFER claims to have, or nil."
-  (with-current-buffer buffer
-    (save-excursion
-      (goto-char (point-min))
-      (let ((case-fold-search t)
-            (end (gemini-companion-install--body)))
-        (and end
-             (re-search-forward "^content-length: *\\([0-9]+\\)" end t)
-             (string-to-number (match-string 1)))))))
-
 ;;;; Build
 
 (defun gemini-companion-install--build ()
   "Build the module with cargo in a visible buffer, and install it."
   (let* ((manifest (gemini-companion-install--check-tools))
-         ;; Not in the directory of the sources, which may be read-only, or a package manager's.
+         ;; The directory of the sources may be read-only, or belong to a package manager.
          (default-directory (gemini-companion-install--make-directory))
          (target (expand-file-name "build"))
          (process-environment (append '("CARGO_TERM_COLOR=never" "CARGO_TERM_PROGRESS_WHEN=never")
@@ -369,7 +353,8 @@ Signal what is wrong with that, going by STATUS, that of `url-retrieve'."
                   nil t)))))
 
 (defun gemini-companion-install--check-tools ()
-  "Return the name of the module's Cargo.toml; signal what is missing to build it."
+  "Return the name of the module's Cargo.toml.
+Signal an error if something is missing to build the module."
   (let ((manifest (or (gemini-companion-install--manifest)
                       (gemini-companion-native-signal
                        "its sources (Cargo.toml) are not beside this package"))))
@@ -382,7 +367,8 @@ your system's package manager or as https://rustup.rs says"
 
 (defun gemini-companion-install--manifest ()
   "Return the name of the module's Cargo.toml, or nil.
-It is beside this file in a package, one directory up in a checkout."
+It is in this file's directory in a package, and in the parent directory
+in a checkout."
   (cl-loop for name in '("Cargo.toml" "../Cargo.toml")
            for file = (expand-file-name name gemini-companion-native-directory)
            if (gemini-companion-install--field file "name" "gemini-companion-module")
@@ -401,7 +387,8 @@ It is beside this file in a package, one directory up in a checkout."
            (match-string 1)))))
 
 (defun gemini-companion-install--built (job manifest target status)
-  "Install what cargo made of MANIFEST in TARGET for JOB, which ended with STATUS."
+  "Install the module that JOB, which ended with STATUS, built in TARGET.
+MANIFEST is its Cargo.toml."
   (when (eq job gemini-companion-install--job)
     (condition-case error
         (if (string-prefix-p "finished" status)
@@ -415,8 +402,9 @@ It is beside this file in a package, one directory up in a checkout."
       (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion-install--built-file (target)
-  "Return the file of the module that cargo made in the directory TARGET.
-If the user's settings of cargo name a platform it is deeper down."
+  "Return the file of the module that cargo built in the directory TARGET.
+It is in a subdirectory if the user's configuration of cargo names a
+platform."
   (let ((name (pcase system-type
                 ('windows-nt "gemini_companion_module.dll")
                 ('darwin "libgemini_companion_module.dylib")
@@ -424,25 +412,26 @@ If the user's settings of cargo name a platform it is deeper down."
     (or (cl-loop for pattern in '("release/" "*/release/")
                  thereis (car (file-expand-wildcards
                                (expand-file-name (concat pattern name) target))))
-        (gemini-companion-native-signal "cargo made no %s in %s" name target))))
+        (gemini-companion-native-signal "cargo built no %s in %s" name target))))
 
-;;;; A module's file in its place
+;;;; Putting the module in place
 
 (defun gemini-companion-install--check-sum (start checksum what)
-  "Signal that WHAT, from START in the current buffer, has not CHECKSUM."
+  "Signal an error if the text from START in this buffer lacks CHECKSUM.
+The error message calls that text WHAT."
   (let ((found (secure-hash 'sha256 (current-buffer) start (point-max))))
     (unless (equal found checksum)
       (gemini-companion-native-signal
        "%s is not the published file: its SHA-256 is %s, and must be %s" what found checksum))))
 
 (defun gemini-companion-install--make-directory ()
-  "Make the directory for modules if need be, for the user alone, and return it."
+  "Return the directory for modules; make it, private, if necessary."
   (with-file-modes #o700
     (make-directory gemini-companion-module-directory t))
   (file-name-as-directory (expand-file-name gemini-companion-module-directory)))
 
 (defun gemini-companion-install--write (start)
-  "Install the text from START of the current buffer, a module, byte for byte."
+  "Install the module that begins at START in the current buffer."
   (let ((end (point-max)))
     (gemini-companion-install--put
      (lambda (file)
@@ -456,8 +445,8 @@ If the user's settings of cargo name a platform it is deeper down."
 
 (defun gemini-companion-install--put (write)
   "Install the module that WRITE writes, a function of a file name.
-The file gets its name at the end: one who dies before that leaves no
-half, and an Emacs that has the old one loaded keeps it."
+That file is renamed at the end: if Emacs dies before that, it leaves no
+incomplete module, and an Emacs that has loaded the old one keeps it."
   (gemini-companion-install--make-directory)
   (let* ((file (gemini-companion-native-installed-file))
          (temporary (make-temp-file (concat file "."))))
@@ -468,7 +457,7 @@ half, and an Emacs that has the old one loaded keeps it."
       (when (file-exists-p temporary) (delete-file temporary)))))
 
 (defun gemini-companion-install--installed ()
-  "Load the module that is installed now, and go on."
+  "Load the newly installed module, and continue."
   (gemini-companion-install--end)
   (gemini-companion-log-add "installed %s" (gemini-companion-native-installed-file))
   (gemini-companion-install--delete-others)
@@ -476,15 +465,15 @@ half, and an Emacs that has the old one loaded keeps it."
   (gemini-companion-install--ready))
 
 (defun gemini-companion-install--ready ()
-  "Tell that the module is loaded, and do what waited for that."
+  "Report that the module is loaded, and do what waited for that."
   (message "The native module of gemini-companion is ready, version %s"
            gemini-companion-native-version)
   (funcall (prog1 gemini-companion-install--continue
              (setq gemini-companion-install--continue #'ignore))))
 
 (defun gemini-companion-install--delete-others ()
-  "Delete modules of other versions, and what those leave who died installing.
-On Windows those that some Emacs has loaded stay."
+  "Delete modules of other versions, and files of failed installations.
+On Windows, modules that an Emacs has loaded cannot be deleted."
   (dolist (file (directory-files gemini-companion-module-directory t
                                  "\\`gemini-companion-module-[0-9]"))
     (unless (string-match-p (format "-%s-.*%s\\'"
@@ -496,7 +485,7 @@ On Windows those that some Emacs has loaded stay."
 ;;;; The end
 
 (defun gemini-companion-install--end ()
-  "Let nothing be under way."
+  "End the download or build, if there is one."
   (when-let* ((job gemini-companion-install--job))
     (setq gemini-companion-install--job nil)
     (when (gemini-companion-install--job-timer job)
@@ -504,20 +493,16 @@ On Windows those that some Emacs has loaded stay."
     (let ((buffer (gemini-companion-install--answer-buffer job)))
       (cond ((not buffer))
             ((with-current-buffer buffer (derived-mode-p 'compilation-mode))
-             (gemini-companion-install--interrupt buffer))
-            ;; With its buffer goes its connection; nothing calls back.
+             (when-let* ((process (get-buffer-process buffer)))
+               (interrupt-process process)))
+            ;; To kill the buffer closes its connection, and no callback is called.
             (t (when-let* ((connection (get-buffer-process buffer)))
                  (set-process-query-on-exit-flag connection nil))
                (kill-buffer buffer))))))
 
-(defun gemini-companion-install--interrupt (buffer)
-  "Stop the build in BUFFER, which tells of it then."
-  (when-let* ((process (get-buffer-process buffer)))
-    (interrupt-process process)))
-
 (defun gemini-companion-install--fail (format &rest arguments)
-  "End what is under way, and tell the user why: FORMAT with ARGUMENTS.
-So also how else he can get the module."
+  "End the download or build, and warn the user: FORMAT with ARGUMENTS.
+The warning also says how else to get the module."
   (gemini-companion-install--end)
   (let ((reason (apply #'format format arguments)))
     (gemini-companion-log-add "not installed: %s" reason)

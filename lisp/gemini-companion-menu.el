@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'transient)
-(require 'gemini-companion)
 (require 'gemini-companion-compose)
 (require 'gemini-companion-context)
 (require 'gemini-companion-decide)
@@ -24,6 +23,11 @@
 (require 'gemini-companion-send)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
+
+(declare-function gemini-companion-cli-p "gemini-companion")
+(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-state "gemini-companion")
+(defvar gemini-companion-mode)
 
 (defun gemini-companion-menu--review-p ()
   "Return non-nil if a change awaits a decision."

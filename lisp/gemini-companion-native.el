@@ -7,29 +7,27 @@
 ;;; Commentary:
 
 ;; The server is a native module written in Rust.  This file finds the module's file and loads it;
-;; `gemini-companion-install' gets one where there is none.  Nothing is loaded, and nothing is
-;; asked, when this file is loaded or compiled.
+;; `gemini-companion-install' gets one where there is none.  To load or compile this file does not
+;; load the module, and asks nothing.
 ;;
-;; The version of a module is read in its file, before it is loaded: a module that is loaded can
-;; be neither unloaded nor replaced.
+;; Emacs can neither unload a module nor replace one.  So the version of a module is read from its
+;; file before it is loaded.
 ;;
 ;; This file is not named after the module, gemini-companion-module.so: `load' prefers modules to
-;; Lisp files, so `require' would load the module in its place.
+;; Lisp files, so `require' would load the module instead of this file.
 
 ;;; Code:
 
-(eval-when-compile
-  (require 'cl-lib)
-  (require 'subr-x))
+(eval-when-compile (require 'subr-x))
 
 (declare-function gemini-companion--mod-version "ext:gemini-companion-module" () t)
 
 (defcustom gemini-companion-module-file nil
   "The file of the native module, or nil to look for it.
-If it is nil the environment variable GEMINI_COMPANION_MODULE may name the
-file.  A file that is named is used or complained about; no other is
-looked for.  Else the module is looked for beside the package, in
-`load-path', and in `gemini-companion-module-directory'."
+If nil, the environment variable GEMINI_COMPANION_MODULE may name the
+file.  If one of them names a file, no other is looked for, and it is an
+error if that file is not the right module.  Otherwise Emacs looks beside
+the package, in `load-path', and in `gemini-companion-module-directory'."
   :group 'gemini-companion
   :type '(choice (const :tag "Look for it" nil) file)
   :risky t)
@@ -38,8 +36,8 @@ looked for.  Else the module is looked for beside the package, in
   ;; Not `locate-user-emacs-file', which makes that directory if it is not there.
   (expand-file-name "gemini-companion/" user-emacs-directory)
   "The directory into which native modules are installed.
-It is made when it is needed.  The package itself may lie in a directory
-that cannot be written, or that its package manager deletes."
+It is made when it is needed.  It is not that of the package, which may
+be read-only, and which package managers delete."
   :group 'gemini-companion
   :type 'directory
   :risky t)
@@ -50,19 +48,19 @@ that cannot be written, or that its package manager deletes."
 (defconst gemini-companion-native-directory
   (file-name-directory
    (file-truename (concat (file-name-sans-extension (or load-file-name buffer-file-name)) ".el")))
-  "The directory of the Lisp files of this package, where their sources are.
-Package managers link these into a directory of their own, in which only
-the compiled files are no links.")
+  "The directory of this package's Lisp sources.
+Some package managers make links to these in a directory of their own,
+in which only the compiled files are not links.")
 
 (defconst gemini-companion-native--chunk (* 256 1024)
-  "How many bytes of a file are read at once to find its version.")
+  "Number of bytes of a file to read at once when looking for its version.")
 
 (defconst gemini-companion-native--marker 100
-  "A number of bytes that is more than what tells the version.")
+  "A number of bytes larger than the length of a module's version marker.")
 
 (defvar gemini-companion-native--loaded nil
   "The files of native modules that this Emacs has loaded.
-They stay loaded: a new module can be loaded from another file only.")
+These stay loaded; a new module can only be loaded from another file.")
 
 (define-error 'gemini-companion-error "Gemini companion")
 (define-error 'gemini-companion-native-missing
@@ -70,7 +68,7 @@ They stay loaded: a new module can be loaded from another file only.")
 
 (defun gemini-companion-native-load ()
   "Load the native module of this version, unless it is loaded.
-Return non-nil if it is, nil if there is none.  Signal
+Return non-nil if it is loaded, nil if there is none.  Signal
 `gemini-companion-native-missing' if there is one that cannot be loaded."
   (unless module-file-suffix
     (gemini-companion-native-signal
@@ -83,11 +81,11 @@ build option is --with-modules)"))
   "Signal `gemini-companion-native-missing' with FORMAT and ARGUMENTS."
   (signal 'gemini-companion-native-missing (list (apply #'format-message format arguments))))
 
-;;;; What is loaded
+;;;; Loading
 
 (defun gemini-companion-native-loaded-p ()
-  "Return non-nil if a native module is loaded.
-Not by its feature: `unload-feature' takes that away, not the module."
+  "Return non-nil if a native module is loaded."
+  ;; `featurep' could be wrong: `unload-feature' removes the feature, but not the module.
   (fboundp 'gemini-companion--mod-version))
 
 (defun gemini-companion-native-loaded-version ()
@@ -99,7 +97,7 @@ Not by its feature: `unload-feature' takes that away, not the module."
   (equal (gemini-companion-native-loaded-version) gemini-companion-native-version))
 
 (defun gemini-companion-native--load-best ()
-  "Load the best file that can be loaded; see `gemini-companion-native-load'."
+  "Load the first file that can be loaded; see `gemini-companion-native-load'."
   (let ((tried gemini-companion-native--loaded)
         (failures nil)
         (file nil))
@@ -126,12 +124,12 @@ Not by its feature: `unload-feature' takes that away, not the module."
   (module-load file)
   (push file gemini-companion-native--loaded))
 
-;;;; Where it is
+;;;; Finding
 
 (defun gemini-companion-native-find (&optional except)
-  "Return the best file of a module of this version, nil if there is none.
-It is none of EXCEPT, a list.  Signal `gemini-companion-native-missing' if
-a file is named that is none."
+  "Return the first file with the module of this version, or nil.
+Ignore the files EXCEPT, a list.  Signal `gemini-companion-native-missing'
+if the user names a file that is not such a module."
   (let ((named (gemini-companion-native-named-file)))
     (cond ((not named)
            (gemini-companion-native--search
@@ -142,26 +140,22 @@ a file is named that is none."
             "%s, which %s names, is %s" named
             (if gemini-companion-module-file "`gemini-companion-module-file'"
               "GEMINI_COMPANION_MODULE")
-            (gemini-companion-native-describe-file named)))
+            (gemini-companion-native--describe-file named)))
           ((member named except) nil)
           (t named))))
 
 (defun gemini-companion-native-named-file ()
-  "Return the file that the user says is the module, nil if none is named."
+  "Return the file that the user names as the module, or nil."
   (when-let* ((file (or gemini-companion-module-file (getenv "GEMINI_COMPANION_MODULE"))))
     (and (not (string-empty-p file)) (expand-file-name file))))
 
 (defun gemini-companion-native--search (predicate)
-  "Return the first file for which PREDICATE holds of those that may be the module.
-These need not exist.  No more are looked at than need be: `load-path' may
-be long."
-  (let ((names (delete-dups (list (concat "gemini-companion-module" module-file-suffix)
-                                  "gemini-companion-module.so")))
-        (installed (gemini-companion-native-installed-file)))
-    (or (cl-loop for directory in (cons gemini-companion-native-directory load-path)
-                 thereis (cl-loop for name in names
-                                  for file = (expand-file-name name directory)
-                                  if (funcall predicate file) return file))
+  "Return the first possible file of the module for which PREDICATE holds.
+PREDICATE is also called with names of files that do not exist."
+  (or (locate-file "gemini-companion-module" (cons gemini-companion-native-directory load-path)
+                   (delete-dups (list (or module-file-suffix ".so") ".so"))
+                   predicate)
+      (let ((installed (gemini-companion-native-installed-file)))
         (and (funcall predicate installed) installed))))
 
 (defun gemini-companion-native-installed-file ()
@@ -174,8 +168,8 @@ be long."
           (gemini-companion-native-platform) module-file-suffix))
 
 (defun gemini-companion-native-platform ()
-  "Return what the machine is called for which this Emacs was built.
-Not what the kernel says: that may run programs built for others, too."
+  "Return a name for the platform for which this Emacs was built."
+  ;; The kernel may also run programs that were built for another one.
   (let ((cpu (pcase (car (split-string system-configuration "-"))
                ("amd64" "x86_64")
                ("arm64" "aarch64")
@@ -187,21 +181,21 @@ Not what the kernel says: that may run programs built for others, too."
       ('windows-nt (concat cpu "-windows"))
       (_ system-configuration))))
 
-;;;; What it is
+;;;; Versions
 
 (defun gemini-companion-native--usable-p (file)
   "Return non-nil if FILE is a module of this version."
   (equal (gemini-companion-native-file-version file) gemini-companion-native-version))
 
 (defun gemini-companion-native-file-version (file)
-  "Return the version of the native module FILE, nil if it is none."
+  "Return the version of the native module FILE, or nil if it is not one."
   (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
       (let ((size (file-attribute-size (file-attributes file)))
             (read 0)
             (version nil))
-        ;; It stands near the beginning, and to read all of it takes milliseconds.
+        ;; The version is near the beginning; to read the whole file takes milliseconds.
         (while (and (not version) (< read size))
           (let ((next (min size (+ read gemini-companion-native--chunk))))
             (goto-char (point-max))
@@ -212,24 +206,24 @@ Not what the kernel says: that may run programs built for others, too."
         version))))
 
 (defun gemini-companion-native--version-here ()
-  "Return the version of the module whose bytes follow point, nil if none do."
+  "Return the version that a module's bytes after point contain, or nil."
   (let ((case-fold-search nil))
-    ;; This is many times as fast as to search for all of it.
+    ;; Many times faster than to search for the whole regexp.
     (and (search-forward "gemini-companion-module:version=" nil t)
          (looking-at "\\([0-9.]+\\):end")
          (match-string 1))))
 
 (defun gemini-companion-native-describe-missing ()
-  "Say what is missing, and what is there instead."
+  "Return which module is missing, and what is there instead."
   (let ((other (gemini-companion-native--search #'file-exists-p)))
     (format "version %s for %s is not installed%s" gemini-companion-native-version
             (gemini-companion-native-platform)
             (if other
-                (format " (%s is %s)" other (gemini-companion-native-describe-file other))
+                (format " (%s is %s)" other (gemini-companion-native--describe-file other))
               ""))))
 
-(defun gemini-companion-native-describe-file (file)
-  "Say what FILE is instead of a module of this version."
+(defun gemini-companion-native--describe-file (file)
+  "Return what FILE is instead of a module of this version."
   (let ((version (gemini-companion-native-file-version file)))
     (cond (version (format "of version %s; version %s is needed"
                            version gemini-companion-native-version))

@@ -111,7 +111,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
           (gemini-companion-setup)
           (should (equal (gemini-companion-test-bytes file) after))
           (should (equal (gemini-companion-setup-test--names) '("settings.json")))
-          ;; The other reader, that of the doctor, agrees.
+          ;; The doctor agrees.
           (should (eq t (car (gemini-companion-client-setting
                               `((user ,file . ,(gemini-companion-client--read-settings file)))
                               '(ide enabled))))))))))
@@ -164,7 +164,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
                    ("{\"ide\": {}, \"ide\": []}" "\"ide\" is no object")
                    ("{\"ide\": {\"enabled\": \"yes\"}}" "neither true nor false")
                    ("{\"ide\": {\"enabled\": {}}}" "neither true nor false")
-                   (,(concat "{\"a\": " (make-string 5000 ?\[)) "too much is within each other")
+                   (,(concat "{\"a\": " (make-string 5000 ?\[)) "nested too deeply")
                    (,(concat "{" (make-string (* 1024 1024) ?\s) "}") "far too large")))
     (ert-info ((truncate-string-to-width text 50))
       (gemini-companion-setup-test--with nil
