@@ -157,7 +157,9 @@
   (if (not (stringp directory)) ""
     (gemini-companion-ui-one-line
      (format " in %s%s" (abbreviate-file-name directory)
-             (if (gemini-companion-scope-names (gemini-companion-scope-of directory)) ""
+             (if (gemini-companion-workspace-scope-names
+                  (gemini-companion-workspace-scope-of directory))
+                 ""
                " (no workspace root)")))))
 
 (defun gemini-companion-status--insert-reviews ()
@@ -230,14 +232,14 @@ It is shown whether or not a client is connected."
   (let ((buffer (get-buffer-create gemini-companion-status--context-name)))
     (with-current-buffer buffer
       (gemini-companion-context-view-mode)
-      (add-hook 'gemini-companion-context-functions #'gemini-companion-status--print-context)
+      (add-hook 'gemini-companion-context-change-hook #'gemini-companion-status--print-context)
       (gemini-companion-context-update)
       (goto-char (point-min)))
     (display-buffer buffer)))
 
 (defun gemini-companion-status--stop ()
   "Stop following what clients are told."
-  (remove-hook 'gemini-companion-context-functions #'gemini-companion-status--print-context)
+  (remove-hook 'gemini-companion-context-change-hook #'gemini-companion-status--print-context)
   (gemini-companion-context-update))
 
 (defun gemini-companion-status--revert (&rest _)
@@ -311,7 +313,7 @@ If there is none, where the command was given."
      (propertize
       (concat (if clients (mapconcat #'gemini-companion-ui-one-line clients "\n")
                 "No client is connected.  One that is")
-              (gemini-companion-status--scope (gemini-companion-scope-of directory)))
+              (gemini-companion-status--scope (gemini-companion-workspace-scope-of directory)))
       'face 'bold)
      "\n\nOpen files\n"
      (gemini-companion-status--list
@@ -325,14 +327,15 @@ If there is none, where the command was given."
 
 (defun gemini-companion-status--scope (scope)
   "Return in words where clients with SCOPE work, and of what they hear."
-  (let ((directory (gemini-companion-scope-directory scope))
-        (names (gemini-companion-scope-names scope)))
+  (let ((directory (gemini-companion-workspace-scope-directory scope))
+        (names (gemini-companion-workspace-scope-names scope)))
     (gemini-companion-ui-one-line
      (concat (cond ((not directory) ", whose directory is not known")
                    (names (format " in %s" (abbreviate-file-name directory)))
                    (t (format " in %s, in no workspace root"
                               (abbreviate-file-name directory))))
-             (if (gemini-companion-scope-projects scope) ": hears of all projects"
+             (if (gemini-companion-workspace-scope-all-projects scope)
+                 ": hears of all projects"
                (format ": hears of %s"
                        (abbreviate-file-name (directory-file-name (car names)))))))))
 
