@@ -6,12 +6,13 @@
 
 ;;; Commentary:
 
-;; Gemini CLI has forks, which speak the same protocol and differ in how they find an editor.  Each is
-;; a row of a table here.
+;; Gemini CLI has forks, which speak the same protocol but find an editor in different ways.  Each
+;; of them is a row in a table.
 ;;
-;; Two things lead such a program to this Emacs: the discovery file, whose directory is computed here
-;; the way the program does it, and environment variables for the processes that Emacs starts, which
-;; break the tie between several Emacsen.
+;; A program finds this Emacs by its discovery file, whose directory and name are computed here the
+;; way the program does it; some look for a file with the id of the process that they take for
+;; their editor.  If there are several Emacsen, environment variables lead the processes that an
+;; Emacs starts to that Emacs.
 
 ;;; Code:
 
@@ -20,95 +21,11 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
 
-(defvar gemini-companion-agent-profiles
-  '((gemini
-     :title "Gemini CLI"
-     :program "gemini"
-     :install "npm install -g @google/gemini-cli"
-     :place (temporary "gemini/ide")
-     :file "gemini-ide-server-PID-PORT.json"
-     :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
-                 ("GEMINI_CLI_IDE_PID" . process)
-                 ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
-     :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH"
-     :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
-     :takes-edits t
-     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")))
-    (qwen
-     :title "Qwen Code"
-     :program "qwen"
-     :install "npm install -g @qwen-code/qwen-code"
-     :place (home "QWEN_HOME" "~/.qwen" "ide")
-     :file "PORT.lock"
-     :tells-process t
-     :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
-     :workspace "QWEN_CODE_IDE_WORKSPACE_PATH"
-     :settings ("QWEN_HOME" "~/.qwen" "settings.json")
-     :takes-edits nil)
-    (llxprt
-     :title "LLxprt Code"
-     :program "llxprt"
-     :install "npm install -g @vybestack/llxprt-code"
-     :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
-             "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
-     :place (temporary "llxprt/ide")
-     :file "llxprt-ide-server-PID-PORT.json"
-     :by-process t
-     :tells-process t
-     :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
-                 ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
-     :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"
-     :takes-edits t))
-  "The programs that can be served, an alist of names and property lists.
-
-These properties say what the user sees of a program:
-
-`:title'         what the user calls it
-`:program'       the name of its program
-`:install'       the command that installs that, for a message
-`:takes-edits'   whether its own \"yes\" takes the user's changes of the
-                 proposal along; if not, Emacs says where they are
-`:needs-no-text'       clients that need not be told the text of an accept if it
-                 is what they proposed: a list of (NAME FIRST LAST), the
-                 name that they say themselves, and the versions from which
-                 and up to which that was tried.  Optional
-
-These say how it finds Emacs by a discovery file:
-
-`:homes'         directories of which one is there if it is used here, with
-                 environment variables; without one it is not announced.
-                 Optional: it is always announced then
-`:place'         where it looks for the file: (temporary DIRECTORY) is below
-                 each temporary directory, (home VARIABLE DEFAULT DIRECTORY)
-                 below a home of its own, which VARIABLE may name, and in
-                 which it is announced only if that is there.  DIRECTORY has
-                 two parts in the first case, as in \"gemini/ide\", and one
-                 in the second
-`:file'          the name of the file, with PID and PORT for the numbers
-`:by-process'    whether it looks only for the file with the number of the
-                 process that it takes for its editor.  That is often one
-                 that began Emacs, so the file is there with its number, too
-`:tells-process' whether a member of the file, ppid, says which process
-                 Emacs is; needed if `:file' has no PID, or with `:by-process'
-
-This says how it is told to connect by itself:
-
-`:settings'      where the user's settings are, in which ide.enabled must be
-                 true: (VARIABLE DEFAULT FILE), FILE below a home, which
-                 VARIABLE may name; optional
-
-These are about the environment of the processes that Emacs starts:
-
-`:variables'     an alist of variables and what they hold: `port', `process'
-                 (the number of that of Emacs) or `token'
-`:workspace'     the variable with the folders that are open in Emacs, which
-                 some programs add to their own; optional
-
-A program that is added must be named in `gemini-companion-agents', too.")
+;;;; Options
 
 (defcustom gemini-companion-agents '(gemini qwen llxprt)
   "The programs that are served, names in `gemini-companion-agent-profiles'.
-Takes effect when `gemini-companion-mode' is next switched on."
+Takes effect when `gemini-companion-mode' is next enabled."
   :type '(repeat (choice (const :tag "Gemini CLI" gemini)
                          (const :tag "Qwen Code" qwen)
                          (const :tag "LLxprt Code" llxprt)
@@ -116,53 +33,171 @@ Takes effect when `gemini-companion-mode' is next switched on."
   :group 'gemini-companion
   :risky t)
 
-(defun gemini-companion-agent-get (agent property)
-  "Return PROPERTY of AGENT, a name, as in `gemini-companion-agent-profiles'."
-  (plist-get (alist-get agent gemini-companion-agent-profiles) property))
+(defcustom gemini-companion-agent-profiles
+  '((gemini
+     :title "Gemini CLI"
+     :program "gemini"
+     :install "npm install -g @google/gemini-cli"
+     :takes-edits t
+     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0"))
+     :directory (temporary "gemini/ide")
+     :file "gemini-ide-server-PID-PORT.json"
+     :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
+     :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
+                 ("GEMINI_CLI_IDE_PID" . process)
+                 ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
+     :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH")
+    (qwen
+     :title "Qwen Code"
+     :program "qwen"
+     :install "npm install -g @qwen-code/qwen-code"
+     :takes-edits nil
+     :directory (home "QWEN_HOME" "~/.qwen" "ide")
+     :file "PORT.lock"
+     :tells-process t
+     :settings ("QWEN_HOME" "~/.qwen" "settings.json")
+     :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
+     :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
+    (llxprt
+     :title "LLxprt Code"
+     :program "llxprt"
+     :install "npm install -g @vybestack/llxprt-code"
+     :takes-edits t
+     :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
+             "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
+     :directory (temporary "llxprt/ide")
+     :file "llxprt-ide-server-PID-PORT.json"
+     :by-process t
+     :tells-process t
+     :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
+                 ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
+     :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"))
+  "The programs that can be served, an alist of names and property lists.
+A program is served if its name is in `gemini-companion-agents', too.  Takes
+effect when `gemini-companion-mode' is next enabled.
 
-(defun gemini-companion-agent-needs-no-text-p (agent name version)
-  "Return non-nil if a client was tried that needs no text which it has proposed.
-It is of AGENT, and says that it is NAME, of VERSION.  Only releases are
-known: what comes before one may be made otherwise."
-  (and (string-match-p "\\`[0-9]+\\(?:\\.[0-9]+\\)*\\'" version)
-       (cl-loop for (known first last) in (gemini-companion-agent-get agent :needs-no-text)
-                thereis (and (equal name known)
-                             (version<= first version)
-                             (version<= version last)))))
+These properties are about the program and its user:
+
+:title          What users call the program.
+:program        The command that runs it.
+:install        The shell command that installs it, as a hint.
+:takes-edits    Non-nil if the program, when the user accepts a change
+                there, takes the user's edits of the proposal, too.  If
+                not, Emacs says where they are.
+:needs-no-text  Clients that need not be sent the text of a proposal that
+                is accepted unchanged, as a list of (NAME FIRST LAST):
+                the name that a client gives, and the first and the last
+                version for which this was tried.  Optional.
+
+These are about the discovery file, by which the program finds Emacs:
+
+:homes          Directories, which may begin with environment variables.
+                The program is announced only if one of them exists.
+                Optional; without it, that does not matter.
+:directory      Where the program looks for the file, one of
+                  (temporary DIRECTORY)
+                  (home VARIABLE DEFAULT DIRECTORY)
+                The former is DIRECTORY, of two components, in each
+                temporary directory.  The latter is DIRECTORY, of one
+                component, in the directory that the environment variable
+                VARIABLE holds, by default DEFAULT; the program is
+                announced only if that exists.
+:file           The name of the file.  PID and PORT stand for numbers.
+:by-process     Non-nil if the program looks only for the file with the id
+                of the process that it takes for its editor.  That is
+                often the process that started Emacs, so there is a file
+                with its id, too.
+:tells-process  Non-nil if the file has a member ppid, the process id of
+                Emacs.  Needed if :file has no PID, or with :by-process.
+
+This is about setting up the program to connect automatically:
+
+:settings       The user's settings, in which ide.enabled must be true,
+                as (VARIABLE DEFAULT FILE): FILE in the directory that the
+                environment variable VARIABLE holds, by default DEFAULT.
+                Optional.
+
+These are about the environment of processes that Emacs starts:
+
+:variables      Alist of variables and what they hold: `port', `process'
+                (the process id of Emacs) or `token'.
+:workspace      The variable for the workspace roots, which some programs
+                add to their own.  Optional."
+  :type '(alist
+          :key-type (symbol :tag "Name")
+          :value-type
+          (plist
+           :options
+           ((:title string)
+            (:program string)
+            (:install string)
+            (:takes-edits boolean)
+            (:needs-no-text (repeat (list (string :tag "Name")
+                                          (string :tag "First version")
+                                          (string :tag "Last version"))))
+            (:homes (repeat string))
+            (:directory (choice (list :tag "In temporary directories"
+                                      (const temporary)
+                                      (string :tag "Directory"))
+                                (list :tag "In a home"
+                                      (const home)
+                                      (string :tag "Variable")
+                                      (string :tag "Default")
+                                      (string :tag "Directory"))))
+            (:file string)
+            (:by-process boolean)
+            (:tells-process boolean)
+            (:settings (list (string :tag "Variable")
+                             (string :tag "Default")
+                             (string :tag "File")))
+            (:variables (alist :key-type (string :tag "Variable")
+                               :value-type (choice (const port)
+                                                   (const process)
+                                                   (const token))))
+            (:workspace string))))
+  :group 'gemini-companion
+  :risky t)
+
+(defcustom gemini-companion-temporary-directories nil
+  "More temporary directories in which clients may look for Emacs.
+A client finds Emacs by a file in its own temporary directory, which is a
+different one if TMPDIR differs in its terminal.  Takes effect when
+`gemini-companion-mode' is next enabled."
+  :type '(repeat directory)
+  :group 'gemini-companion
+  :risky t)
+
+(defcustom gemini-companion-export-workspace nil
+  "Non-nil means tell the processes that Emacs starts all workspace roots.
+Gemini CLI adds them to its own workspace, so that it works in projects
+other than the one in which it was started.  Takes effect when
+`gemini-companion-mode' is next enabled."
+  :type 'boolean
+  :group 'gemini-companion
+  :risky t)
+
+;;;; The table
+
+(defun gemini-companion-agent-get (agent property)
+  "Return PROPERTY of AGENT, a name in `gemini-companion-agent-profiles'."
+  (plist-get (alist-get agent gemini-companion-agent-profiles) property))
 
 (defun gemini-companion-agent-served ()
   "Return the names of the programs that are served."
   (cl-loop for agent in gemini-companion-agents
            if (assq agent gemini-companion-agent-profiles) collect agent))
 
-(defcustom gemini-companion-temporary-directories nil
-  "Temporary directories, besides that of Emacs, in which clients may look.
-A client finds Emacs by a file in its own temporary directory, which is
-another one if TMPDIR is another one in its terminal.  Takes effect when
-`gemini-companion-mode' is next switched on."
-  :type '(repeat directory)
-  :group 'gemini-companion
-  :risky t)
+(defun gemini-companion-agent-needs-no-text-p (agent name version)
+  "Return non-nil if a client needs no text that it has proposed itself.
+It is a client of AGENT that calls itself NAME and has VERSION.  Return
+nil for versions that are not releases, as these may differ."
+  (and (string-match-p "\\`[0-9]+\\(?:\\.[0-9]+\\)*\\'" version)
+       (cl-loop for (known first last) in (gemini-companion-agent-get agent :needs-no-text)
+                thereis (and (equal name known)
+                             (version<= first version)
+                             (version<= version last)))))
 
-(defcustom gemini-companion-export-workspace nil
-  "Non-nil to tell each process that Emacs starts all workspace roots.
-Gemini CLI adds all of them to its own workspace, so that it works in
-projects other than the one it was started in.  Takes effect when
-`gemini-companion-mode' is next switched on."
-  :type 'boolean
-  :group 'gemini-companion
-  :risky t)
-
-(defconst gemini-companion-agent--secret-time 60
-  "Seconds after which a copied token leaves the kill ring.")
-
-(defvar gemini-companion-agent--saved nil
-  "Alist of the variables that were set, and the values they had before.")
-
-(defvar gemini-companion-agent--copied nil
-  "The last text with a token in the kill ring, and the timer that takes it away.")
-
-;;;; Directories
+;;;; Files
 
 (defun gemini-companion-agent-announcements ()
   "Return the programs that are served, for `gemini-companion-bridge-start'."
@@ -175,63 +210,49 @@ projects other than the one it was started in.  Takes effect when
                            (gemini-companion-agent-get agent :file)
                            (gemini-companion-agent-get agent :tells-process)
                            (vconcat (and (gemini-companion-agent-get agent :by-process)
-                                         (gemini-companion-agent-processes-taken-for
+                                         (gemini-companion-agent-process-aliases
                                           (emacs-pid)))))))
 
 (defun gemini-companion-agent-directories (agent)
   "Return the directories in which AGENT looks for discovery files, each once.
-The first is that of clients that Emacs starts.  If AGENT is not used
-here there is none."
+The first is that of clients that Emacs starts.  Return nil if AGENT is
+not used here."
   (when (gemini-companion-agent--used-p agent)
-    (gemini-companion-agent--places agent)))
+    (pcase (gemini-companion-agent-get agent :directory)
+      (`(temporary ,directory) (gemini-companion-agent--temporary directory))
+      (`(home ,variable ,default ,directory)
+       (when-let* ((home (gemini-companion-agent--home variable default
+                                                       (gemini-companion-agent--environment)))
+                   ((file-directory-p home)))
+         (list (concat (directory-file-name (expand-file-name home)) "/" directory)))))))
 
 (defun gemini-companion-agent--used-p (agent)
   "Return non-nil if AGENT is used here, as far as its directories tell."
   (let ((homes (gemini-companion-agent-get agent :homes))
-        (process-environment (default-toplevel-value 'process-environment)))
+        (process-environment (gemini-companion-agent--environment)))
     (or (null homes)
         (cl-loop for home in homes
                  for name = (substitute-in-file-name home)
-                 ;; A variable that is not set stays.
+                 ;; A variable that is not set is not substituted.
                  thereis (and (file-name-absolute-p name) (file-directory-p name))))))
 
-(defun gemini-companion-agent--places (agent)
-  "Return the directories in which AGENT looks for discovery files, each once."
-  (pcase (gemini-companion-agent-get agent :place)
-    (`(temporary ,directory) (gemini-companion-agent--temporary directory))
-    (`(home ,variable ,default ,directory)
-     (let ((home (or (gemini-companion-agent-getenv
-                      variable (default-toplevel-value 'process-environment))
-                     default)))
-       ;; A relative one is another directory for each process.
-       (and (file-name-absolute-p home)
-            (file-directory-p home)
-            (list (concat (directory-file-name (expand-file-name home)) "/" directory)))))))
-
 (defun gemini-companion-agent--temporary (directory)
-  "Return DIRECTORY in all temporary directories in which clients may look."
+  "Return the names of DIRECTORY in all temporary directories of clients."
   (let (known)
     (cl-loop for temporary
              in (cons (gemini-companion-agent-temporary-directory
-                       (default-toplevel-value 'process-environment))
+                       (gemini-companion-agent--environment))
                       (mapcar (lambda (directory)
                                 (directory-file-name (expand-file-name directory)))
                               gemini-companion-temporary-directories))
-             for place = (concat temporary "/" directory)
-             for real = (file-truename place)
-             unless (member real known)
-             do (push real known) and collect place)))
-
-(defun gemini-companion-agent-getenv (name environment)
-  "Return the value of NAME in ENVIRONMENT, nil if it is empty.
-That has the shape of `process-environment'."
-  (let ((value (getenv-internal name environment)))
-    ;; It is t for a name without a value, as `setenv' leaves it there for one that was removed.
-    (and (stringp value) (not (string-empty-p value)) value)))
+             for name = (concat temporary "/" directory)
+             for truename = (file-truename name)
+             unless (member truename known)
+             do (push truename known) and collect name)))
 
 (defun gemini-companion-agent-temporary-directory (environment)
-  "Return what `os.tmpdir()' is for a process with ENVIRONMENT, without slash.
-That has the shape of `process-environment'."
+  "Return `os.tmpdir()' of a process with ENVIRONMENT, without trailing slash.
+ENVIRONMENT has the format of `process-environment'."
   (let* ((windows (eq system-type 'windows-nt))
          (set (cl-loop for name in (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP"))
                        thereis (gemini-companion-agent-getenv name environment)))
@@ -243,144 +264,205 @@ That has the shape of `process-environment'."
         (replace-regexp-in-string "[/\\]\\'" "" directory)
       directory)))
 
-;;;; Settings
-
 (defun gemini-companion-agent-settings-file (agent environment)
-  "Return the file with the user's settings of AGENT with ENVIRONMENT, or nil.
-That has the shape of `process-environment'.  The file need not be there."
+  "Return the file with the user's settings of AGENT, which need not exist.
+ENVIRONMENT, in the format of `process-environment', is that of AGENT.
+Return nil if there is none."
   (pcase (gemini-companion-agent-get agent :settings)
     (`(,variable ,default ,file)
-     (let* ((process-environment environment)
-            (home (or (gemini-companion-agent-getenv variable environment) default)))
-       ;; A relative one is another directory for each process.
-       (and (file-name-absolute-p home)
-            (expand-file-name file home))))))
+     (let ((process-environment environment))
+       (when-let* ((home (gemini-companion-agent--home variable default environment)))
+         (expand-file-name file home))))))
+
+(defun gemini-companion-agent--home (variable default environment)
+  "Return the directory that VARIABLE holds in ENVIRONMENT, or else DEFAULT.
+Return nil if it is relative, and so another one for each process."
+  (let ((home (or (gemini-companion-agent-getenv variable environment) default)))
+    (and (file-name-absolute-p home) home)))
+
+(defun gemini-companion-agent-getenv (name environment)
+  "Return the value of NAME in ENVIRONMENT, or nil if it is unset or empty.
+ENVIRONMENT has the format of `process-environment'."
+  (let ((value (getenv-internal name environment)))
+    ;; For a variable that `setenv' has removed it is t.
+    (and (stringp value) (not (string-empty-p value)) value)))
+
+(defun gemini-companion-agent--environment ()
+  "Return the global value of `process-environment'."
+  (default-toplevel-value 'process-environment))
+
+;;;; Processes
+
+(defconst gemini-companion-agent--shells
+  '("zsh" "bash" "sh" "tcsh" "csh" "ksh" "fish" "dash")
+  "Programs that a client takes for the shell in which it was started.")
+
+(defconst gemini-companion-agent--max-walk 32
+  "Maximum number of processes that are searched for that shell.")
+
+(defun gemini-companion-agent-process-aliases (process)
+  "Return other processes that a client may take for the editor PROCESS.
+One if PROCESS runs the client in a shell, one if it runs it directly."
+  (let ((parent (gemini-companion-agent-parent-process process)))
+    (delete process
+            (delete-dups (list (if (> parent 1) parent process)
+                               (gemini-companion-agent-editor-process process))))))
+
+(defun gemini-companion-agent-editor-process (process)
+  "Return the process that a client in or below PROCESS takes for its editor.
+It is the grandparent of the nearest shell, or else the topmost process."
+  (let ((remaining gemini-companion-agent--max-walk)
+        found)
+    (while (and (not found) (> remaining 0))
+      (setq remaining (1- remaining))
+      (let ((parent (gemini-companion-agent-parent-process process)))
+        (cond ((gemini-companion-agent--shell-p process)
+               (let ((above (gemini-companion-agent-parent-process parent)))
+                 (setq found (if (> above 1) above parent))))
+              ((<= parent 1) (setq found process))
+              (t (setq process parent)))))
+    (or found process)))
+
+(defun gemini-companion-agent-parent-process (process)
+  "Return the id of the parent of PROCESS, or 0 if it has none."
+  (or (alist-get 'ppid (process-attributes process)) 0))
+
+(defun gemini-companion-agent--shell-p (process)
+  "Return non-nil if a client takes PROCESS for a shell."
+  (when-let* ((command (alist-get 'args (process-attributes process))))
+    (member (file-name-nondirectory (car (split-string command " ")))
+            gemini-companion-agent--shells)))
 
 ;;;; Containers
 
 (defconst gemini-companion-agent--container-files '("/.dockerenv" "/run/.containerenv")
-  "Files of which one is in each container.")
+  "Files one of which exists in every container.")
 
 (defconst gemini-companion-agent--same-host
   '("REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION" "SSH_CONNECTION")
-  "Variables that tell a client in a container that the editor is in there, too.
-Without one it looks for the editor on the machine around the container.")
+  "Variables that tell a client in a container that its editor is there, too.
+Without one it looks for the editor on the host of the container.")
 
 (defun gemini-companion-agent-container-p ()
-  "Return non-nil if this Emacs runs in a container, as clients judge."
+  "Return non-nil if clients find that this Emacs runs in a container."
   (cl-loop for file in gemini-companion-agent--container-files
            thereis (file-exists-p file)))
 
 (defun gemini-companion-agent-same-host-p (environment)
-  "Return non-nil if ENVIRONMENT says that the editor is in the same container."
+  "Return non-nil if ENVIRONMENT says that the editor is in the same container.
+ENVIRONMENT has the format of `process-environment'."
   (cl-loop for name in gemini-companion-agent--same-host
            thereis (gemini-companion-agent-getenv name environment)))
 
-;;;; Variables
+;;;; Environment variables
 
-(defun gemini-companion-agent--variables ()
-  "Return the variables that lead to the running companion, with their values."
-  (append
-   (cl-loop for agent in (gemini-companion-agent-served)
-            append (cl-loop for (name . what) in (gemini-companion-agent-get agent :variables)
-                            for value = (gemini-companion-agent--value agent what)
-                            if value collect (cons name value)))
-   ;; Even if something else says so: that may be gone when the client starts.
-   (and (gemini-companion-agent-container-p)
-        '(("REMOTE_CONTAINERS" . "true")))))
-
-(defun gemini-companion-agent--value (agent what)
-  "Return what clients of AGENT are told as WHAT: `port', `process' or `token'."
-  (pcase what
-    ('port (number-to-string (gemini-companion-bridge-port)))
-    ('process (number-to-string (emacs-pid)))
-    ('token (gemini-companion-bridge-token agent))))
+(defvar gemini-companion-agent--saved nil
+  "Alist of the variables that were set, and their values before.")
 
 (defun gemini-companion-agent-set-environment ()
-  "Lead the processes that Emacs will start to the running companion."
-  ;; Values are not passed as arguments more than needed, since these show in backtraces.
-  (gemini-companion-agent--put-all (gemini-companion-agent--variables))
+  "Set the variables by which processes started from now on find this Emacs."
+  ;; As few functions as possible have values as arguments, which appear in backtraces.
+  (gemini-companion-agent--set-and-save (gemini-companion-agent--variables))
   (when gemini-companion-export-workspace
     (add-hook 'gemini-companion-workspace-change-hook
               #'gemini-companion-agent--export-workspace)
     (gemini-companion-agent--export-workspace)))
 
+(defun gemini-companion-agent-restore-environment ()
+  "Restore the values that the variables had before, and forget the copied token."
+  (remove-hook 'gemini-companion-workspace-change-hook
+               #'gemini-companion-agent--export-workspace)
+  (gemini-companion-agent--set gemini-companion-agent--saved)
+  (setq gemini-companion-agent--saved nil)
+  (gemini-companion-agent--forget-copy))
+
+(defun gemini-companion-agent-environment-before ()
+  "Return the global environment without the variables set by this file.
+Processes that were not started by Emacs have no more than that."
+  (gemini-companion-agent--with gemini-companion-agent--saved
+                                (gemini-companion-agent--environment)))
+
+(defun gemini-companion-agent--variables ()
+  "Return an alist of the variables by which clients find this Emacs."
+  (append
+   (cl-loop for agent in (gemini-companion-agent-served)
+            append (cl-loop for (name . what) in (gemini-companion-agent-get agent :variables)
+                            for value = (gemini-companion-agent--value agent what)
+                            if value collect (cons name value)))
+   ;; Even if another variable says so: it may be gone when the client starts.
+   (and (gemini-companion-agent-container-p)
+        '(("REMOTE_CONTAINERS" . "true")))))
+
+(defun gemini-companion-agent--value (agent what)
+  "Return WHAT as clients of AGENT need it: `port', `process' or `token'."
+  (pcase what
+    ('port (number-to-string (gemini-companion-bridge-port)))
+    ('process (number-to-string (emacs-pid)))
+    ('token (gemini-companion-bridge-token agent))))
+
 (defun gemini-companion-agent--export-workspace ()
-  "Tell the processes that Emacs will start the workspace roots."
+  "Set the variables that hold the workspace roots."
   (let ((roots (string-join (gemini-companion-workspace-announced) path-separator)))
-    (gemini-companion-agent--put-all
+    (gemini-companion-agent--set-and-save
      (cl-loop for agent in (gemini-companion-agent-served)
               for variable = (gemini-companion-agent-get agent :workspace)
               if variable collect (cons variable roots)))))
 
-(defun gemini-companion-agent-restore-environment ()
-  "Put the variables back to what they were."
-  (remove-hook 'gemini-companion-workspace-change-hook
-               #'gemini-companion-agent--export-workspace)
-  (gemini-companion-agent--put gemini-companion-agent--saved)
-  (setq gemini-companion-agent--saved nil)
-  (gemini-companion-agent--forget-copy))
-
-(defun gemini-companion-agent--put-all (variables)
-  "Set VARIABLES, an alist, and save what they were before."
+(defun gemini-companion-agent--set-and-save (variables)
+  "Set VARIABLES, an alist, and save the values they had before."
   (pcase-dolist (`(,name . ,_) variables)
     (unless (assoc name gemini-companion-agent--saved)
-      (push (cons name (gemini-companion-agent--get name))
-            gemini-companion-agent--saved)))
-  (gemini-companion-agent--put variables))
-
-;; The global value, since a caller may have an environment of its own; and that of each buffer
-;; that has one, as Eshell's, and those that were set up for a project.
+      (push (cons name (gemini-companion-agent--get name)) gemini-companion-agent--saved)))
+  (gemini-companion-agent--set variables))
 
 (defun gemini-companion-agent--get (name)
-  "Return the value of the environment variable NAME, or nil."
-  (getenv-internal name (default-toplevel-value 'process-environment)))
+  "Return the global value of the environment variable NAME, or nil."
+  (getenv-internal name (gemini-companion-agent--environment)))
 
-(defun gemini-companion-agent--put (variables)
-  "Set VARIABLES, an alist, wherever there is an environment; nil removes one."
-  (set-default-toplevel-value
-   'process-environment
-   (gemini-companion-agent--with variables
-                                 (default-toplevel-value 'process-environment)))
+(defun gemini-companion-agent--set (variables)
+  "Set VARIABLES, an alist, in all environments; nil removes a variable.
+Set them in the global environment, and in each buffer that has its own,
+such as those of Eshell and of packages for environments of projects."
+  (set-default-toplevel-value 'process-environment
+                              (gemini-companion-agent--with
+                               variables (gemini-companion-agent--environment)))
   (dolist (buffer (buffer-list))
     (when (local-variable-p 'process-environment buffer)
       (with-current-buffer buffer
-        (setq process-environment
-              (gemini-companion-agent--with variables process-environment))))))
+        (setq process-environment (gemini-companion-agent--with variables process-environment))))))
 
 (defun gemini-companion-agent--with (variables environment)
-  "Return a copy of ENVIRONMENT with VARIABLES, an alist, set."
+  "Return a copy of ENVIRONMENT in which VARIABLES, an alist, are set."
   (let ((environment (copy-sequence environment)))
     (pcase-dolist (`(,name . ,value) variables)
       (setq environment (setenv-internal environment name value nil)))
     environment))
 
-(defun gemini-companion-agent-environment-before ()
-  "Return the environment of Emacs as it is without what leads to the companion.
-Processes that others start beside it have that at best."
-  (gemini-companion-agent--with gemini-companion-agent--saved
-                                (default-toplevel-value 'process-environment)))
+;;;; Terminals outside of Emacs
 
-;;;; For terminals elsewhere
+(defconst gemini-companion-agent--secret-time 60
+  "Seconds after which a copied command is removed from the kill ring.")
+
+(defvar gemini-companion-agent--copied nil
+  "The last copied command and the timer that removes it, as a cons, or nil.")
 
 ;;;###autoload
 (defun gemini-companion-copy-environment ()
-  "Put a command on the kill ring that leads a client elsewhere to this Emacs.
+  "Copy a shell command that lets a client elsewhere find this Emacs.
 Paste it in another terminal, container or login, and start the client
 there.  The command holds a secret: with it one can see what you look at,
-propose changes to you and, in the workspace, have them applied.  It
-leaves the kill ring after a minute."
+propose changes to you and, in the workspace, have them applied.  It is
+removed from the kill ring after a minute."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion-agent--forget-copy)
-  ;; The property tells managers of clipboards not to keep it.
+  ;; The property tells clipboard managers not to keep it.
   (let ((command (propertize (gemini-companion-agent--command)
                              'x-kde-passwordManagerHint "secret")))
     (kill-new command)
     (setq gemini-companion-agent--copied
-          (cons command
-                (run-at-time gemini-companion-agent--secret-time nil
-                             #'gemini-companion-agent--forget-copy))))
+          (cons command (run-at-time gemini-companion-agent--secret-time nil
+                                     #'gemini-companion-agent--forget-copy))))
   (message "Paste the command in the other terminal within %d s, and start the CLI there"
            gemini-companion-agent--secret-time))
 
@@ -393,66 +475,19 @@ leaves the kill ring after a minute."
                      " ")))
 
 (defun gemini-companion-agent--forget-copy ()
-  "Take the command that was copied off the kill ring, and off the clipboard."
+  "Remove the copied command from the kill ring and the clipboard."
   (pcase gemini-companion-agent--copied
     (`(,command . ,timer)
      (cancel-timer timer)
      (setq gemini-companion-agent--copied nil)
-     (gemini-companion-agent--take-off-kill-ring command)
-     ;; To ask another program for it could take long.
+     (let ((next (car kill-ring-yank-pointer)))
+       (setq kill-ring (delete command kill-ring)
+             kill-ring-yank-pointer (or (memq next kill-ring) kill-ring)))
+     ;; Asking another program for the clipboard could take long.
      (when (ignore-errors (and interprogram-cut-function
                                (gui-backend-selection-owner-p 'CLIPBOARD)
                                (equal (gui-get-selection 'CLIPBOARD) command)))
        (funcall interprogram-cut-function "")))))
-
-(defun gemini-companion-agent--take-off-kill-ring (text)
-  "Take all that equals TEXT off the kill ring."
-  (let ((next (car kill-ring-yank-pointer)))
-    (setq kill-ring (delete text kill-ring)
-          kill-ring-yank-pointer (or (memq next kill-ring) kill-ring))))
-
-;;;; Which process a client takes for Emacs
-
-(defconst gemini-companion-agent--shells
-  '("zsh" "bash" "sh" "tcsh" "csh" "ksh" "fish" "dash")
-  "Programs that a client takes for the shell it was started in.")
-
-(defconst gemini-companion-agent--max-walk 32
-  "Number of processes looked at for that shell.")
-
-(defun gemini-companion-agent-editor-process (process)
-  "Return the process that a client in or below PROCESS takes for its editor.
-That is the grandparent of the nearest shell, or the topmost of all."
-  (let ((left gemini-companion-agent--max-walk)
-        found)
-    (while (and (not found) (> left 0))
-      (setq left (1- left))
-      (let ((parent (gemini-companion-agent-parent-process process)))
-        (cond ((gemini-companion-agent--shell-p process)
-               (let ((above (gemini-companion-agent-parent-process parent)))
-                 (setq found (if (> above 1) above parent))))
-              ((<= parent 1) (setq found process))
-              (t (setq process parent)))))
-    (or found process)))
-
-(defun gemini-companion-agent-parent-process (process)
-  "Return the process id of the parent of PROCESS, 0 if there is none."
-  (or (alist-get 'ppid (process-attributes process)) 0))
-
-(defun gemini-companion-agent--shell-p (process)
-  "Return non-nil if PROCESS is a shell, as clients judge."
-  (let ((command (alist-get 'args (process-attributes process))))
-    (and command
-         (member (file-name-nondirectory (car (split-string command " ")))
-                 gemini-companion-agent--shells))))
-
-(defun gemini-companion-agent-processes-taken-for (process)
-  "Return the other processes that a client may take for the editor PROCESS.
-One of them if PROCESS runs the client in a shell, one if without."
-  (let ((parent (gemini-companion-agent-parent-process process)))
-    (delete process
-            (delete-dups (list (if (> parent 1) parent process)
-                               (gemini-companion-agent-editor-process process))))))
 
 (provide 'gemini-companion-agent)
 ;;; gemini-companion-agent.el ends here

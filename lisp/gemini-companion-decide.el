@@ -423,7 +423,8 @@ Then the user can do so all the same."
   "Return the root of FILE in which a client in DIRECTORY may accept changes.
 Signal an error if there is none.  A client that works in no root, or of
 which it is not known, is not known to work in another project."
-  (let ((names (gemini-companion-scope-names (gemini-companion-scope-of directory))))
+  (let ((names (gemini-companion-workspace-scope-names
+                (gemini-companion-workspace-scope-of directory))))
     (cond ((cl-loop for name in names if (string-prefix-p name file) return name))
           (names
            (error "The client works in another project: only the user accepts this change"))

@@ -149,8 +149,8 @@
             (and (stringp directory)
                  (gemini-companion-ui-one-line
                   (concat " in " (abbreviate-file-name directory)
-                          (unless (gemini-companion-scope-names
-                                   (gemini-companion-scope-of directory))
+                          (unless (gemini-companion-workspace-scope-names
+                                   (gemini-companion-workspace-scope-of directory))
                             " (no workspace root)"))))
             (format ", for %s" (gemini-companion-ui-duration seconds))
             (pcase stream
@@ -231,14 +231,14 @@ This works even if no client is connected."
   (let ((buffer (get-buffer-create gemini-companion-status--context-name)))
     (with-current-buffer buffer
       (gemini-companion-context-view-mode)
-      (add-hook 'gemini-companion-context-functions #'gemini-companion-status--print-context)
+      (add-hook 'gemini-companion-context-change-hook #'gemini-companion-status--print-context)
       (gemini-companion-context-update)
       (goto-char (point-min)))
     (display-buffer buffer)))
 
 (defun gemini-companion-status--unfollow-context ()
   "Stop following what clients are told."
-  (remove-hook 'gemini-companion-context-functions #'gemini-companion-status--print-context)
+  (remove-hook 'gemini-companion-context-change-hook #'gemini-companion-status--print-context)
   (gemini-companion-context-update))
 
 (defun gemini-companion-status--print-context ()
@@ -307,7 +307,7 @@ directory alone, or nil in its place if it is remote."
      (propertize
       (concat (if clients (mapconcat #'gemini-companion-ui-one-line clients "\n")
                 "No client is connected.  A client")
-              (gemini-companion-status--scope (gemini-companion-scope-of directory)))
+              (gemini-companion-status--scope (gemini-companion-workspace-scope-of directory)))
       'face 'gemini-companion-heading)
      "\n\nOpen files\n"
      (gemini-companion-status--lines (mapcar #'gemini-companion-status--file files))
@@ -320,14 +320,14 @@ directory alone, or nil in its place if it is remote."
 
 (defun gemini-companion-status--scope (scope)
   "Return where clients with SCOPE work, and what they are told about."
-  (let ((directory (gemini-companion-scope-directory scope))
-        (names (gemini-companion-scope-names scope)))
+  (let ((directory (gemini-companion-workspace-scope-directory scope))
+        (names (gemini-companion-workspace-scope-names scope)))
     (gemini-companion-ui-one-line
      (concat (if (not directory) ", whose directory is unknown"
                (concat " in " (abbreviate-file-name directory)))
              (and directory (not names) ", in no workspace root")
              ": told about "
-             (if (gemini-companion-scope-projects scope) "all projects"
+             (if (gemini-companion-workspace-scope-all-projects scope) "all projects"
                (abbreviate-file-name (directory-file-name (car names))))))))
 
 (defun gemini-companion-status--file (file)

@@ -111,7 +111,7 @@ The project's .geminiignore has so many LINES like LINE; compare with BASELINE."
           (switch-to-buffer (find-file-noselect (expand-file-name (format "%d.txt" n) project)))
           (insert "one\ntwo\n")
           (let ((save-silently t)) (save-buffer))
-          (gemini-companion-context--note-focus)))
+          (gemini-companion-context--record-focus)))
       (gemini-companion-workspace-announce)
       (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () projects)))
         (gemini-companion-context-update)

@@ -4,10 +4,13 @@
 
 ;;; Code:
 
+(require 'cus-edit)
 (require 'ert)
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-run)
+
+(defvar tool-bar-map)
 
 (defmacro gemini-companion-agent-test--with (qwen &rest body)
   "Evaluate BODY with the mode on and Qwen Code's home there, in a new project.
@@ -156,7 +159,7 @@ the file a.txt."
   "Return the names under which LLxprt Code finds this Emacs, sorted."
   (sort (mapcar (lambda (process)
                   (format "llxprt-ide-server-%d-%d.json" process (gemini-companion-bridge-port)))
-                (cons (emacs-pid) (gemini-companion-agent-processes-taken-for (emacs-pid))))
+                (cons (emacs-pid) (gemini-companion-agent-process-aliases (emacs-pid))))
         #'string<))
 
 (ert-deftest gemini-companion-agent/llxprt-finds-emacs-by-any-process-it-may-look-for ()
@@ -221,7 +224,7 @@ the file a.txt."
                (lambda (process)
                  (pcase (assq process processes)
                    (`(,_ ,parent ,arguments) `((ppid . ,parent) (args . ,arguments)))))))
-      (should (equal (gemini-companion-agent-processes-taken-for 50) taken)))))
+      (should (equal (gemini-companion-agent-process-aliases 50) taken)))))
 
 ;;;; One more fork
 
@@ -246,6 +249,45 @@ the file a.txt."
       (should (member (concat "OTHER_CODE_IDE_AUTH_TOKEN=" (gemini-companion-bridge-token 'other))
                       (gemini-companion-run--environment 'other gemini-companion-test-project)))
       (should (equal (gemini-companion-run-program 'other) "other")))))
+
+;;;; Customize
+
+(defun gemini-companion-agent-test--mistyped (profiles)
+  "Return the properties in PROFILES that do not have the type in the option."
+  (let* ((type (get 'gemini-companion-agent-profiles 'custom-type))
+         (options (plist-get (cdr (plist-get (cdr type) :value-type)) :options)))
+    (should (widget-apply (widget-convert type) :match profiles))
+    (cl-loop for (_ . properties) in profiles
+             nconc (cl-loop for (property value) on properties by #'cddr
+                            for option = (cadr (assq property options))
+                            unless (and option
+                                        (widget-apply (widget-convert option) :match value))
+                            collect property))))
+
+(ert-deftest gemini-companion-agent/the-table-has-the-type-of-its-option ()
+  (should-not (gemini-companion-agent-test--mistyped gemini-companion-agent-profiles))
+  (let ((gemini-companion-agent-profiles nil)
+        (gemini-companion-agents nil))
+    (eval (gemini-companion-agent-test--example) t)
+    (should-not (gemini-companion-agent-test--mistyped gemini-companion-agent-profiles)))
+  (should (equal (gemini-companion-agent-test--mistyped
+                  '((other :title 1 :program "other" :directory (temporary) :place "here"
+                           :variables (("PORT" . prot)))))
+                 '(:title :directory :place :variables))))
+
+(ert-deftest gemini-companion-agent/the-table-can-be-customized ()
+  (let ((inhibit-message t)
+        ;; An Emacs without a window system does not define it, and Customize uses it.
+        (tool-bar-map (make-sparse-keymap)))
+    (save-window-excursion
+      (customize-option 'gemini-companion-agent-profiles)
+      (unwind-protect
+          (progn
+            (dolist (title '("Gemini CLI" "Qwen Code" "LLxprt Code"))
+              (should (string-search title (buffer-string))))
+            ;; Else it would be shown as edited, and be saved with the next option.
+            (should (eq (widget-get (car custom-options) :custom-state) 'standard)))
+        (kill-buffer)))))
 
 ;;;; Document 004
 

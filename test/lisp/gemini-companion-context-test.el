@@ -10,7 +10,7 @@
 (defun gemini-companion-context-test--open (name text)
   "Show the file NAME with TEXT in the selected window."
   (switch-to-buffer (find-file-noselect (gemini-companion-test-file name text)))
-  (gemini-companion-context--note-focus)
+  (gemini-companion-context--record-focus)
   (current-buffer))
 
 (defun gemini-companion-context-test--names ()
@@ -23,11 +23,11 @@
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-project
      (let ((gemini-companion-share-outside-workspace t)
-           (gemini-companion-context-functions (list #'ignore))
+           (gemini-companion-context-change-hook (list #'ignore))
            (gemini-companion-workspace--known nil))
-       (gemini-companion-context-follow)
+       (gemini-companion-context-start)
        (unwind-protect (progn ,@body)
-         (gemini-companion-context-unfollow)))))
+         (gemini-companion-context-stop)))))
 
 (ert-deftest gemini-companion-context/the-file-focused-last-comes-first ()
   (gemini-companion-context-test--following
@@ -95,7 +95,7 @@
     (switch-to-buffer (find-file-noselect (gemini-companion-test-file "never-saved")))
     (with-current-buffer (generate-new-buffer "remote")
       (setq buffer-file-name "/ssh:nowhere.invalid:/file")
-      (gemini-companion-context--note-file)
+      (gemini-companion-context--file-opened)
       (setq buffer-file-name nil))
     (should (equal (gemini-companion-context-test--names) '("kept")))))
 
@@ -185,20 +185,20 @@
   "Those that were never shown come last, and none of them is active."
   (gemini-companion-test-with-project
     (let ((gemini-companion-share-outside-workspace t)
-          (gemini-companion-context-functions (list #'ignore)))
+          (gemini-companion-context-change-hook (list #'ignore)))
       (find-file-noselect (gemini-companion-test-file "background" ""))
       (switch-to-buffer (find-file-noselect (gemini-companion-test-file "first" "")))
       (switch-to-buffer (find-file-noselect (gemini-companion-test-file "last" "x\ny\n")))
       (goto-char (point-max))
       (switch-to-buffer (generate-new-buffer "terminal"))
-      (gemini-companion-context-follow)
+      (gemini-companion-context-start)
       (unwind-protect
           (let ((files (gemini-companion-context-gather)))
             (should (equal (gemini-companion-context-test--names)
                            '("last" "first" "background")))
             (should (equal (mapcar (lambda (file) (aref file 2)) files) '(t nil nil)))
             (should (equal (aref (car files) 3) 3)))
-        (gemini-companion-context-unfollow)))))
+        (gemini-companion-context-stop)))))
 
 (ert-deftest gemini-companion-context/which-file-is-active-elsewhere-is-an-option ()
   (gemini-companion-context-test--following
@@ -227,10 +227,10 @@
       (set-window-point above 1)
       (set-window-point below 5)
       (select-window below)
-      (gemini-companion-context--note-focus)
+      (gemini-companion-context--record-focus)
       (should (= (aref (car (gemini-companion-context-gather)) 3) 3))
       (select-window above)
-      (gemini-companion-context--note-focus)
+      (gemini-companion-context--record-focus)
       (let ((elsewhere (split-window)))
         (set-window-buffer elsewhere (generate-new-buffer "terminal"))
         (select-window elsewhere)
@@ -242,7 +242,7 @@
     (gemini-companion-context-test--open "b" "")
     (switch-to-buffer (make-indirect-buffer "a" "a<indirect>" t))
     (goto-char 3)
-    (gemini-companion-context--note-focus)
+    (gemini-companion-context--record-focus)
     (let ((file (car (gemini-companion-context-gather))))
       (should (equal (file-name-nondirectory (aref file 0)) "a"))
       (should (aref file 2))
@@ -329,6 +329,6 @@ all projects\n" (funcall shown)))
                         (buffer-substring-no-properties (point) (point-max)))
                        (alist-get 'params (car (fake-cli-notifications client)))))
         (kill-buffer))
-      (should-not gemini-companion-context-functions))))
+      (should-not gemini-companion-context-change-hook))))
 
 ;;; gemini-companion-context-test.el ends here

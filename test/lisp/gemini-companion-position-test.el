@@ -56,8 +56,7 @@
           (when (zerop (random 2))
             (narrow-to-region position (min (point-max) (+ position (random 20)))))
           (ert-info ((format "buffer %d, position %d" n position))
-            (should (equal (list (gemini-companion-context--line position)
-                                 (gemini-companion-context--character position))
+            (should (equal (gemini-companion-context--line-and-character position)
                            (gemini-companion-position-test--count position))))
           (widen)
           (gemini-companion-position-test--random-edit))))))
@@ -68,7 +67,7 @@
     (let ((indirect (make-indirect-buffer (current-buffer) "indirect")))
       (unwind-protect
           (let ((line (lambda () (with-current-buffer indirect
-                                   (gemini-companion-context--line (point-max))))))
+                                   (car (gemini-companion-context--line-and-character (point-max)))))))
             (with-current-buffer indirect (gemini-companion-context--watch-lines))
             (should (= (funcall line) 4))
             (goto-char 1)
@@ -80,7 +79,7 @@
   (with-temp-buffer
     (insert "1\n2\n3\n")
     (gemini-companion-context--watch-lines)
-    (should (= (gemini-companion-context--line 3) 2))
+    (should (equal (gemini-companion-context--line-and-character 3) '(2 1)))
     (text-mode)
     ;; Emacs sees which functions are left when it next comes to the buffer.
     (with-temp-buffer)
@@ -90,16 +89,16 @@
     (should (equal gemini-companion-context--known
                    (cons (buffer-chars-modified-tick) '(3 . 2))))
     (gemini-companion-context--unwatch-lines)
-    (should-not (memq #'gemini-companion-context--note-edit after-change-functions))))
+    (should-not (memq #'gemini-companion-context--text-changed after-change-functions))))
 
 (ert-deftest gemini-companion-position/fields-and-folds-do-not-matter ()
   (with-temp-buffer
     (insert (propertize "prompt> " 'field 'prompt) "text\n")
-    (should (= (gemini-companion-context--character 12) 12))
+    (should (equal (gemini-companion-context--line-and-character 12) '(1 12)))
     (insert "folded\nlines\n")
     (put-text-property 14 20 'invisible t)
     (setq selective-display 1)
-    (should (= (gemini-companion-context--line (point-max)) 4))))
+    (should (equal (gemini-companion-context--line-and-character (point-max)) '(4 1)))))
 
 (ert-deftest gemini-companion-position/the-user-s-state-is-left-alone ()
   (with-temp-buffer
@@ -112,8 +111,7 @@
                                   (point-max) buffer-undo-list kill-ring)))
           (before (list (point) (mark t) mark-active (match-data) (point-min)
                         (point-max) buffer-undo-list kill-ring)))
-      (gemini-companion-context--line 8)
-      (gemini-companion-context--character 8)
+      (gemini-companion-context--line-and-character 8)
       (let ((transient-mark-mode t))
         (gemini-companion-context--selection 8 100)
         (let ((rectangle-mark-mode t))

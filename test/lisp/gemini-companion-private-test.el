@@ -155,7 +155,7 @@
 (ert-deftest gemini-companion-private/a-name-that-is-no-text-is-withheld ()
   (with-temp-buffer
     (setq buffer-file-name (concat "/tmp/" (string-to-multibyte "\377")))
-    (should (string-search "no text" (gemini-companion-context-private-reason)))
+    (should (string-search "not text" (gemini-companion-context-private-reason)))
     (setq buffer-file-name nil)))
 
 (ert-deftest gemini-companion-private/a-verdict-holds-for-a-moment-and-for-one-name ()

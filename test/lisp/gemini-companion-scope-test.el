@@ -12,21 +12,21 @@
 They are told while files are kept track of."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
-     (let ((gemini-companion-context-functions (list #'ignore)))
+     (let ((gemini-companion-context-change-hook (list #'ignore)))
        (gemini-companion-native-load)
        (dolist (project ,projects)
          (make-directory (gemini-companion-test-file (concat project "/.git")) t))
        (clrhash gemini-companion-workspace--cache)
-       (gemini-companion-context-follow)
+       (gemini-companion-context-start)
        (unwind-protect (progn ,@body)
-         (gemini-companion-context-unfollow)
+         (gemini-companion-context-stop)
          (setq gemini-companion-workspace--known nil)))))
 
 (defun gemini-companion-scope-test--open (&rest names)
   "Show the file of each of NAMES in the selected window, one after the other."
   (dolist (name names)
     (switch-to-buffer (find-file-noselect (gemini-companion-test-file name "1\n2\n3\n")))
-    (gemini-companion-context--note-focus))
+    (gemini-companion-context--record-focus))
   (gemini-companion-workspace-roots))
 
 (defun gemini-companion-scope-test--told (&optional name)

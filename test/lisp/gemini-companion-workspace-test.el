@@ -9,9 +9,9 @@
 
 (defun gemini-companion-workspace-test--buffer-root ()
   "Return the root to which the current buffer belongs, or nil."
-  (pcase (gemini-companion-workspace--place (current-buffer))
+  (pcase (gemini-companion-workspace--buffer-directory (current-buffer))
     (`(,directory . ,only-project)
-     (car (gemini-companion-workspace--root directory only-project)))))
+     (car (gemini-companion-workspace--guess-root directory only-project)))))
 
 (defun gemini-companion-workspace-test--root (name)
   "Return the root of the new file NAME, relative to the test's project."
@@ -31,10 +31,10 @@
 
 (ert-deftest gemini-companion-workspace/places-too-wide-are-never-guessed ()
   (dolist (directory (list "/" "~/" "/tmp/" temporary-file-directory))
-    (should-not (car (gemini-companion-workspace--root directory)))))
+    (should-not (car (gemini-companion-workspace--guess-root directory)))))
 
 (ert-deftest gemini-companion-workspace/remote-directories-are-not-looked-at ()
-  (should-not (car (gemini-companion-workspace--root "/ssh:nowhere.invalid:/dir/"))))
+  (should-not (car (gemini-companion-workspace--guess-root "/ssh:nowhere.invalid:/dir/"))))
 
 (ert-deftest gemini-companion-workspace/terminals-belong-to-projects-too ()
   (gemini-companion-test-with-project
@@ -115,17 +115,17 @@
     (make-directory (gemini-companion-test-file ".git") t)
     (make-directory (gemini-companion-test-file "notes") t)
     (let ((temporary-file-directory gemini-companion-test-project))
-      (should (equal (gemini-companion-workspace--root
+      (should (equal (gemini-companion-workspace--guess-root
                       (file-name-as-directory (gemini-companion-test-file "notes")))
                      (list (gemini-companion-test-file "notes"))))
-      (should-not (car (gemini-companion-workspace--root gemini-companion-test-project))))))
+      (should-not (car (gemini-companion-workspace--guess-root gemini-companion-test-project))))))
 
 (ert-deftest gemini-companion-workspace/a-new-project-is-noticed-in-time ()
   (gemini-companion-test-with-project
     (let ((directory (file-name-as-directory (gemini-companion-test-file "new/sub")))
           (gemini-companion-workspace--lifetime 1000))
       (make-directory directory t)
-      (let ((root (lambda () (car (gemini-companion-workspace--root directory)))))
+      (let ((root (lambda () (car (gemini-companion-workspace--guess-root directory)))))
         (should (equal (funcall root) (directory-file-name directory)))
         (make-directory (gemini-companion-test-file "new/.git"))
         (should (equal (funcall root) (directory-file-name directory)))
@@ -133,7 +133,7 @@
         (should (equal (funcall root) (gemini-companion-test-file "new")))))))
 
 (ert-deftest gemini-companion-workspace/a-name-that-is-no-text-is-no-root ()
-  (should-not (gemini-companion-workspace--given-root
+  (should-not (gemini-companion-workspace--valid-root
                (concat "/" (string-to-multibyte "\377") "/"))))
 
 ;;; gemini-companion-workspace-test.el ends here
