@@ -37,7 +37,7 @@ coverage: ## Run all tests and print which share of the lines they ran, for each
 	@scripts/bootstrap coverage
 	@scripts/coverage
 
-mutants: ## Break files of src/, FILES, in many ways, and print what no Rust test notices
+mutants: ## Break files of src/companion, FILES, in many ways, and print what no Rust test notices
 	@scripts/bootstrap build
 	@scripts/mutants $(FILES)
 
@@ -84,7 +84,7 @@ release-check: ## Build the module as published, twice, and compare; gets 0.5 GB
 	@scripts/release-check
 
 fmt: ## Format the Rust sources
-	cargo fmt
+	cargo fmt --all
 
 clean: ## Remove what build and compile made
 	rm -rf target lisp/*.elc lisp/*-autoloads.el lisp/*.so lisp/*.dylib lisp/*.dll dist docs/*.info

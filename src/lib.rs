@@ -1,46 +1,25 @@
 //! The Emacs surface of the native module: what Lisp can call, one short function each.
 //!
-//! Only this file knows Emacs. Plain values and vectors cross the border, text as UTF-8; JSON is
-//! left to `mcp` and `discovery`. `gemini-companion-bridge.el` is the only caller, but for
-//! comparing texts.
+//! The companion itself is the library in `companion/`, which does not know Emacs. Plain values and
+//! vectors cross the border, text as UTF-8; JSON is left to the library.
+//! `gemini-companion-bridge.el` is the only caller, except for comparing texts.
 
-mod companion;
-
-mod agent;
-mod announcement;
-mod bridge;
-mod diff;
-mod discovery;
-mod file;
-mod ide;
-mod ignore;
-mod limits;
-mod lock;
-mod mcp;
-mod panics;
-mod process;
-mod quota;
-mod server;
-mod token;
-mod trace;
-
-#[cfg(test)]
-#[path = "../test/rust/mod.rs"]
-mod tests;
+mod wake_pipe;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::Waker;
 
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
-use agent::Agent;
-use bridge::{Answered, CallId, Direction, Event, NoAnswer, WakePipe};
-use companion::Companion;
-use diff::{Comparison, Overlap};
-use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
-use limits::Limits;
-use token::Token;
+use gemini_companion::diff::{self, Comparison, Overlap};
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use gemini_companion::{
+    Agent, Answered, CallId, Companion, Direction, Event, Limits, NoAnswer, Token, ignore, panics,
+};
+use wake_pipe::WakePipe;
 
 emacs::plugin_is_GPL_compatible!();
 
@@ -258,7 +237,7 @@ fn places<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
 /// Return as JSON what `gemini-companion--mod-publish-contexts' would send for FILES.
 #[defun]
 fn context_json(files: Vector) -> Result<String> {
-    Ok(serde_json::to_string_pretty(&context(files)?)?)
+    Ok(context(files)?.to_json())
 }
 
 /// Return t if the file IGNORE-FILE, a .geminiignore, names the file PATH, nil if it does not.
@@ -415,7 +394,8 @@ fn reject_review(companion: &Companion, review: i64) -> Result<bool> {
 /// must not inherit and which must never block.
 fn attach_bell(env: &CallEnv) -> Result<()> {
     let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
-    companion.borrow().bridge().attach(open_channel(env, 1)?);
+    let waker = Waker::from(Arc::new(open_channel(env, 1)?));
+    companion.borrow().bridge().set_waker(Some(waker));
     Ok(())
 }
 

@@ -1,10 +1,9 @@
 //! Requests that take long: their answers, and what becomes of them when nobody wants one.
 
+use gemini_companion::{CallId, Event, Limits};
 use serde_json::{Value, json};
 
-use super::support::{Session, Stream, TestCompanion, request, wait_for};
-use crate::bridge::{CallId, Event};
-use crate::limits::Limits;
+use crate::support::{Session, Stream, TestCompanion, faulty_waker, request, wait_for};
 
 const PATH: &str = "/no/such/file";
 
@@ -152,10 +151,13 @@ fn a_call_whose_client_has_hung_up_can_be_cancelled() {
 fn a_call_that_panics_is_an_error_and_all_goes_on() {
     let server = TestCompanion::start();
     let session = server.open_session();
-    server.companion.sessions().break_request(&session.id, 7);
-    let answer = session.post(&request(7, "ping", json!({})));
+    server.companion.bridge().set_waker(Some(faulty_waker()));
+    let arguments = json!({ "filePath": PATH, "newContent": "text" });
+    let call = json!({ "name": "openDiff", "arguments": arguments });
+    let answer = session.post(&request(7, "tools/call", call));
     assert_eq!((answer.status, answer.error_code()), (200, -32603));
     assert_eq!(answer.json()["id"], 7);
+    server.opened();
     let Event::Warning(text) = server.next_event() else { panic!("no warning") };
     assert!(text.starts_with("a request failed because of a fault"), "{text}");
     assert_eq!(session.request("ping", json!({}))["result"], json!({}));

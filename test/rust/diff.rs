@@ -1,10 +1,10 @@
 //! Comparing texts, and merging two changes of one. Each diff is applied, as the program patch does.
 
+use gemini_companion::diff::{Comparison, Overlap, merge};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::hostile::{chance, ensure, pick, run_cases};
-use crate::diff::{Comparison, Overlap, merge};
+use crate::hostile::{chance, ensure, pick, run_cases};
 
 fn unified(before: &str, after: &str) -> String {
     String::from_utf8(compare(before, after).unified(3, false)).unwrap()

@@ -9,6 +9,7 @@
 mod discovery;
 mod http;
 mod messages;
+mod paths;
 mod sequences;
 
 use std::collections::BTreeMap;
@@ -18,15 +19,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
+use gemini_companion::Event;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::support::{DEADLINE, TestCompanion, request};
-use super::wire::{Next, Reply, Wire};
-use crate::bridge::Event;
+use crate::support::{DEADLINE, TestCompanion, request};
+use crate::wire::{Next, Reply, Wire};
 
 /// Cases run beside each other: most of their time is spent waiting.
 const WORKERS: u64 = 6;

@@ -1,10 +1,10 @@
 //! A review from openDiff to its outcome, with the test in the place of Lisp.
 
+use gemini_companion::ide::{Outcome, ReviewId};
+use gemini_companion::{Answer, Answered, CallId, Event, NoAnswer};
 use serde_json::{Value, json};
 
-use super::support::TestCompanion;
-use crate::bridge::{Answer, Answered, CallId, Event, NoAnswer};
-use crate::ide::{Outcome, ReviewId};
+use crate::support::TestCompanion;
 
 const PATH: &str = "/no/such/directory/файл 😀.txt";
 
@@ -140,7 +140,7 @@ fn close_diff(server: &TestCompanion, arguments: Value, answer: Answer) -> Value
         }
         // Whatever comes next, it is not about this review.
         assert!(!server.companion.sessions().decide(review, Outcome::Rejected));
-        server.companion.sessions().publish_context(crate::ide::IdeContext::new(Vec::new()));
+        server.publish_context(gemini_companion::ide::IdeContext::new(Vec::new()));
         assert_eq!(stream.notification().0, "ide/contextUpdate");
         result["result"].clone()
     })
@@ -230,7 +230,7 @@ fn in_the_newest_revision_arguments_of_the_wrong_shape_are_tool_errors() {
     let id = server.initialize("2025-11-25").header("mcp-session-id").unwrap();
     let call = |name, arguments| {
         let params = json!({ "name": name, "arguments": arguments });
-        let body = super::support::request(1, "tools/call", params);
+        let body = crate::support::request(1, "tools/call", params);
         server.post(&[("Mcp-Session-Id", &id)], &body).json()
     };
     let answer = call("openDiff", json!({ "filePath": "/a" }));

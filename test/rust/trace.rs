@@ -1,10 +1,12 @@
 //! What the user's log is told of messages.
 
+use gemini_companion::{
+    Direction::{self, FromClient, ToClient},
+    Event,
+};
 use serde_json::{Value, json};
 
-use super::support::{Session, TestCompanion, notification, wait_for};
-use crate::bridge::Direction::{self, FromClient, ToClient};
-use crate::bridge::Event;
+use crate::support::{Session, TestCompanion, notification, wait_for};
 
 /// The messages that were queued for the log, without other events.
 fn traces(server: &TestCompanion) -> Vec<(Direction, String, String)> {
@@ -27,7 +29,7 @@ fn accept(server: &TestCompanion, session: &Session, path: &str) {
         Event::OpenReview { review, .. } => Some(review),
         _ => None,
     });
-    let outcome = crate::ide::Outcome::accepted("mine".to_owned());
+    let outcome = gemini_companion::ide::Outcome::accepted("mine".to_owned());
     assert!(server.companion.sessions().decide(review.unwrap(), outcome));
 }
 

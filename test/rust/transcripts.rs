@@ -22,11 +22,11 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use gemini_companion::{CallId, Event};
 use serde_json::{Value, json};
 
-use super::support::{TestCompanion, wait_for};
-use crate::bridge::{CallId, Event};
-use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use crate::support::{TestCompanion, wait_for};
 
 struct Replay<'a> {
     server: &'a TestCompanion,
@@ -162,7 +162,7 @@ impl<'a> Replay<'a> {
                 selected_text: file["selection"].as_str().map(str::to_owned),
             }
         });
-        self.server.companion.sessions().publish_context(IdeContext::new(files.collect()));
+        self.server.publish_context(IdeContext::new(files.collect()));
     }
 
     fn decide(&mut self, outcome: Outcome) {

@@ -1,10 +1,10 @@
 //! Clients of document 004, which name no session: all that show the token of one agent are one.
 
+use gemini_companion::ide::Outcome;
+use gemini_companion::{CallId, Event};
 use serde_json::{Value, json};
 
-use super::support::{TestCompanion, request};
-use crate::bridge::{CallId, Event};
-use crate::ide::Outcome;
+use crate::support::{TestCompanion, request};
 
 const PATH: &str = "/no/such/file.txt";
 

@@ -14,15 +14,15 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use gemini_companion::Agent;
+use gemini_companion::discovery::DiscoveryFile;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 
 use super::{Check, chance, ensure, in_time, pick};
-use crate::agent::Agent;
-use crate::discovery::DiscoveryFile;
-use crate::process::id_space;
-use crate::token::Token;
+use crate::agents::{gemini, qwen};
+use crate::support::id_space;
 
 const PORT: u16 = 4711;
 /// No system gives such an id to a process.
@@ -80,8 +80,7 @@ struct Content {
 
 impl Case {
     fn draw(random: &mut SmallRng) -> Case {
-        let mut agent = pick(random, &[Agent::gemini, Agent::qwen])(Vec::new());
-        agent.token = Token::fixed("secret");
+        let agent = pick(random, &[gemini, qwen])(Vec::new());
         let draw = |_| (draw_name(random), Leftover::draw(random));
         let mut leftovers: BTreeMap<_, _> = (0..12).map(draw).collect();
         if chance(random, 30) {
@@ -197,7 +196,7 @@ impl Case {
         let content: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let is_complete = content["port"] == PORT
             && content["workspacePath"] == "/one:/two"
-            && content["authToken"] == "secret"
+            && content["authToken"] == self.agent.token.reveal()
             && content["ideInfo"] == json!({ "name": "emacs", "displayName": "Emacs" });
         ensure(is_complete && file.is_intact(), || format!("our own file holds {text}"))
     }
@@ -406,7 +405,7 @@ const ODD_NAMES: [&str; 16] = [
 fn draw_name(random: &mut SmallRng) -> OsString {
     match random.random_range(0..10) {
         0..6 => pick(random, &NAMES).0.into(),
-        6 => Agent::gemini(Vec::new()).file_names(2).remove(0).into(),
+        6 => gemini(Vec::new()).file_names(2).remove(0).into(),
         7 | 8 => pick(random, &ODD_NAMES).into(),
         _ => draw_any_name(random),
     }
@@ -458,7 +457,7 @@ fn whole(process: Option<u32>) -> Value {
         "workspacePath": "/project",
         "authToken": "other",
         "ideInfo": { "name": "emacs" },
-        "idSpace": id_space().unwrap(),
+        "idSpace": id_space(),
     });
     if let Some(process) = process {
         content["ppid"] = json!(process);

@@ -3,14 +3,14 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use gemini_companion::Event;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde_json::json;
 
 use super::{Check, Counts, chance, check_event, check_reply, ensure, excerpt, label, pick, ping};
-use crate::bridge::Event;
-use crate::tests::support::{DEADLINE, TestCompanion, request};
-use crate::tests::wire::{Next, Reply, Wire};
+use crate::support::{DEADLINE, TestCompanion, request};
+use crate::wire::{Next, Reply, Wire};
 
 /// What comes later than this after a request that may be incomplete is not waited for.
 const QUIET: Duration = Duration::from_millis(60);

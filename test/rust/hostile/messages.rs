@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use gemini_companion::Event;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde_json::Value;
@@ -12,9 +13,8 @@ use super::{
     Check, Counts, chance, check_event, check_failure, check_reply, ensure, excerpt, label, pick,
     ping, wait_reply,
 };
-use crate::bridge::Event;
-use crate::tests::support::TestCompanion;
-use crate::tests::wire::{Reply, Wire};
+use crate::support::TestCompanion;
+use crate::wire::{Reply, Wire};
 
 /// JSON as it is written, so that it can be wrong: members twice, numbers and strings of any form.
 #[derive(Clone)]

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use gemini_companion::{CallId, Event, NoAnswer};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
 use super::{Check, Counts, chance, check_event, ensure, pick, ping, post, send_post, wait_reply};
-use crate::bridge::{CallId, Event, NoAnswer};
-use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
-use crate::tests::support::{DEADLINE, TestCompanion, notification, request};
-use crate::tests::wire::{Events, Next, Wire};
+use crate::support::{DEADLINE, TestCompanion, notification, request};
+use crate::wire::{Events, Next, Wire};
 
 /// Far below what the server keeps for a stream that broke: no outcome is lost within it.
 const MOST_UNHEARD: usize = 10;
@@ -362,7 +362,7 @@ impl Model<'_> {
             cursor,
             ..File::default()
         };
-        self.server.companion.sessions().publish_context(IdeContext::new(vec![file]));
+        self.server.publish_context(IdeContext::new(vec![file]));
         self.contexts
     }
 

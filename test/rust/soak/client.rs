@@ -3,7 +3,8 @@
 //! error, which is a pipe to the soak.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -14,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::crowd::{Loss, Method, Order, Report, WANTED, send_report};
 use super::ledger::{Accepted, Key};
-use crate::tests::support::{DEADLINE, notification, request};
-use crate::tests::wire::{Events, Next, Reply, Wire};
+use crate::support::{DEADLINE, notification, request};
+use crate::wire::{Events, Next, Reply, Wire};
 
 /// How long a client that rests does not look for an order.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -321,7 +322,7 @@ impl Client {
     fn call(&mut self, method: Method, name: &str, params: Value) -> Option<Value> {
         self.report(Report::Called(method));
         let request = self.request("POST", &request(7, name, params));
-        let kept = self.calls.take().filter(|wire| !wire.has_ended());
+        let kept = self.calls.take().filter(|wire| !has_ended(&wire.socket));
         let wire = kept.or_else(|| Wire::connect(self.address.port).ok());
         let answer = wire.and_then(|mut wire| {
             wire.send(&request).ok()?;
@@ -492,4 +493,12 @@ impl Address {
         }
         format!("{head}\r\n{body}").into_bytes()
     }
+}
+
+/// Whether the server has closed the connection, or sent what nobody asked for.
+fn has_ended(socket: &TcpStream) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    let nothing = socket.peek(&mut [0]);
+    socket.set_nonblocking(false).unwrap();
+    !nothing.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }

@@ -127,10 +127,8 @@ impl Crowd {
     }
 
     fn start_client(&self, number: usize) -> Child {
-        let test = module_path!().trim_end_matches("::crowd").split_once("::").unwrap().1;
         let (seed, directory) = (self.seed + number as u64, self.directory.display());
         Command::new(std::env::current_exe().unwrap())
-            .args([&format!("{test}::soak"), "--exact", "--ignored", "--nocapture"])
             .env(WANTED, format!("{number} {seed} {directory}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

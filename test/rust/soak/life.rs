@@ -1,9 +1,15 @@
 //! One companion from its start to its stop, and its clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::PipeReader;
+use std::io::{PipeReader, PipeWriter, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::task::Wake;
 use std::time::{Duration, Instant};
 
+use gemini_companion::ide::ReviewId;
+use gemini_companion::{Companion, Description, Limits};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -13,20 +19,17 @@ use super::ledger::{Key, Ledger};
 use super::tally::{Pause, Tally};
 use super::usage::Memory;
 use super::watch::Watch;
-use crate::agent::Agent;
-use crate::bridge::WakePipe;
-use crate::companion::Companion;
-use crate::ide::ReviewId;
-use crate::limits::Limits;
-use crate::tests::support::DEADLINE;
+use crate::agents::gemini;
+use crate::support::DEADLINE;
 
 /// Clients that start at the same time.
 const GATHERED: usize = 20;
 
 pub struct Life<'a> {
     pub companion: Companion,
-    /// What Emacs hears the bell by, while there is one.
-    pub bell: Option<PipeReader>,
+    /// By which Emacs is woken, as long as the companion runs.
+    pub wakes: Option<PipeReader>,
+    waker: Weak<WakeEmacs>,
     pub crowd: Crowd,
     pub ledger: Ledger,
     pub tally: &'a mut Tally,
@@ -48,6 +51,23 @@ pub struct Life<'a> {
     pause: Option<Pause>,
     unanswered: HashMap<usize, (Method, Instant)>,
     _directory: tempfile::TempDir,
+}
+
+/// Wakes Emacs by a byte on a pipe.
+struct WakeEmacs {
+    pipe: PipeWriter,
+    /// Panics once, where that ends the server's thread. A panic in a task of tokio does not.
+    is_faulty: AtomicBool,
+}
+
+impl Wake for WakeEmacs {
+    fn wake(self: Arc<Self>) {
+        let is_in_task = tokio::task::try_id().is_some();
+        if !is_in_task && self.is_faulty.swap(false, Relaxed) {
+            panic!("on purpose");
+        }
+        (&self.pipe).write_all(b"!").expect("somebody who is woken");
+    }
 }
 
 /// What is to happen between two rests.
@@ -75,14 +95,16 @@ impl Life<'_> {
     pub fn begin<'a>(clients: usize, seed: u64, watch: &Watch, tally: &'a mut Tally) -> Life<'a> {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
-        let (bell, ring) = std::io::pipe().unwrap();
+        let (wakes, wake) = std::io::pipe().unwrap();
+        let waker = Arc::new(WakeEmacs { pipe: wake, is_faulty: AtomicBool::new(false) });
         let companion =
-            Companion::start(vec![Agent::gemini(vec![directory.clone()])], 0, &[], limits(clients))
+            Companion::start(vec![gemini(vec![directory.clone()])], 0, &[], limits(clients))
                 .unwrap();
-        companion.bridge().attach(WakePipe::new(ring.into()).unwrap());
+        companion.bridge().set_waker(Some(waker.clone().into()));
         let mut life = Life {
             companion,
-            bell: Some(bell),
+            wakes: Some(wakes),
+            waker: Arc::downgrade(&waker),
             crowd: Crowd::new(seed << 16, directory),
             ledger: Ledger::default(),
             tally,
@@ -174,7 +196,8 @@ impl Life<'_> {
         self.until("clients to end", |life| life.crowd.running());
         let sessions = |life: &mut Life| {
             let sessions = life.companion.sessions();
-            sessions.processes().len() + sessions.count()
+            let known = |session: &Description| session.process.is_some();
+            sessions.describe().iter().filter(|session| known(session)).count() + sessions.count()
         };
         self.until_late("sessions to end", sessions);
         self.tally.left_over += sessions(&mut self);
@@ -226,7 +249,7 @@ impl Life<'_> {
 
     fn die(&mut self) {
         let before = self.tally.deaths;
-        self.companion.sessions().break_server();
+        self.waker.upgrade().expect("a companion that runs").is_faulty.store(true, Relaxed);
         self.until("death of the thread", |life| usize::from(life.tally.deaths == before));
     }
 

@@ -79,7 +79,7 @@ impl Sessions {
 
     /// The active file, for a client of document 003, which is notified of changes from now on. If
     /// there is no context yet, waits a moment for Emacs to publish one.
-    pub async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
+    pub(crate) async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
         let published = self.published.notified();
         {
             let mut table = self.table();

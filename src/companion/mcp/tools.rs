@@ -378,10 +378,6 @@ fn is_remote(path: &str) -> bool {
     path.starts_with('/') && (first.contains(':') || first.starts_with('['))
 }
 
-#[cfg(all(test, unix))]
-#[path = "../../test/rust/hostile/paths.rs"]
-mod hostile_paths;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,7 +389,7 @@ mod tests {
     #[test]
     fn only_local_absolute_files_are_reviewed() {
         assert_eq!(reason("/no/such/directory/file.txt"), None);
-        assert_eq!(reason(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")), None);
+        assert_eq!(reason(concat!(env!("CARGO_MANIFEST_DIR"), "/lib.rs")), None);
         for (path, why) in [
             ("relative.txt", "must be absolute"),
             ("", "must be absolute"),

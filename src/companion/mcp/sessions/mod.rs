@@ -69,7 +69,7 @@ pub struct Description {
 }
 
 impl Sessions {
-    pub fn new(bridge: Arc<Bridge>, limits: Limits) -> Sessions {
+    pub(crate) fn new(bridge: Arc<Bridge>, limits: Limits) -> Sessions {
         Sessions {
             bridge,
             limits,
@@ -79,7 +79,7 @@ impl Sessions {
         }
     }
 
-    pub fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
 
@@ -88,7 +88,7 @@ impl Sessions {
     }
 
     /// Starts a session.
-    pub fn open(&self, client: Client, revision: Revision) -> anyhow::Result<SessionId> {
+    pub(crate) fn open(&self, client: Client, revision: Revision) -> anyhow::Result<SessionId> {
         self.begin(&mut self.table(), Session::new(client, revision))
     }
 
@@ -115,7 +115,7 @@ impl Sessions {
     }
 
     /// The processes of all clients, without duplicates.
-    pub fn processes(&self) -> Vec<Process> {
+    pub(crate) fn processes(&self) -> Vec<Process> {
         let mut processes: Vec<Process> = Vec::new();
         for process in self.table().sessions.values().filter_map(|session| session.peer.process()) {
             if !processes.contains(process) {
@@ -224,10 +224,6 @@ impl Sessions {
 fn listener_key(number: u64) -> String {
     format!("events-{number}")
 }
-
-#[cfg(test)]
-#[path = "../../../test/rust/handover.rs"]
-mod handover;
 
 #[cfg(test)]
 mod tests;

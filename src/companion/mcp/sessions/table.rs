@@ -95,6 +95,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::tests::agent;
     use crate::mcp::client::Client;
     use crate::mcp::revision::Revision;
 
@@ -108,15 +109,15 @@ mod tests {
 
     #[test]
     fn a_session_is_found_only_by_its_own_agent() {
-        let mut table = table(Agent::gemini(Vec::new()), &["one"]);
-        assert!(table.find("one", &Agent::gemini(Vec::new())).is_some());
-        assert!(table.find("one", &Agent::qwen(Vec::new())).is_none());
-        assert!(table.find("other", &Agent::gemini(Vec::new())).is_none());
+        let mut table = table(agent("gemini"), &["one"]);
+        assert!(table.find("one", &agent("gemini")).is_some());
+        assert!(table.find("one", &agent("qwen")).is_none());
+        assert!(table.find("other", &agent("gemini")).is_none());
     }
 
     #[test]
     fn an_outcome_is_not_delivered_while_a_newer_review_of_the_file_is_open() {
-        let mut table = table(Agent::gemini(Vec::new()), &["one"]);
+        let mut table = table(agent("gemini"), &["one"]);
         let id = SessionId::from("one");
         let (older, _) = table.reviews.open(&id, "/a", 0);
         let (newer, _) = table.reviews.open(&id, "/a", 0);
@@ -137,9 +138,9 @@ mod tests {
 
     #[test]
     fn a_session_that_awaits_an_outcome_makes_room_for_none_of_another_agent() {
-        let mut table = table(Agent::gemini(Vec::new()), &["one"]);
+        let mut table = table(agent("gemini"), &["one"]);
         let id = SessionId::from("one");
-        let (gemini, qwen) = (Agent::gemini(Vec::new()), Agent::qwen(Vec::new()));
+        let (gemini, qwen) = (agent("gemini"), agent("qwen"));
         assert_eq!(table.least_used(&qwen), Some(id.clone()));
         table.reviews.open(&id, "/a", 0);
         assert_eq!(table.least_used(&qwen), None);

@@ -32,7 +32,7 @@ pub struct EventReader {
 impl Sessions {
     /// Opens the stream of a session, replacing an older one. `last_event` is the number of the
     /// last event that the client has received, if it says so.
-    pub fn open_stream(
+    pub(crate) fn open_stream(
         self: &Arc<Self>,
         session: &SessionId,
         last_event: Option<u64>,
@@ -55,7 +55,7 @@ impl Sessions {
     }
 
     /// Opens a stream of document 004.
-    pub fn listen(self: &Arc<Self>, agent: Arc<Agent>, place: Place) -> EventReader {
+    pub(crate) fn listen(self: &Arc<Self>, agent: Arc<Agent>, place: Place) -> EventReader {
         let mut table = self.table();
         let context = table.contexts.get(&place).map(|context| event_json(&context.snapshot));
         if context.is_none() {
@@ -78,7 +78,7 @@ impl Sessions {
     }
 
     /// Ends all streams properly, before the server restarts. Their clients open them again.
-    pub fn interrupt_streams(&self) {
+    pub(crate) fn interrupt_streams(&self) {
         let since = Instant::now();
         let mut table = self.table();
         table.listeners.end();

@@ -16,7 +16,7 @@ use crate::process::Process;
 
 impl Sessions {
     /// Notes that the process of a session's client is being looked for.
-    pub fn expect_recognition(&self, id: &SessionId) {
+    pub(crate) fn expect_recognition(&self, id: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(id) {
             (session.place, session.placed) = (None, Instant::now());
         }
@@ -26,7 +26,7 @@ impl Sessions {
     ///
     /// If the client had a session before and lost its stream, this one may inherit its reviews and
     /// undelivered outcomes.
-    pub fn recognise(&self, id: &SessionId, process: Option<Process>) {
+    pub(crate) fn recognise(&self, id: &SessionId, process: Option<Process>) {
         let place = Place::of(process.as_ref());
         let forwards = process.as_ref().is_some_and(Process::forwards);
         let mut table = self.table();

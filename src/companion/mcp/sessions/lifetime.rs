@@ -16,7 +16,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Sessions {
     /// Ends a session, as its client wishes. Closes its reviews. False if there is no such session.
-    pub fn close(&self, id: &str, agent: &Agent) -> bool {
+    pub(crate) fn close(&self, id: &str, agent: &Agent) -> bool {
         let mut table = self.table();
         let Some((id, _)) = table.find(id, agent) else { return false };
         table.disown_earlier(&id);
@@ -25,7 +25,7 @@ impl Sessions {
     }
 
     /// Removes sessions whose clients have gone. Sleeps until a session can be due.
-    pub async fn expire_forever(&self) {
+    pub(crate) async fn expire_forever(&self) {
         loop {
             let next = self.expire(Instant::now());
             match next {
@@ -60,7 +60,7 @@ impl Sessions {
     }
 
     /// Before the server stops: rejects open reviews, and lets the streams end properly.
-    pub fn end_all(&self) {
+    pub(crate) fn end_all(&self) {
         let mut table = self.table();
         for review in table.reviews.all() {
             table.settle(review, &Outcome::Rejected);

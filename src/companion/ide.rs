@@ -7,10 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 /// How many files are listed, most recently focused ones first; the client uses no more.
-pub const MAX_OPEN_FILES: usize = 10;
+pub(crate) const MAX_OPEN_FILES: usize = 10;
 
 /// Longest selection sent, in UTF-16 code units, the measure of the client.
-pub const MAX_SELECTION: usize = 16_384;
+pub(crate) const MAX_SELECTION: usize = 16_384;
 
 /// Identifies a review, here and in Lisp. Clients identify reviews by file path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,7 @@ pub struct IdeContext {
 /// The active file in the format of document 003.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ActiveFile {
+pub(crate) struct ActiveFile {
     pub file_path: String,
     /// Both counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct Cursor {
 /// A notification that only Gemini's clients know.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "method", content = "params", rename_all_fields = "camelCase")]
-pub enum Notification<'a> {
+pub(crate) enum Notification<'a> {
     #[serde(rename = "ide/contextUpdate")]
     ContextUpdate(&'a IdeContext),
     #[serde(rename = "ide/diffAccepted")]
@@ -113,8 +113,13 @@ impl IdeContext {
         IdeContext { workspace_state: WorkspaceState { open_files: files } }
     }
 
+    /// The snapshot as JSON, indented for a reader.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings and numbers always serialise")
+    }
+
     /// The active file for document 003, with the cursor counted from 0.
-    pub fn active_file(&self) -> Option<ActiveFile> {
+    pub(crate) fn active_file(&self) -> Option<ActiveFile> {
         let from_zero =
             |cursor: &Cursor| Cursor { line: cursor.line - 1, character: cursor.character - 1 };
         self.active().map(|file| ActiveFile {
@@ -124,7 +129,7 @@ impl IdeContext {
     }
 
     /// The snapshot in the format of document 004.
-    pub fn event(&self) -> serde_json::Value {
+    pub(crate) fn event(&self) -> serde_json::Value {
         let files = &self.workspace_state.open_files;
         let open: Vec<_> = files
             .iter()
@@ -156,7 +161,7 @@ impl Outcome {
     }
 
     /// Parses the outcome from the JSON of its event.
-    pub fn of_event(json: &str) -> Outcome {
+    pub(crate) fn of_event(json: &str) -> Outcome {
         #[derive(Deserialize)]
         struct Event {
             params: Params,
@@ -171,7 +176,7 @@ impl Outcome {
 }
 
 impl<'a> Notification<'a> {
-    pub fn of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
+    pub(crate) fn of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
         match outcome {
             Outcome::Accepted { content, .. } => {
                 Notification::DiffAccepted { file_path: path, content }
@@ -181,13 +186,16 @@ impl<'a> Notification<'a> {
     }
 
     /// The same without the content, if that may be omitted.
-    pub fn of_outcome_in_brief(path: &'a str, outcome: &Outcome) -> Option<Notification<'a>> {
+    pub(crate) fn of_outcome_in_brief(
+        path: &'a str,
+        outcome: &Outcome,
+    ) -> Option<Notification<'a>> {
         let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
         may_omit.then_some(Notification::DiffAccepted { file_path: path, content: "" })
     }
 
     /// The same in the format of document 004.
-    pub fn event_of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
+    pub(crate) fn event_of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
         match outcome {
             Outcome::Accepted { content, .. } => {
                 Notification::AcceptedEvent { file_path: path, content }

@@ -20,7 +20,7 @@ pub fn install_hook() {
 
 /// A panic, in words for the user.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Panic(String);
+pub(crate) struct Panic(String);
 
 impl std::fmt::Display for Panic {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -35,7 +35,7 @@ fn take() -> Panic {
 }
 
 /// Runs `work`; a panic in it becomes an error.
-pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
+pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|context| {
         let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
@@ -74,7 +74,7 @@ mod tests {
         };
         let (fault, fine) = (run(Some("on purpose")).unwrap_err(), run(None));
         std::panic::set_hook(usual);
-        assert!(fault.to_string().starts_with("on purpose (src/panics.rs:"), "{fault}");
+        assert!(fault.to_string().starts_with("on purpose (src/companion/panics.rs:"), "{fault}");
         assert_eq!(fine, Ok(1));
     }
 }

@@ -71,41 +71,19 @@ fn split_digits(text: &str) -> (&str, &str) {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    #[test]
-    fn each_process_that_may_be_taken_for_ours_gives_one_name() {
-        let own = std::process::id();
-        let names = |others: &[u32]| Agent::llxprt(Vec::new(), others.to_vec()).file_names(7);
-        let name = |process: u32| format!("llxprt-ide-server-{process}-7.json");
-        assert_eq!(names(&[own, 12, 12]), [name(own), name(12)]);
-        let qwen = Agent { taken_for_ours: vec![12], ..Agent::qwen(Vec::new()) };
-        assert_eq!(qwen.file_names(7), ["7.lock"]);
-    }
-
-    #[test]
-    fn names_of_files_are_made_and_recognised() {
-        let (gemini, qwen) = (Agent::gemini(Vec::new()), Agent::qwen(Vec::new()));
-        let own = std::process::id();
-        let name = format!("gemini-ide-server-{own}-4711.json");
-        assert_eq!(gemini.file_names(4711), [name.as_str()]);
-        assert_eq!(gemini.process_in_name(&name), Some(Some(own)));
-        assert_eq!(qwen.file_names(4711), ["4711.lock"]);
-        assert_eq!(qwen.process_in_name("4711.lock"), Some(None));
-        for name in [
-            "",
-            "gemini-ide-server-12.json",
-            "gemini-ide-server--1.json",
-            "gemini-ide-server-1-99999.json",
-            "gemini-ide-server-1-2.jsonx",
-            "gemini-ide-server-1-2.json.x.tmp",
-            "4711.lock",
-        ] {
-            assert_eq!(gemini.process_in_name(name), None, "{name}");
-        }
-        for name in ["99999.lock", ".lock", "1.lock2", "a1.lock"] {
-            assert_eq!(qwen.process_in_name(name), None, "{name}");
+    /// An agent that is announced nowhere.
+    pub fn agent(name: &str) -> Agent {
+        Agent {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            directories: Vec::new(),
+            file: "PORT.json".to_owned(),
+            taken_for_ours: Vec::new(),
+            tells_process: false,
+            token: Token::generate().unwrap(),
         }
     }
 }

@@ -59,7 +59,7 @@ pub struct Closed {
 impl Sessions {
     /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The
     /// file now has `bytes_now`, all of which Emacs reads.
-    pub fn open_review(
+    pub(crate) fn open_review(
         &self,
         session: &SessionId,
         path: String,
@@ -97,7 +97,7 @@ impl Sessions {
 
     /// Closes a review, as its client wishes; Lisp answers `call` with the final text. Unless
     /// `silent`, the session is notified that the review was rejected.
-    pub fn close_review(
+    pub(crate) fn close_review(
         &self,
         session: &SessionId,
         path: &str,
@@ -119,7 +119,7 @@ impl Sessions {
 
     /// Asks Lisp to decide a review like the user, as the client that opened it wishes. The client
     /// works in `place`, if that is not the place of the session.
-    pub fn ask_to_decide(
+    pub(crate) fn ask_to_decide(
         &self,
         session: &SessionId,
         path: &str,
@@ -153,7 +153,7 @@ impl Sessions {
     }
 
     /// The outcome of the latest review of `path` in an unnamed session, if it is still kept.
-    pub fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
+    pub(crate) fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
         let table = self.table();
         let session = table.sessions.get(session).filter(|session| session.is_unnamed)?;
         session.outbox.outcome_of(path).map(|decided| Outcome::of_event(&decided.text))

@@ -89,22 +89,15 @@ fn bearer_token(value: &HeaderValue) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::tests::agent;
 
-    fn status(lines: &[(&'static str, String)]) -> Option<u16> {
-        let (guard, headers) = (guard(), headers(lines));
-        guard
-            .check(&Uri::from_static("/mcp"), &headers)
-            .err()
-            .map(|refusal| refusal.status.as_u16())
-    }
+    const PORT: u16 = 4711;
 
     fn guard() -> Guard {
-        let gemini = Agent { token: Token::fixed("secret"), ..Agent::gemini(Vec::new()) };
-        let qwen = Agent { token: Token::fixed("other"), ..Agent::qwen(Vec::new()) };
-        Guard::new(vec![Arc::new(gemini), Arc::new(qwen)], 4711)
+        Guard::new(vec![Arc::new(agent("gemini")), Arc::new(agent("qwen"))], PORT)
     }
 
-    fn headers(lines: &[(&'static str, String)]) -> HeaderMap {
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(*name, value.parse().unwrap());
@@ -112,20 +105,27 @@ mod tests {
         headers
     }
 
-    fn host(name: &str) -> (&'static str, String) {
-        ("host", name.to_owned())
+    /// The status with which a request with these headers is refused, if it is. SECRET stands for
+    /// the token of the first agent.
+    fn status(lines: &[(&'static str, &str)]) -> Option<u16> {
+        let guard = guard();
+        let secret = guard.tokens().next().unwrap().reveal();
+        let lines: Vec<_> =
+            lines.iter().map(|(name, value)| (*name, value.replace("SECRET", secret))).collect();
+        let lines: Vec<_> = lines.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let refused = guard.check(&Uri::from_static("/mcp"), &headers(&lines)).err();
+        refused.map(|refusal| refusal.status.as_u16())
     }
 
-    fn token(value: &str) -> (&'static str, String) {
-        ("authorization", value.to_owned())
-    }
+    const HOST: (&str, &str) = ("host", "127.0.0.1:4711");
+    const TOKEN: (&str, &str) = ("authorization", "Bearer SECRET");
 
     #[test]
     fn the_names_of_this_server_are_served() {
         for name in
             ["127.0.0.1:4711", "localhost:4711", "LocalHost:4711", "host.docker.internal:4711"]
         {
-            assert_eq!(status(&[host(name), token("Bearer secret")]), None, "{name}");
+            assert_eq!(status(&[("host", name), TOKEN]), None, "{name}");
         }
     }
 
@@ -133,58 +133,51 @@ mod tests {
     fn other_names_are_refused() {
         for name in ["127.0.0.1", "127.0.0.1:1", "evil.example:4711", "localhost", "[::1]:4711", ""]
         {
-            assert_eq!(status(&[host(name), token("Bearer secret")]), Some(403), "{name}");
+            assert_eq!(status(&[("host", name), TOKEN]), Some(403), "{name}");
         }
-        assert_eq!(status(&[token("Bearer secret")]), Some(403));
-        let twice = [host("127.0.0.1:4711"), host("127.0.0.1:4711"), token("Bearer secret")];
-        assert_eq!(status(&twice), Some(403));
+        assert_eq!(status(&[TOKEN]), Some(403));
+        assert_eq!(status(&[HOST, HOST, TOKEN]), Some(403));
     }
 
     #[test]
     fn web_pages_are_refused_even_with_the_token() {
         for origin in ["null", "http://127.0.0.1:4711", "https://example.com"] {
-            let origin = ("origin", origin.to_owned());
-            assert_eq!(
-                status(&[host("127.0.0.1:4711"), origin, token("Bearer secret")]),
-                Some(403)
-            );
+            assert_eq!(status(&[HOST, ("origin", origin), TOKEN]), Some(403));
         }
     }
 
     #[test]
     fn the_token_must_be_exact() {
-        let host = || host("127.0.0.1:4711");
-        assert_eq!(status(&[host(), token("bearer secret")]), None);
-        for wrong in
-            ["Bearer wrong!", "Bearer secre", "Bearer secret2", "secret", "Basic secret", ""]
-        {
-            assert_eq!(status(&[host(), token(wrong)]), Some(401), "{wrong}");
+        assert_eq!(status(&[HOST, ("authorization", "bearer SECRET")]), None);
+        for wrong in ["Bearer wrong!", "Bearer SECRET2", "SECRET", "Basic SECRET", "Bearer ", ""] {
+            assert_eq!(status(&[HOST, ("authorization", wrong)]), Some(401), "{wrong}");
         }
-        assert_eq!(status(&[host()]), Some(401));
-        assert_eq!(status(&[host(), token("Bearer secret"), token("Bearer x")]), Some(401));
+        assert_eq!(status(&[HOST]), Some(401));
+        assert_eq!(status(&[HOST, TOKEN, ("authorization", "Bearer x")]), Some(401));
     }
 
     #[test]
-    fn a_request_is_of_the_agent_whose_token_it_shows() {
-        for (secret, name) in [("secret", "gemini"), ("other", "qwen")] {
-            let headers = headers(&[host("localhost:4711"), token(&format!("Bearer {secret}"))]);
-            let agent = guard().check(&Uri::from_static("/mcp"), &headers).unwrap();
+    fn a_request_is_of_the_agent_whose_token_it_has() {
+        let guard = guard();
+        let target = Uri::from_static("/mcp");
+        for (token, name) in guard.tokens().zip(["gemini", "qwen"]) {
+            let bearer = format!("Bearer {}", token.reveal());
+            let agent =
+                guard.check(&target, &headers(&[HOST, ("authorization", &bearer)])).unwrap();
             assert_eq!(agent.name, name);
+            // Without its last character it is nobody's.
+            let shorter = &bearer[..bearer.len() - 1];
+            assert!(guard.check(&target, &headers(&[HOST, ("authorization", shorter)])).is_err());
         }
     }
 
     #[test]
     fn a_target_that_names_a_server_names_this_one() {
-        let headers = headers(&[host("localhost:4711"), token("Bearer secret")]);
-        let is_served = |target| guard().check(&Uri::from_static(target), &headers).is_ok();
+        let guard = guard();
+        let bearer = format!("Bearer {}", guard.tokens().next().unwrap().reveal());
+        let headers = headers(&[HOST, ("authorization", &bearer)]);
+        let is_served = |target| guard.check(&Uri::from_static(target), &headers).is_ok();
         assert!(is_served("http://127.0.0.1:4711/mcp"));
         assert!(!is_served("http://evil.example:4711/mcp"));
-    }
-
-    #[test]
-    fn the_tokens_of_all_agents_are_known() {
-        let guard = guard();
-        let tokens: Vec<_> = guard.tokens().map(Token::reveal).collect();
-        assert_eq!(tokens, ["secret", "other"]);
     }
 }

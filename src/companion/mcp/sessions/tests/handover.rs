@@ -9,11 +9,10 @@ use std::task::{Poll, Waker};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-
+use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::agent::Agent;
 use crate::ide::Outcome;
 
 const RUNS: u64 = 100;
@@ -33,7 +32,9 @@ struct Person {
     waits: BTreeMap<String, ReviewId>,
 }
 
-struct World {
+struct World<'a> {
+    /// Its clock stands still unless it is told to advance.
+    clock: &'a Runtime,
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
     random: SmallRng,
@@ -64,14 +65,19 @@ impl Drop for Stranger {
     }
 }
 
-impl World {
-    fn new(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) -> World {
+impl<'c> World<'c> {
+    fn new(
+        clock: &'c Runtime,
+        seed: u64,
+        processes: [Process; 2],
+        roots: [&'static str; 2],
+    ) -> World<'c> {
         let bridge = Arc::new(Bridge::new());
         let sessions = Arc::new(Sessions::new(bridge.clone(), Limits::default()));
         let random = SmallRng::seed_from_u64(seed);
         let (opened, ended, calls) = Default::default();
         let mut world =
-            World { bridge, sessions, random, opened, ended, calls, people: Vec::new() };
+            World { clock, bridge, sessions, random, opened, ended, calls, people: Vec::new() };
         for (process, root) in processes.into_iter().zip(roots) {
             let session = world.begin(&process);
             let stream = world.sessions.open_stream(&session, None);
@@ -90,7 +96,8 @@ impl World {
     }
 
     fn begin(&self, process: &Process) -> SessionId {
-        let agent = Arc::new(Agent::gemini(Vec::new()));
+        self.clock.block_on(tokio::time::advance(MOMENT));
+        let agent = Arc::new(agent("gemini"));
         let client = Client { agent, name: "client".to_owned(), version: String::new() };
         let session = self.sessions.open(client, Revision::NEWEST).unwrap();
         self.sessions.recognise(&session, Some(process.clone()));
@@ -121,7 +128,7 @@ impl World {
 
     /// Whatever the client sends goes through a session that it still knows.
     fn enter(&self, who: usize) -> ActiveSession {
-        let agent = Agent::gemini(Vec::new());
+        let agent = agent("gemini");
         self.sessions.enter(self.people[who].session.as_str(), &agent).expect("a session")
     }
 
@@ -193,18 +200,10 @@ impl World {
         assert!(self.ended.insert(review), "{review:?} ended twice");
     }
 
-    /// Some time passes: all that was is longer ago.
+    /// Lets time pass.
     fn pass(&mut self, milliseconds: u64) {
-        let time = Duration::from_millis(milliseconds);
         self.people.iter_mut().for_each(|person| person.left.clear());
-        for session in self.sessions.table().sessions.values_mut() {
-            for moment in [&mut session.begun, &mut session.last_used, &mut session.last_heard] {
-                *moment -= time;
-            }
-            if let Stream::Lost { since } = &mut session.stream {
-                *since -= time;
-            }
-        }
+        self.clock.block_on(tokio::time::advance(Duration::from_millis(milliseconds)));
         self.sessions.expire(Instant::now());
     }
 
@@ -284,7 +283,13 @@ impl Person {
 }
 
 fn run(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) {
-    let mut world = World::new(seed, processes, roots);
+    let clock = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let _context = clock.enter();
+    let mut world = World::new(&clock, seed, processes, roots);
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         (0..STEPS).for_each(|_| world.step());
         world.finish();

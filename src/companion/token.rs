@@ -16,7 +16,7 @@ impl Token {
         Ok(Token(random_hex::<32>()?.into()))
     }
 
-    pub fn matches(&self, candidate: &[u8]) -> bool {
+    pub(crate) fn matches(&self, candidate: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(candidate).into()
     }
 
@@ -42,12 +42,6 @@ pub fn random_hex<const BYTES: usize>() -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Token {
-        pub fn fixed(text: &str) -> Token {
-            Token(text.into())
-        }
-    }
 
     #[test]
     fn a_token_shows_itself_only_when_asked() {

@@ -159,6 +159,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::agent::tests::agent;
 
     /// Counts how often the server would look at a stream again.
     #[derive(Default)]
@@ -194,11 +195,11 @@ mod tests {
     #[test]
     fn each_hears_everything_and_of_contexts_the_latest() {
         let mut listeners = Listeners::default();
-        let agent = Arc::new(Agent::gemini(Vec::new()));
-        let one = listeners.add(agent.clone(), Place::Unknown, Some("c1".into()));
-        let other = listeners.add(agent.clone(), Place::Unknown, None);
-        listeners.tell_outcome(&agent, &"o1".into());
-        listeners.tell_outcome(&Agent::qwen(Vec::new()), &"o2".into());
+        let gemini = Arc::new(agent("gemini"));
+        let one = listeners.add(gemini.clone(), Place::Unknown, Some("c1".into()));
+        let other = listeners.add(gemini.clone(), Place::Unknown, None);
+        listeners.tell_outcome(&gemini, &"o1".into());
+        listeners.tell_outcome(&agent("qwen"), &"o2".into());
         listeners.tell_context(&Place::Unknown, &"c2".into());
         listeners.tell_context(&Place::Unknown, &"c3".into());
         assert_eq!(heard(&mut listeners, one), ["o1", "c3"]);
@@ -211,10 +212,10 @@ mod tests {
     #[test]
     fn one_that_does_not_read_misses_the_oldest() {
         let mut listeners = Listeners::default();
-        let agent = Arc::new(Agent::gemini(Vec::new()));
-        let number = listeners.add(agent.clone(), Place::Unknown, None);
+        let gemini = Arc::new(agent("gemini"));
+        let number = listeners.add(gemini.clone(), Place::Unknown, None);
         for outcome in 0..MAX_WAITING + 2 {
-            listeners.tell_outcome(&agent, &outcome.to_string().into());
+            listeners.tell_outcome(&gemini, &outcome.to_string().into());
         }
         let heard = heard(&mut listeners, number);
         assert_eq!((heard.len(), heard[0].as_str()), (MAX_WAITING, "2"));
@@ -223,31 +224,31 @@ mod tests {
     #[test]
     fn one_that_does_not_read_is_kept_so_many_bytes() {
         let mut listeners = Listeners::default();
-        let agent = Arc::new(Agent::gemini(Vec::new()));
-        let number = listeners.add(agent.clone(), Place::Unknown, None);
+        let gemini = Arc::new(agent("gemini"));
+        let number = listeners.add(gemini.clone(), Place::Unknown, None);
         let half: Arc<str> = "x".repeat(32 << 20).into();
-        listeners.tell_outcome(&agent, &half);
-        listeners.tell_outcome(&agent, &half);
+        listeners.tell_outcome(&gemini, &half);
+        listeners.tell_outcome(&gemini, &half);
         assert_eq!(heard(&mut listeners, number).len(), 2);
-        listeners.tell_outcome(&agent, &half);
-        listeners.tell_outcome(&agent, &half);
-        listeners.tell_outcome(&agent, &"o".into());
+        listeners.tell_outcome(&gemini, &half);
+        listeners.tell_outcome(&gemini, &half);
+        listeners.tell_outcome(&gemini, &"o".into());
         assert_eq!(heard(&mut listeners, number).len(), 2);
         // Each hears what is last, however long that is.
-        listeners.tell_outcome(&agent, &"x".repeat((64 << 20) + 1).into());
+        listeners.tell_outcome(&gemini, &"x".repeat((64 << 20) + 1).into());
         assert_eq!(heard(&mut listeners, number).len(), 1);
     }
 
     #[test]
     fn who_waits_is_woken_by_all_that_concerns_it() {
         let mut listeners = Listeners::default();
-        let agent = Arc::new(Agent::gemini(Vec::new()));
-        let [one, other] = [(); 2].map(|()| listeners.add(agent.clone(), Place::Unknown, None));
+        let gemini = Arc::new(agent("gemini"));
+        let [one, other] = [(); 2].map(|()| listeners.add(gemini.clone(), Place::Unknown, None));
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());
         let happenings: [&dyn Fn(&mut Listeners); 5] = [
             &|listeners| listeners.tell_context(&Place::Unknown, &"c".into()),
-            &|listeners| listeners.tell_outcome(&agent, &"o".into()),
+            &|listeners| listeners.tell_outcome(&gemini, &"o".into()),
             &|listeners| listeners.wake(),
             &|listeners| listeners.remove(one),
             &|listeners| listeners.end(),
@@ -265,8 +266,8 @@ mod tests {
     #[test]
     fn each_is_described() {
         let mut listeners = Listeners::default();
-        let gemini = listeners.add(Arc::new(Agent::gemini(Vec::new())), Place::Unknown, None);
-        let qwen = listeners.add(Arc::new(Agent::qwen(Vec::new())), Place::Unknown, None);
+        let gemini = listeners.add(Arc::new(agent("gemini")), Place::Unknown, None);
+        let qwen = listeners.add(Arc::new(agent("qwen")), Place::Unknown, None);
         let described = listeners.describe().map(|(number, agent, ..)| (number, &*agent.name));
         assert!(described.eq([(gemini, "gemini"), (qwen, "qwen")]));
         assert_eq!(listeners.count(), 2);

@@ -124,7 +124,7 @@ impl Companion {
         drop(listener);
         servers.push(server);
         Server::stop_all(servers);
-        self.bridge.attach(None);
+        self.bridge.set_waker(None);
     }
 }
 

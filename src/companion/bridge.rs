@@ -1,13 +1,14 @@
 //! The crossing between the server's thread and Emacs's main thread.
 //!
-//! Events for Lisp go through a crossbeam channel, which Lisp drains; a byte on a pipe wakes it up
-//! to do so. A tool call that needs Lisp waits here for its answer. In the other direction Lisp
+//! Events for Lisp go through a crossbeam channel, which Lisp drains; a waker, which in Emacs
+//! is a byte on a pipe, makes it do so. A tool call that needs Lisp waits here for its answer. In the other direction Lisp
 //! calls straight into `mcp::sessions`: those calls are short, never block on the network, and so
 //! can tell at once whether a client was still there.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -109,7 +110,7 @@ pub struct Bridge {
     tracing: AtomicBool,
     /// Lisp has been woken since it last drained the queue.
     wake_pending: AtomicBool,
-    wake_pipe: Mutex<Option<WakePipe>>,
+    waker: Mutex<Option<Waker>>,
     calls: Mutex<Calls>,
 }
 
@@ -122,7 +123,7 @@ struct Calls {
 }
 
 impl Bridge {
-    pub fn new() -> Bridge {
+    pub(crate) fn new() -> Bridge {
         let (sender, receiver) = unbounded();
         Bridge {
             sender,
@@ -136,23 +137,23 @@ impl Bridge {
             clients_queued: AtomicBool::new(false),
             tracing: AtomicBool::new(false),
             wake_pending: AtomicBool::new(false),
-            wake_pipe: Mutex::new(None),
+            waker: Mutex::new(None),
             calls: Mutex::default(),
         }
     }
 
     /// Whether a proposal of `bytes` may be queued for Emacs.
-    pub fn has_room_for(&self, bytes: usize) -> bool {
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
         self.proposals.has_room_for(1) && self.proposal_bytes.has_room_for(bytes)
     }
 
     /// Whether Emacs may be asked for one more decision.
-    pub fn has_room_for_decision(&self) -> bool {
+    pub(crate) fn has_room_for_decision(&self) -> bool {
         self.decisions.has_room_for(1)
     }
 
     /// Queues an event for Lisp and wakes it up.
-    pub fn send(&self, event: Event) {
+    pub(crate) fn send(&self, event: Event) {
         if event == Event::Clients && self.clients_queued.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -165,7 +166,7 @@ impl Bridge {
     }
 
     /// Queues a message of a client to the user, unless too many are waiting.
-    pub fn send_message(&self, client: String, text: String) {
+    pub(crate) fn send_message(&self, client: String, text: String) {
         if self.messages.has_room_for(1) {
             self.send(Event::Message { client, text });
         }
@@ -176,12 +177,12 @@ impl Bridge {
         self.tracing.store(on, Ordering::Relaxed);
     }
 
-    pub fn is_tracing(&self) -> bool {
+    pub(crate) fn is_tracing(&self) -> bool {
         self.tracing.load(Ordering::Relaxed)
     }
 
     /// Queues a message for the log if that is wanted; `text` is called only then.
-    pub fn trace(&self, direction: Direction, session: &str, text: impl FnOnce() -> String) {
+    pub(crate) fn trace(&self, direction: Direction, session: &str, text: impl FnOnce() -> String) {
         if !self.is_tracing() {
             return;
         }
@@ -226,7 +227,7 @@ impl Bridge {
     }
 
     /// Registers a tool call that waits for Lisp.
-    pub fn call(&self) -> (CallId, oneshot::Receiver<Answer>) {
+    pub(crate) fn call(&self) -> (CallId, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
         let mut calls = lock(&self.calls);
         // Calls that gave up waiting have dropped their receiver.
@@ -240,7 +241,7 @@ impl Bridge {
     }
 
     /// Ends all tool calls that wait for Lisp, and those to come, without an answer.
-    pub fn end_calls(&self) {
+    pub(crate) fn end_calls(&self) {
         let mut calls = lock(&self.calls);
         calls.over = true;
         calls.waiting.clear();
@@ -257,9 +258,9 @@ impl Bridge {
         lock(&self.calls).waiting.get(&call).is_some_and(|waiting| !waiting.is_closed())
     }
 
-    /// Wakes Lisp by `pipe` from now on, or no more. Lisp drains the queue once afterwards.
-    pub fn attach(&self, pipe: impl Into<Option<WakePipe>>) {
-        *lock(&self.wake_pipe) = pipe.into();
+    /// Wakes Lisp by `waker` from now on, or no more. Lisp drains the queue once afterwards.
+    pub fn set_waker(&self, waker: Option<Waker>) {
+        *lock(&self.waker) = waker;
         self.wake_pending.store(false, Ordering::Release);
     }
 
@@ -267,48 +268,16 @@ impl Bridge {
         if self.wake_pending.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Some(pipe) = &*lock(&self.wake_pipe) {
-            pipe.wake();
+        if let Some(waker) = &*lock(&self.waker) {
+            waker.wake_by_ref();
         }
     }
 }
 
-/// The write end of Emacs's wake pipe.
-pub struct WakePipe {
-    #[cfg(unix)]
-    descriptor: std::os::fd::OwnedFd,
-}
-
-#[cfg(unix)]
-impl WakePipe {
-    /// Takes over `descriptor`: not inherited by subprocesses, and never blocking.
-    pub fn new(descriptor: std::os::fd::OwnedFd) -> std::io::Result<WakePipe> {
-        use std::os::fd::AsRawFd;
-        let raw = descriptor.as_raw_fd();
-        // Safety: `raw` is open, `descriptor` owns it; fcntl changes flags only.
-        let result = unsafe {
-            libc::fcntl(raw, libc::F_SETFD, libc::FD_CLOEXEC)
-                | libc::fcntl(raw, libc::F_SETFL, libc::O_WRONLY | libc::O_NONBLOCK)
-        };
-        if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(WakePipe { descriptor }) }
-    }
-
-    fn wake(&self) {
-        use std::os::fd::AsRawFd;
-        let byte = b'!';
-        // Safety: the descriptor is open and the buffer is one byte long. A full pipe (EAGAIN)
-        // wakes Emacs up anyway; other errors mean that Emacs has closed it.
-        unsafe { libc::write(self.descriptor.as_raw_fd(), (&raw const byte).cast(), 1) };
-    }
-}
-
-#[cfg(not(unix))]
-impl WakePipe {
-    fn wake(&self) {}
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot::error::TryRecvError;
+
     use super::*;
 
     fn proposal(bytes: usize) -> Event {
@@ -385,5 +354,14 @@ mod tests {
         let (call, receiver) = bridge.call();
         drop(receiver);
         assert!(!bridge.answer(call, Ok("late".to_owned())));
+    }
+
+    #[test]
+    fn a_call_that_comes_after_the_end_waits_for_nobody() {
+        let bridge = Bridge::new();
+        bridge.end_calls();
+        let (call, mut answer) = bridge.call();
+        assert_eq!(answer.try_recv(), Err(TryRecvError::Closed));
+        assert!(!bridge.is_awaited(call));
     }
 }

@@ -1,18 +1,16 @@
 //! Behaviour of a companion as clients and the disk see it: real sockets, no mocks.
 
+mod agents;
+mod announcement;
 mod calls;
-#[cfg(soak)]
-mod cost;
 mod diff;
 mod discovery;
-mod fixtures;
-pub mod hostile;
+mod hostile;
 mod life;
 mod limits;
 mod places;
+mod process;
 mod reviews;
-#[cfg(soak)]
-mod soak;
 mod status;
 mod streams;
 mod support;

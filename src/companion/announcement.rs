@@ -31,12 +31,12 @@ struct Place {
 }
 
 impl Announcement {
-    pub fn new(bridge: Arc<Bridge>, port: u16) -> Announcement {
+    pub(crate) fn new(bridge: Arc<Bridge>, port: u16) -> Announcement {
         Announcement { bridge, port, state: Mutex::default() }
     }
 
     /// Writes the files of all `agents`.
-    pub fn begin(&self, agents: &[Arc<Agent>], roots: &[String]) {
+    pub(crate) fn begin(&self, agents: &[Arc<Agent>], roots: &[String]) {
         let place = |agent: &Arc<Agent>, directory: &PathBuf| Place {
             agent: agent.clone(),
             directory: directory.clone(),
@@ -65,7 +65,7 @@ impl Announcement {
     }
 
     /// Deletes the files.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         lock(&self.state).places.clear();
     }
 

@@ -33,7 +33,7 @@ pub struct Contexts {
 
 impl Place {
     /// Where the client works whose process this is.
-    pub fn of(process: Option<&Process>) -> Place {
+    pub(crate) fn of(process: Option<&Process>) -> Place {
         process.and_then(Process::directory).as_deref().into()
     }
 

@@ -39,7 +39,7 @@ pub struct Call<'a> {
 
 impl Sessions {
     /// Finds the session of a request of `agent`, and keeps it alive until the request is answered.
-    pub fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<ActiveSession> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<ActiveSession> {
         let mut table = self.table();
         let (id, session) = table.find(id, agent)?;
         let busy = self.occupy(session, id.clone(), None);
@@ -51,7 +51,7 @@ impl Sessions {
 
     /// Finds, or begins, the session of a request that names none, like those of document 004. All
     /// clients with the token of `agent` share it: they cannot be distinguished.
-    pub fn enter_unnamed(
+    pub(crate) fn enter_unnamed(
         self: &Arc<Self>,
         agent: &Arc<Agent>,
         place: FindPlace,
@@ -78,7 +78,7 @@ impl Sessions {
     }
 
     /// The revision of the session of a request of `agent`.
-    pub fn revision(&self, id: &str, agent: &Agent) -> Option<Revision> {
+    pub(crate) fn revision(&self, id: &str, agent: &Agent) -> Option<Revision> {
         self.table().find(id, agent).map(|(_, session)| session.revision)
     }
 }

@@ -6,6 +6,17 @@
 //! companion and, on the test's thread, the stand-in for Lisp. It hears over a pipe what its
 //! clients do and what befalls them, and keeps the books.
 
+#[allow(dead_code, reason = "the other tests need more of it")]
+#[path = "../support.rs"]
+mod support;
+#[allow(dead_code, reason = "the other tests need more of it")]
+#[path = "../wire.rs"]
+mod wire;
+
+#[allow(dead_code, reason = "the other tests need more of it")]
+#[path = "../agents.rs"]
+mod agents;
+
 mod client;
 mod crowd;
 mod emacs;
@@ -21,7 +32,7 @@ use self::life::{Life, Quarter};
 use self::tally::Tally;
 use self::usage::Usage;
 use self::watch::Watch;
-use super::limits::raise_descriptors;
+use crate::support::raise_descriptors;
 
 /// How much more memory may be in use in the end than before.
 const GROWTH: usize = 1 << 20;
@@ -32,9 +43,7 @@ const VARIATION: usize = 16 << 20;
 /// How much more may be resident: the allocator keeps some of what was in use in between.
 const THRIFT: usize = 32 << 20;
 
-#[test]
-#[ignore = "takes minutes: make soak"]
-fn soak() {
+fn main() {
     if client::is_wanted() {
         return client::run();
     }
