@@ -17,7 +17,7 @@ use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 use gemini_companion::diff::{self, Comparison, Overlap};
 use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use gemini_companion::{
-    Agent, Answered, CallId, Companion, Direction, Event, Limits, NoAnswer, Token, ignore, panics,
+    Agent, Answer, CallError, CallId, Companion, Direction, Event, Limits, Token, ignore, panics,
 };
 use wake_pipe::WakePipe;
 
@@ -57,10 +57,10 @@ fn version() -> Result<String> {
 
 /// Start a companion: server thread, and discovery files for AGENTS.
 ///
-/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE TELLS-PROCESS TAKEN-FOR-OURS]: its name in
+/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE FILE-HAS-PID ALIAS-PIDS]: its name in
 /// Lisp and for the user, a vector of the directories in which it searches, the name of its file
-/// with PID and PORT for numbers, whether the file has a member with our process id, and a vector
-/// of the ids of other processes that it may take for ours.  PORT is the TCP port on 127.0.0.1, 0
+/// with PID and PORT for numbers, whether the file has a member with Emacs's process id, and a vector
+/// of the ids of other processes that it may take for Emacs.  PORT is the TCP port on 127.0.0.1, 0
 /// for a free one.  ROOTS is a vector of absolute workspace roots without trailing slashes.
 /// MAX-MESSAGE is the size in bytes over which a message of a client is refused.  If PORT is in
 /// use, listens on a free one: see `gemini-companion--mod-port-fault`.  A discovery file that
@@ -183,7 +183,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::CloseReview { review, call } => {
             env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
         }
-        Event::Clients => {
+        Event::ClientsChanged => {
             env.vector((env.intern("clients")?, companion.sessions().count() as i64))?
         }
         Event::Pong { client, after } => {
@@ -200,7 +200,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             };
             env.vector((env.intern("trace")?, env.intern(direction)?, session, text))?
         }
-        Event::Died => env.vector((env.intern("died")?,))?,
+        Event::ServerDied => env.vector((env.intern("died")?,))?,
         Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
     };
     Ok(Some(vector))
@@ -352,7 +352,7 @@ fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
 /// that proposed it.  Return non-nil if the call still waited.
 #[defun]
 fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value) -> Result<bool> {
-    let answered = Answered { text: utf8(text), may_omit: may_omit.is_not_nil() };
+    let answered = Answer { text: utf8(text), may_omit: may_omit.is_not_nil() };
     Ok(companion.bridge().answer(CallId(call), Ok(answered)))
 }
 
@@ -361,7 +361,7 @@ fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value)
 /// Return non-nil if the call still waited.
 #[defun]
 fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> {
-    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(NoAnswer(utf8(reason)))))
+    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(CallError(utf8(reason)))))
 }
 
 /// Report that the user accepted REVIEW with TEXT, UTF-8 bytes, to the client that asked.
@@ -432,8 +432,8 @@ fn agent_from_lisp(value: Value) -> Result<Agent> {
         title: slots.get(1)?,
         directories: directories.into_iter().map(PathBuf::from).collect(),
         file: slots.get(3)?,
-        tells_process: slots.get::<Value>(4)?.is_not_nil(),
-        taken_for_ours: processes(slots.get(5)?)?,
+        file_has_pid: slots.get::<Value>(4)?.is_not_nil(),
+        alias_pids: processes(slots.get(5)?)?,
         token: Token::generate()?,
     })
 }

@@ -1,25 +1,30 @@
-//! The programs that we serve, forks of one another: how each finds us, and its token.
+//! The agents, programs that are forks of one another: how each finds the companion, and its token.
 //!
-//! Each has its own token, so that we can distinguish them, and none can impersonate another.
+//! Each has its own token, so that the companion can distinguish them, and none can impersonate
+//! another.
 
 use std::path::PathBuf;
 
 use crate::token::Token;
 
+/// A program whose instances are clients.
 #[derive(Debug)]
 pub struct Agent {
     /// Its name in Lisp: "gemini".
     pub name: String,
     /// For the user: "Gemini CLI".
     pub title: String,
-    /// Where it searches for discovery files: terminals may have different temporary directories.
+    /// The directories in which it searches for discovery files: the temporary directory may differ
+    /// between terminals.
     pub directories: Vec<PathBuf>,
-    /// The name of such a file, with PID for our process id and PORT for our port.
+    /// The name of such a file, with PID for the process id of Emacs and PORT for
+    /// the port.
     pub file: String,
-    /// Other processes that it may take for ours: each has a file with its id in the name.
-    pub taken_for_ours: Vec<u32>,
-    /// Whether its file has our process id in a member.
-    pub tells_process: bool,
+    /// Ids of other processes that it may take for Emacs: each has a file with its id in the name.
+    pub alias_pids: Vec<u32>,
+    /// Whether its file has a member with the process id of Emacs.
+    pub file_has_pid: bool,
+    /// What its clients authenticate with.
     pub token: Token,
 }
 
@@ -34,7 +39,7 @@ impl Agent {
     /// The names of its discovery file for this process and `port`, without duplicates.
     pub fn file_names(&self, port: u16) -> Vec<String> {
         let mut names = Vec::new();
-        for process in [&[std::process::id()], self.taken_for_ours.as_slice()].concat() {
+        for process in [&[std::process::id()], self.alias_pids.as_slice()].concat() {
             let name = self.file.replace("PID", &process.to_string());
             let name = name.replace("PORT", &port.to_string());
             if !names.contains(&name) {
@@ -44,8 +49,8 @@ impl Agent {
         names
     }
 
-    /// None if `name` is not that of such a file, else the process id in it, if it has one.
-    pub fn process_in_name(&self, name: &str) -> Option<Option<u32>> {
+    /// `None` if `name` is not that of such a file, else the process id in it, if it has one.
+    pub fn pid_in_name(&self, name: &str) -> Option<Option<u32>> {
         let (mut pattern, mut rest) = (self.file.as_str(), name);
         let mut process = None;
         while let Some(literal) = pattern.chars().next() {
@@ -81,8 +86,8 @@ pub mod tests {
             title: name.to_owned(),
             directories: Vec::new(),
             file: "PORT.json".to_owned(),
-            taken_for_ours: Vec::new(),
-            tells_process: false,
+            alias_pids: Vec::new(),
+            file_has_pid: false,
             token: Token::generate().unwrap(),
         }
     }

@@ -8,6 +8,7 @@ use crate::bridge::{Bridge, Event};
 use crate::discovery::{DiscoveryFile, split_roots};
 use crate::lock::lock;
 
+/// The discovery files of a companion.
 pub struct Announcement {
     bridge: Arc<Bridge>,
     port: u16,
@@ -59,7 +60,7 @@ impl Announcement {
     }
 
     /// Writes files again that are missing or were changed, or could not be written.
-    pub fn heal(&self) {
+    pub fn repair(&self) {
         let mut state = lock(&self.state);
         self.warn(state.write(self.port, |place| !place.is_intact()));
     }

@@ -1,9 +1,9 @@
-//! The crossing between the server's thread and Emacs's main thread.
+//! The bridge between the server's thread and Emacs's main thread.
 //!
-//! Events for Lisp go through a crossbeam channel, which Lisp drains; a waker, which in Emacs
-//! is a byte on a pipe, makes it do so. A tool call that needs Lisp waits here for its answer. In the other direction Lisp
-//! calls straight into `mcp::sessions`: those calls are short, never block on the network, and so
-//! can tell at once whether a client was still there.
+//! Events for Lisp go through a channel, which Lisp drains when its waker is called. A tool call that
+//! needs Lisp waits here for its result. In the other direction Lisp calls `mcp::sessions` directly:
+//! those calls are short and never block on the network, so they can report at once whether the
+//! client was still connected.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -18,26 +18,28 @@ use crate::ide::ReviewId;
 use crate::lock::lock;
 use crate::quota::Quota;
 
-/// Proposals that may wait for a busy Emacs, in number and bytes of content. More are refused;
-/// every other event is bounded by these or held once.
+/// Proposals that may be queued while Emacs is busy, and the bytes of their content. More are
+/// refused. The number of all other events is bounded by these, or they are queued only once.
 const MAX_WAITING_PROPOSALS: usize = 256;
 const MAX_WAITING_BYTES: usize = 256 << 20;
-/// Decisions requested by clients that may wait. More are refused.
+/// Requests for decisions that may be queued. More are refused.
 const MAX_WAITING_DECISIONS: usize = 256;
-/// Messages of clients to the user that may wait. More are dropped.
+/// Messages of clients to the user that may be queued. More are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;
-/// Messages that may wait to be logged. More are dropped.
+/// Trace events that may be queued. More are dropped.
 const MAX_WAITING_TRACES: usize = 1000;
 
 /// Identifies a tool call that waits for an answer of Lisp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub i64);
 
-/// What Lisp answers to a tool call.
-pub type Answer = Result<Answered, NoAnswer>;
+/// The result of a tool call that Lisp handles.
+pub type CallResult = Result<Answer, CallError>;
 
+/// What Lisp answers to a tool call.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct Answer {
+    /// The text of the review.
     pub text: String,
     /// See `Outcome::Accepted`.
     pub may_omit: bool,
@@ -45,15 +47,16 @@ pub struct Answered {
 
 /// Why a tool call failed in Lisp, in words for the client.
 #[derive(Debug, PartialEq, Eq)]
-pub struct NoAnswer(pub String);
+pub struct CallError(pub String);
 
-impl From<String> for Answered {
-    fn from(text: String) -> Answered {
-        Answered { text, may_omit: false }
+impl From<String> for Answer {
+    fn from(text: String) -> Answer {
+        Answer { text, may_omit: false }
     }
 }
 
-/// One message to Lisp.
+/// A message to Lisp.
+#[allow(missing_docs, reason = "the comments on the variants name the fields")]
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client of `agent` proposes `content` for the file `path`. `client` describes it for the
@@ -68,21 +71,21 @@ pub enum Event {
         path: String,
         content: String,
     },
-    /// The review is over without the user; `call` waits for its text.
+    /// The review has ended without a decision of the user; `call` waits for its text.
     CloseReview { review: ReviewId, call: Option<CallId> },
     /// Which clients are connected, or where they work, has changed.
-    Clients,
-    /// A client has answered a ping.
+    ClientsChanged,
+    /// `client` has answered a ping `after` this time.
     Pong { client: String, after: Duration },
-    /// A client has a message for the user.
+    /// `client` has the message `text` for the user.
     Message { client: String, text: String },
     /// A client asks that the review be accepted or rejected; `call` waits for the answer.
     /// `directory` is where the client works, if that is known.
     DecideReview { review: ReviewId, accept: bool, call: CallId, directory: Option<String> },
-    /// A message of `session`, for the log.
+    /// A message from or to the client of `session`, for the log.
     Trace { direction: Direction, session: String, text: String },
-    /// The server's thread has died.
-    Died,
+    /// The thread of the server has died: `Companion::restart` starts another one.
+    ServerDied,
     /// Something went wrong that the user may want to know.
     Warning(String),
 }
@@ -90,10 +93,13 @@ pub enum Event {
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// Received.
     FromClient,
+    /// Sent.
     ToClient,
 }
 
+/// The events for Lisp, and the tool calls that wait for it.
 pub struct Bridge {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
@@ -104,7 +110,7 @@ pub struct Bridge {
     messages: Quota,
     traces: Quota,
     lost_traces: AtomicUsize,
-    /// An `Event::Clients` is queued; another one would be redundant.
+    /// An `Event::ClientsChanged` is queued; another one would be redundant.
     clients_queued: AtomicBool,
     /// Whether messages are logged.
     tracing: AtomicBool,
@@ -117,8 +123,8 @@ pub struct Bridge {
 #[derive(Default)]
 struct Calls {
     last: i64,
-    waiting: HashMap<CallId, oneshot::Sender<Answer>>,
-    /// Lisp will answer no more calls.
+    waiting: HashMap<CallId, oneshot::Sender<CallResult>>,
+    /// The companion stops: Lisp will answer no more calls.
     over: bool,
 }
 
@@ -154,7 +160,7 @@ impl Bridge {
 
     /// Queues an event for Lisp and wakes it up.
     pub(crate) fn send(&self, event: Event) {
-        if event == Event::Clients && self.clients_queued.swap(true, Ordering::AcqRel) {
+        if event == Event::ClientsChanged && self.clients_queued.swap(true, Ordering::AcqRel) {
             return;
         }
         for (quota, amount) in self.quotas(&event) {
@@ -203,7 +209,7 @@ impl Bridge {
         // Before receiving, so that an event queued in between wakes Lisp again.
         self.wake_pending.store(false, Ordering::Release);
         let event = self.receiver.try_recv().ok()?;
-        if event == Event::Clients {
+        if event == Event::ClientsChanged {
             self.clients_queued.store(false, Ordering::Release);
         }
         for (quota, amount) in self.quotas(&event) {
@@ -227,7 +233,7 @@ impl Bridge {
     }
 
     /// Registers a tool call that waits for Lisp.
-    pub(crate) fn call(&self) -> (CallId, oneshot::Receiver<Answer>) {
+    pub(crate) fn call(&self) -> (CallId, oneshot::Receiver<CallResult>) {
         let (sender, receiver) = oneshot::channel();
         let mut calls = lock(&self.calls);
         // Calls that gave up waiting have dropped their receiver.
@@ -240,7 +246,7 @@ impl Bridge {
         (id, receiver)
     }
 
-    /// Ends all tool calls that wait for Lisp, and those to come, without an answer.
+    /// Ends all current and future tool calls without an answer.
     pub(crate) fn end_calls(&self) {
         let mut calls = lock(&self.calls);
         calls.over = true;
@@ -248,12 +254,12 @@ impl Bridge {
     }
 
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
-    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answered>, NoAnswer>) -> bool {
+    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, CallError>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);
         waiting.is_some_and(|waiting| waiting.send(answer.map(Into::into)).is_ok())
     }
 
-    /// Whether somebody still waits for the answer to `call`.
+    /// Whether `call` still waits for its answer.
     pub fn is_awaited(&self, call: CallId) -> bool {
         lock(&self.calls).waiting.get(&call).is_some_and(|waiting| !waiting.is_closed())
     }
@@ -309,12 +315,12 @@ mod tests {
     #[test]
     fn client_events_are_queued_once() {
         let bridge = Bridge::new();
-        bridge.send(Event::Clients);
-        bridge.send(Event::Clients);
-        assert_eq!(bridge.next_event(), Some(Event::Clients));
+        bridge.send(Event::ClientsChanged);
+        bridge.send(Event::ClientsChanged);
+        assert_eq!(bridge.next_event(), Some(Event::ClientsChanged));
         assert_eq!(bridge.next_event(), None);
-        bridge.send(Event::Clients);
-        assert_eq!(bridge.next_event(), Some(Event::Clients));
+        bridge.send(Event::ClientsChanged);
+        assert_eq!(bridge.next_event(), Some(Event::ClientsChanged));
     }
 
     #[test]
@@ -345,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_or_repeated_answer_reaches_nobody() {
+    fn a_late_or_repeated_answer_is_discarded() {
         let bridge = Bridge::new();
         let (call, mut receiver) = bridge.call();
         assert!(bridge.answer(call, Ok("text".to_owned())));
@@ -357,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_comes_after_the_end_waits_for_nobody() {
+    fn a_call_after_the_end_does_not_wait() {
         let bridge = Bridge::new();
         bridge.end_calls();
         let (call, mut answer) = bridge.call();

@@ -1,4 +1,5 @@
-//! One running companion: listener, server thread and discovery files, stopped in reverse.
+//! A running companion: listener, server thread and discovery files, started in this order and
+//! stopped in reverse.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,7 @@ use crate::mcp::Protocol;
 use crate::mcp::sessions::Sessions;
 use crate::server::Server;
 
+/// A companion, which runs until it is stopped or dropped.
 pub struct Companion {
     agents: Vec<Arc<Agent>>,
     bridge: Arc<Bridge>,
@@ -22,12 +24,12 @@ pub struct Companion {
     running: Mutex<Option<Running>>,
 }
 
-/// What `stop` takes down.
+/// What `stop` stops.
 struct Running {
     port: u16,
     /// Why that is not the requested port.
     port_fault: Option<String>,
-    /// Open as long as we run: clients that connect while no server listens just wait.
+    /// Stays open while a server is replaced, so that clients that connect in between just wait.
     listener: TcpListener,
     server: Server,
     /// Servers that were replaced, which may still have connections.
@@ -74,7 +76,7 @@ impl Companion {
         self.sessions.interrupt_streams();
         running.retired.retain(|server| !server.is_over());
         running.retired.push(replaced);
-        running.announcement.heal();
+        running.announcement.repair();
         Ok(())
     }
 
@@ -95,10 +97,12 @@ impl Companion {
         self.agents.iter().find(|known| known.name == agent).map(|agent| agent.token.reveal())
     }
 
+    /// The events for Lisp.
     pub fn bridge(&self) -> &Bridge {
         &self.bridge
     }
 
+    /// The sessions of the clients.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
     }
@@ -113,8 +117,8 @@ impl Companion {
         Some(lock(&self.running).as_ref()?.announcement.clone())
     }
 
-    /// Rejects open reviews, answers calls that wait, deletes the files, lets the streams end
-    /// properly, ends the threads.
+    /// Stops: rejects open reviews, ends waiting calls, deletes the discovery files, and ends the
+    /// streams properly, then the threads. Stopping twice is harmless.
     pub fn stop(&self) {
         let Some(running) = lock(&self.running).take() else { return };
         let Running { listener, server, retired: mut servers, announcement, .. } = running;

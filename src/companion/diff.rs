@@ -11,7 +11,7 @@ use memchr::memchr_iter;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 /// How long Emacs waits for two texts to be compared, at most.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The differences between two texts.
 pub struct Comparison<'t> {
@@ -27,7 +27,7 @@ struct Change {
     after: Range<usize>,
 }
 
-/// Two changes of one text that cannot both be made.
+/// A conflict: two changes of one text that cannot both be made.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Overlap {
     /// The line of the second changed text, from 1, where they meet.
@@ -35,6 +35,7 @@ pub struct Overlap {
 }
 
 impl<'t> Comparison<'t> {
+    /// Compares two texts.
     pub fn new(before: &'t [u8], after: &'t [u8]) -> Self {
         let (before, after) = (lines(before), lines(after));
         let changes = changes(&before, &after);
@@ -165,7 +166,7 @@ fn changes(before: &[&[u8]], after: &[&[u8]]) -> Vec<Change> {
     let mut numbers = HashMap::new();
     let before = numbered(&before[lead..before.len() - trail], &mut numbers);
     let after = numbered(&after[lead..after.len() - trail], &mut numbers);
-    let deadline = Some(Instant::now() + PATIENCE);
+    let deadline = Some(Instant::now() + TIMEOUT);
     capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline)
         .chunk_by(|one, next| is_change(one) && is_change(next))
         .filter(|operations| is_change(&operations[0]))

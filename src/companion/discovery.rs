@@ -22,7 +22,7 @@ const ROOT_SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
 /// A discovery file has a few hundred bytes; larger files are something else.
 const MAX_FILE_SIZE: u64 = 1 << 20;
 /// After this time a temporary file was abandoned: writing one takes less than a second.
-const ABANDONED: Duration = Duration::from_secs(3600);
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 /// The file on disk, under all its names. Dropping this deletes it.
 #[derive(Debug)]
@@ -71,6 +71,7 @@ impl DiscoveryFile {
         Ok(file)
     }
 
+    /// Its names.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
@@ -79,7 +80,7 @@ impl DiscoveryFile {
     pub fn write(&mut self, agent: &Agent, port: u16, roots: &[String]) -> Result<()> {
         let content = Content {
             port,
-            ppid: agent.tells_process.then(std::process::id),
+            ppid: agent.file_has_pid.then(std::process::id),
             workspace_path: roots.join(&ROOT_SEPARATOR.to_string()),
             auth_token: agent.token.reveal(),
             ide_info: IdeInfo { name: IDE_NAME, display_name: "Emacs" },
@@ -101,6 +102,7 @@ impl DiscoveryFile {
         self.paths.iter().map(PathBuf::as_path).filter(|path| !self.is_intact_at(path))
     }
 
+    /// Whether it is as it was written, under all its names.
     pub fn is_intact(&self) -> bool {
         self.damaged().next().is_none()
     }
@@ -238,9 +240,9 @@ fn remove_stale_files(agent: &Agent, directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let is_stale = match unfinished(name) {
-            Some(name) => agent.process_in_name(name).is_some() && is_abandoned(&path),
-            None => agent.process_in_name(name).is_some_and(|named| is_stale(&path, named)),
+        let is_stale = match final_name(name) {
+            Some(name) => agent.pid_in_name(name).is_some() && is_abandoned(&path),
+            None => agent.pid_in_name(name).is_some_and(|named| is_stale(&path, named)),
         };
         if is_stale {
             let _ = fs::remove_file(&path);
@@ -249,7 +251,7 @@ fn remove_stale_files(agent: &Agent, directory: &Path) {
 }
 
 /// The final name for the temporary file `name`, if it is one.
-fn unfinished(name: &str) -> Option<&str> {
+fn final_name(name: &str) -> Option<&str> {
     Some(name.strip_suffix(".tmp")?.rsplit_once('.')?.0)
 }
 
@@ -257,7 +259,7 @@ fn unfinished(name: &str) -> Option<&str> {
 fn is_abandoned(path: &Path) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|entry| entry.modified());
     let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-    age.is_some_and(|age| age > ABANDONED)
+    age.is_some_and(|age| age > ABANDONED_AFTER)
         && read_untrusted(path)
             .is_some_and(|text| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
 }
@@ -268,7 +270,7 @@ fn is_abandoned(path: &Path) -> bool {
 fn is_stale(path: &Path, named: Option<u32>) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Told {
+    struct Parsed {
         ide_info: Name,
         ppid: Option<u32>,
         id_space: Option<String>,
@@ -277,12 +279,14 @@ fn is_stale(path: &Path, named: Option<u32>) -> bool {
     struct Name {
         name: String,
     }
-    let told = read_untrusted(path).and_then(|text| serde_json::from_str::<Told>(&text).ok());
-    let Some(told) = told.filter(|told| told.ide_info.name == IDE_NAME) else { return false };
+    let parsed = read_untrusted(path).and_then(|text| serde_json::from_str::<Parsed>(&text).ok());
+    let Some(parsed) = parsed.filter(|parsed| parsed.ide_info.name == IDE_NAME) else {
+        return false;
+    };
     // The id in the name may be of a process that is taken for it.
-    let Some(process) = told.ppid.or(named) else { return false };
-    let is_known_here = told.id_space.is_some() && told.id_space == id_space();
-    is_known_here && (process == std::process::id() || !is_alive(process))
+    let Some(process) = parsed.ppid.or(named) else { return false };
+    let is_same_id_space = parsed.id_space.is_some() && parsed.id_space == id_space();
+    is_same_id_space && (process == std::process::id() || !is_alive(process))
 }
 
 /// The content of a regular file of this user, unless `path` is a symbolic link.

@@ -18,30 +18,30 @@ pub enum Links {
 /// Runs checks of files on threads of their own. A file system that hangs keeps each thread that
 /// asks it, so their number is limited.
 pub struct FileChecks {
-    places: Arc<Semaphore>,
-    patience: Duration,
+    permits: Arc<Semaphore>,
+    timeout: Duration,
 }
 
 impl FileChecks {
-    pub fn new(count: usize, patience: Duration) -> FileChecks {
-        FileChecks { places: Arc::new(Semaphore::new(count)), patience }
+    pub fn new(count: usize, timeout: Duration) -> FileChecks {
+        FileChecks { permits: Arc::new(Semaphore::new(count)), timeout }
     }
 
-    /// Returns the result of `look`, or `None` if that takes too long.
+    /// Returns the result of `check`, or `None` if that takes too long.
     pub async fn run<T: Send + 'static>(
         &self,
-        look: impl FnOnce() -> T + Send + 'static,
+        check: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let places = self.places.clone();
-        let looked = async {
-            let place = places.acquire_owned().await.ok()?;
-            let look = move || {
-                let _place = place; // taken until the look ends
-                look()
+        let permits = self.permits.clone();
+        let checked = async {
+            let permit = permits.acquire_owned().await.ok()?;
+            let check = move || {
+                let _place = permit; // taken until the check ends
+                check()
             };
-            tokio::task::spawn_blocking(look).await.ok()
+            tokio::task::spawn_blocking(check).await.ok()
         };
-        tokio::time::timeout(self.patience, looked).await.ok()?
+        tokio::time::timeout(self.timeout, checked).await.ok()?
     }
 }
 
@@ -81,14 +81,14 @@ mod tests {
             .unwrap();
         runtime.block_on(async {
             let patient = FileChecks::new(2, Duration::from_secs(10));
-            let checks = FileChecks { places: patient.places.clone(), patience: Duration::ZERO };
+            let checks = FileChecks { permits: patient.permits.clone(), timeout: Duration::ZERO };
             assert_eq!(patient.run(|| 1).await, Some(1));
             let (answers, stuck): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>()).unzip();
             for file_system in stuck {
-                let look = move || file_system.recv().is_ok();
-                assert_eq!(checks.run(look).await, None);
+                let check = move || file_system.recv().is_ok();
+                assert_eq!(checks.run(check).await, None);
             }
-            assert_eq!(checks.run(|| 2).await, None); // nobody is left to look
+            assert_eq!(checks.run(|| 2).await, None); // no thread is free
             assert_eq!(tokio::task::spawn_blocking(|| 3).await.ok(), Some(3));
             drop(answers);
             assert_eq!(patient.run(|| 4).await, Some(4));

@@ -1,4 +1,4 @@
-//! Gemini's own messages: the context, and the outcomes of reviews.
+//! What companions exchange with their clients beyond MCP: the context, and the outcomes of reviews.
 //!
 //! Shapes as in document 000, "II. The Context Interface" and "III. The Diffing Interface".
 //! Optional members are omitted rather than null: the client's schema rejects null, and it
@@ -19,13 +19,16 @@ pub struct ReviewId(pub i64);
 /// How the user decided a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// Accepted with this content, which the client writes to the file.
     Accepted {
+        /// The final content, with changes of the user.
         content: String,
-        /// Whether the content is what the client proposed, and the client is known to take an
-        /// empty content for just that. It takes any other content for an edit by the user, and
-        /// sends all of it to its model.
+        /// Whether the content is what the client proposed, and the client is known to understand
+        /// an empty content as just that. It understands any other content as an edit by the user,
+        /// and sends all of it to its model.
         may_omit: bool,
     },
+    /// Rejected; the file stays as it is.
     Rejected,
 }
 
@@ -52,24 +55,31 @@ struct WorkspaceState {
     open_files: Vec<File>,
 }
 
+/// An open file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct File {
+    /// Its absolute name.
     pub path: String,
     /// When the file was last focused, in milliseconds since 1970.
     pub timestamp: i64,
+    /// `Some(true)` for the file that the user looks at, else `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_active: Option<bool>,
+    /// Where point is, in the active file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Cursor>,
+    /// The selected text, in the active file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selected_text: Option<String>,
 }
 
-/// 1-based line, and 1-based character counted in UTF-16 code units.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cursor {
+    /// From 1.
     pub line: i64,
+    /// From 1, in UTF-16 code units.
     pub character: i64,
 }
 
@@ -98,8 +108,8 @@ pub(crate) enum Notification<'a> {
 impl IdeContext {
     /// A snapshot of `files`, most recently focused ones first.
     ///
-    /// Keeps what the client would use, and makes the timestamps distinct: the client sorts by
-    /// them, and takes the file with the latest one for the active file.
+    /// Keeps what clients use, and makes the timestamps distinct: clients sort files by them, and
+    /// the one with the latest is the active file.
     pub fn new(mut files: Vec<File>) -> IdeContext {
         files.truncate(MAX_OPEN_FILES);
         let mut earlier_than = i64::MAX;
@@ -155,13 +165,13 @@ impl IdeContext {
 }
 
 impl Outcome {
-    /// Accepted, with the content for everybody.
+    /// Accepted, with content that must not be omitted.
     pub fn accepted(content: String) -> Outcome {
         Outcome::Accepted { content, may_omit: false }
     }
 
-    /// Parses the outcome from the JSON of its event.
-    pub(crate) fn of_event(json: &str) -> Outcome {
+    /// Parses the outcome from its notification.
+    pub(crate) fn from_event(json: &str) -> Outcome {
         #[derive(Deserialize)]
         struct Event {
             params: Params,
@@ -176,7 +186,7 @@ impl Outcome {
 }
 
 impl<'a> Notification<'a> {
-    pub(crate) fn of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
+    pub(crate) fn outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
         match outcome {
             Outcome::Accepted { content, .. } => {
                 Notification::DiffAccepted { file_path: path, content }
@@ -186,16 +196,13 @@ impl<'a> Notification<'a> {
     }
 
     /// The same without the content, if that may be omitted.
-    pub(crate) fn of_outcome_in_brief(
-        path: &'a str,
-        outcome: &Outcome,
-    ) -> Option<Notification<'a>> {
+    pub(crate) fn brief_outcome(path: &'a str, outcome: &Outcome) -> Option<Notification<'a>> {
         let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
         may_omit.then_some(Notification::DiffAccepted { file_path: path, content: "" })
     }
 
     /// The same in the format of document 004.
-    pub(crate) fn event_of_outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
+    pub(crate) fn outcome_event(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
         match outcome {
             Outcome::Accepted { content, .. } => {
                 Notification::AcceptedEvent { file_path: path, content }

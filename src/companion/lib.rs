@@ -4,6 +4,8 @@
 //! which it publishes to its clients, and hands out [`Event`]s, above all the changes that clients
 //! propose; the editor reports how the user decided them.
 
+#![warn(missing_docs)]
+
 pub mod diff;
 pub mod discovery;
 pub mod ide;
@@ -27,7 +29,7 @@ mod trace;
 
 pub use agent::Agent;
 pub use announcement::Announcement;
-pub use bridge::{Answer, Answered, Bridge, CallId, Direction, Event, NoAnswer};
+pub use bridge::{Answer, Bridge, CallError, CallId, CallResult, Direction, Event};
 pub use companion::Companion;
 
 pub use limits::Limits;

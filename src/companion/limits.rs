@@ -2,42 +2,43 @@
 
 use std::time::Duration;
 
+/// What clients may use. The default is for production.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Authenticated connections.
     pub connections: usize,
     /// Connections that have shown no valid token yet. One more evicts the oldest.
     pub unauthenticated: usize,
-    /// For the headers of a request, and between two requests. Streams are not affected: their
+    /// Time for the headers of a request, and between two requests. Streams are not affected: their
     /// request has been read.
     pub header_time: Duration,
     /// Bytes of one message, which may contain a whole file.
     pub body: usize,
     /// Bytes of all messages that are being received or answered.
     pub bodies: usize,
-    /// For a message to arrive.
+    /// Time for the body of a request to arrive.
     pub body_time: Duration,
     /// Sessions that may exist at once. Most clients never end theirs, so the least recently used
     /// one makes room.
     pub sessions: usize,
-    /// Reviews that may be open at once, of all clients together, and the bytes of their proposals
-    /// and of the files as they are.
+    /// Reviews of all clients that may be open at once.
     pub reviews: usize,
+    /// Bytes of their proposals, and of the files as they are.
     pub review_bytes: usize,
-    /// Bytes of outcomes that all sessions together may keep after sending them, in case the stream
-    /// was broken.
+    /// Bytes of the outcomes that are kept after they were sent, in case the stream was broken.
     pub kept_bytes: usize,
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
     /// headers, 600 s in all), which would end the connection.
     pub emacs_time: Duration,
-    /// Checks of files that may run at once, and how long one may take.
+    /// Checks of files that may run at once.
     pub file_checks: usize,
+    /// How long one may take.
     pub file_check_time: Duration,
-    /// Between two comments on an idle stream. The client gives up after 300 s without a byte;
+    /// Time between two comments on an idle stream. The client gives up after 300 s without a byte;
     /// proxies do so earlier.
     pub keep_alive: Duration,
-    /// Between two checks of the discovery files.
-    pub between_heals: Duration,
+    /// Time between two checks of the discovery files.
+    pub repair_interval: Duration,
 }
 
 impl Default for Limits {
@@ -57,7 +58,7 @@ impl Default for Limits {
             file_checks: 16,
             file_check_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
-            between_heals: Duration::from_secs(60),
+            repair_interval: Duration::from_secs(60),
         }
     }
 }

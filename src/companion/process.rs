@@ -57,6 +57,11 @@ pub fn is_alive(_id: u32) -> bool {
     true // not known cheaply
 }
 
+#[cfg(not(unix))]
+fn is_zombie(_id: u32) -> bool {
+    false
+}
+
 /// Whether a process has ended but was not reaped by its parent, which in a container may be for
 /// good.
 #[cfg(unix)]
@@ -95,7 +100,7 @@ impl Process {
     }
 
     pub fn is_alive(&self) -> bool {
-        is_alive(self.id) && Process::with_id(self.id).as_ref() == Some(self)
+        !is_zombie(self.id) && Process::with_id(self.id).as_ref() == Some(self)
     }
 }
 

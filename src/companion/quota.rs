@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counted without a lock: threads that ask at the same time may all be told that there is room,
-/// so that the limit is exceeded by what each of them adds, and no more.
+/// A count with a limit, without a lock: when several threads ask at the same time whether there is
+/// room, each may add what it wants, and the limit is exceeded by no more than that.
 pub struct Quota {
     used: AtomicUsize,
     limit: usize,

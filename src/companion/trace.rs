@@ -1,4 +1,4 @@
-//! Logs the messages between clients and us, if the user wants that.
+//! Logs the messages between clients and the server, if the user wants that.
 //!
 //! Only bodies are logged, for headers contain secrets. Long strings are shortened, since some are
 //! whole files.
@@ -14,11 +14,11 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use crate::bridge::{Bridge, Direction};
 use crate::token::Token;
 
-/// A string of more characters than `LONG` is shortened to `LEFT`.
-const LONG: usize = 200;
-const LEFT: usize = 100;
+/// A string of more characters than `MAX_STRING` is shortened to `KEPT` of them.
+const MAX_STRING: usize = 200;
+const KEPT: usize = 100;
 /// Characters of one message at most.
-const MOST: usize = 4000;
+const MAX_MESSAGE: usize = 4000;
 
 /// Logs the messages of one HTTP exchange.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct Tracer {
 
 impl Tracer {
     /// Logs `body`, introduced by `head`.
-    pub fn show(&self, direction: Direction, head: &str, body: &[u8]) {
+    pub fn log(&self, direction: Direction, head: &str, body: &[u8]) {
         self.bridge.trace(direction, &self.session, || {
             format!("{head} {}", self.shorten(body)).trim().to_owned()
         });
@@ -50,26 +50,26 @@ impl Tracer {
 }
 
 /// The body of an answer, logged as it is sent.
-pub struct Traced {
+pub struct TracedBody {
     pub body: UnsyncBoxBody<Bytes, Infallible>,
     pub tracer: Tracer,
     pub status: u16,
 }
 
-impl Traced {
-    fn show(&self, data: &[u8]) {
+impl TracedBody {
+    fn log(&self, data: &[u8]) {
         if !self.tracer.bridge.is_tracing() {
             return; // data may be large
         }
         match data.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data: ")) {
-            Some(event) => self.tracer.show(Direction::ToClient, "event", event),
+            Some(event) => self.tracer.log(Direction::ToClient, "event", event),
             None if data.starts_with(b":") => {} // a comment that keeps a stream alive
-            None => self.tracer.show(Direction::ToClient, &self.status.to_string(), data),
+            None => self.tracer.log(Direction::ToClient, &self.status.to_string(), data),
         }
     }
 }
 
-impl Body for Traced {
+impl Body for TracedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -81,7 +81,7 @@ impl Body for Traced {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
         {
-            self.show(data);
+            self.log(data);
         }
         polled
     }
@@ -111,13 +111,13 @@ fn shorten(json: &str) -> String {
             short.push('"');
             rest = &rest[1..];
         }
-        if short.len() > 4 * MOST {
+        if short.len() > 4 * MAX_MESSAGE {
             break;
         }
     }
     // No more than is kept: the rest may have megabytes.
-    short.extend(rest.chars().take(MOST + 1));
-    match short.char_indices().nth(MOST) {
+    short.extend(rest.chars().take(MAX_MESSAGE + 1));
+    match short.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}... ({} bytes in all)", &short[..end], json.len()),
         None => short,
     }
@@ -138,8 +138,8 @@ fn end_of_string(text: &str) -> usize {
 }
 
 fn push_cut(short: &mut String, string: &str) {
-    let long = string.char_indices().nth(LONG).is_some();
-    match string.char_indices().nth(LEFT) {
+    let long = string.char_indices().nth(MAX_STRING).is_some();
+    match string.char_indices().nth(KEPT) {
         Some((end, _)) if long => {
             short.push_str(&string[..end]);
             short.push_str(&format!("... ({} bytes)", string.len()));
@@ -165,7 +165,7 @@ mod tests {
         ] {
             assert_eq!(shorten(json), json);
         }
-        let limit = format!(r#"["{}"]"#, "x".repeat(LONG));
+        let limit = format!(r#"["{}"]"#, "x".repeat(MAX_STRING));
         assert_eq!(shorten(&limit), limit);
     }
 
@@ -181,9 +181,9 @@ mod tests {
     fn a_message_of_many_strings_is_cut_as_a_whole() {
         let json = format!("[{}0]", r#""string","#.repeat(10_000));
         let short = shorten(&json);
-        assert!(short.chars().count() < MOST + 50);
+        assert!(short.chars().count() < MAX_MESSAGE + 50);
         assert!(short.ends_with(&format!("... ({} bytes in all)", json.len())), "{short}");
-        let short = shorten(&"x".repeat(MOST + 1));
+        let short = shorten(&"x".repeat(MAX_MESSAGE + 1));
         assert!(short.starts_with("xxx") && short.ends_with("(4001 bytes in all)"));
     }
 }

@@ -11,8 +11,8 @@ pub fn gemini(directories: Vec<PathBuf>) -> Agent {
         title: "Gemini CLI".to_owned(),
         directories,
         file: "gemini-ide-server-PID-PORT.json".to_owned(),
-        taken_for_ours: Vec::new(),
-        tells_process: false,
+        alias_pids: Vec::new(),
+        file_has_pid: false,
         token: Token::generate().unwrap(),
     }
 }
@@ -23,19 +23,19 @@ pub fn qwen(directories: Vec<PathBuf>) -> Agent {
         name: "qwen".to_owned(),
         title: "Qwen Code".to_owned(),
         file: "PORT.lock".to_owned(),
-        tells_process: true,
+        file_has_pid: true,
         ..gemini(directories)
     }
 }
 
-/// LLxprt Code, announced in `directories`, which may take `taken_for_ours` for us.
-pub fn llxprt(directories: Vec<PathBuf>, taken_for_ours: Vec<u32>) -> Agent {
+/// LLxprt Code, announced in `directories`, which may take `alias_pids` for us.
+pub fn llxprt(directories: Vec<PathBuf>, alias_pids: Vec<u32>) -> Agent {
     Agent {
         name: "llxprt".to_owned(),
         title: "LLxprt Code".to_owned(),
         file: "llxprt-ide-server-PID-PORT.json".to_owned(),
-        taken_for_ours,
-        tells_process: true,
+        alias_pids,
+        file_has_pid: true,
         ..gemini(directories)
     }
 }

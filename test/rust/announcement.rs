@@ -120,7 +120,7 @@ fn is_as_written(file: &Path, text: &str) -> bool {
 
 #[test]
 fn what_happens_to_the_file_is_mended_by_itself() {
-    let limits = Limits { between_heals: Duration::from_millis(10), ..Limits::default() };
+    let limits = Limits { repair_interval: Duration::from_millis(10), ..Limits::default() };
     let server = TestCompanion::with(limits);
     let file = file_of(&server);
     let text = fs::read_to_string(&file).unwrap();
@@ -135,7 +135,7 @@ fn what_happens_to_the_file_is_mended_by_itself() {
     assert_eq!(server.events(), []);
     let announcement = server.companion.announcement().unwrap();
     server.companion.stop();
-    announcement.heal();
+    announcement.repair();
     assert!(!file.exists());
 }
 
@@ -159,7 +159,7 @@ fn a_file_that_is_as_it_was_written_is_left_alone() {
     let server = TestCompanion::start();
     let file = file_of(&server);
     let before = fs::metadata(&file).unwrap().ino();
-    server.companion.announcement().unwrap().heal();
+    server.companion.announcement().unwrap().repair();
     assert_eq!(fs::metadata(&file).unwrap().ino(), before);
 }
 
@@ -171,17 +171,17 @@ fn what_cannot_be_mended_is_said_once_and_tried_on() {
     let gemini = server.directory.parent().unwrap();
     fs::remove_dir_all(gemini).unwrap();
     fs::write(gemini, "").unwrap();
-    announcement.heal();
+    announcement.repair();
     // The files of all agents are below it.
     for _ in agents(&server.directory) {
         let Event::Warning(text) = server.next_event() else { panic!("no warning") };
         assert!(text.contains("move it away"), "{text}");
     }
     assert!(announcement.fault().unwrap().contains("move it away"));
-    announcement.heal();
+    announcement.repair();
     assert_eq!(server.events(), []);
     fs::remove_file(gemini).unwrap();
-    announcement.heal();
+    announcement.repair();
     assert_eq!(announcement.fault(), None);
     assert!(file.exists());
 }

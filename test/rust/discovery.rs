@@ -479,7 +479,7 @@ fn each_process_that_may_be_taken_for_ours_gives_one_name() {
     let names = |others: &[u32]| llxprt(Vec::new(), others.to_vec()).file_names(7);
     let name = |process: u32| format!("llxprt-ide-server-{process}-7.json");
     assert_eq!(names(&[own, 12, 12]), [name(own), name(12)]);
-    let qwen = Agent { taken_for_ours: vec![12], ..qwen(Vec::new()) };
+    let qwen = Agent { alias_pids: vec![12], ..qwen(Vec::new()) };
     assert_eq!(qwen.file_names(7), ["7.lock"]);
 }
 
@@ -489,9 +489,9 @@ fn names_of_files_are_made_and_recognised() {
     let own = std::process::id();
     let name = format!("gemini-ide-server-{own}-4711.json");
     assert_eq!(gemini.file_names(4711), [name.as_str()]);
-    assert_eq!(gemini.process_in_name(&name), Some(Some(own)));
+    assert_eq!(gemini.pid_in_name(&name), Some(Some(own)));
     assert_eq!(qwen.file_names(4711), ["4711.lock"]);
-    assert_eq!(qwen.process_in_name("4711.lock"), Some(None));
+    assert_eq!(qwen.pid_in_name("4711.lock"), Some(None));
     for name in [
         "",
         "gemini-ide-server-12.json",
@@ -501,9 +501,9 @@ fn names_of_files_are_made_and_recognised() {
         "gemini-ide-server-1-2.json.x.tmp",
         "4711.lock",
     ] {
-        assert_eq!(gemini.process_in_name(name), None, "{name}");
+        assert_eq!(gemini.pid_in_name(name), None, "{name}");
     }
     for name in ["99999.lock", ".lock", "1.lock2", "a1.lock"] {
-        assert_eq!(qwen.process_in_name(name), None, "{name}");
+        assert_eq!(qwen.pid_in_name(name), None, "{name}");
     }
 }

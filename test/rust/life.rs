@@ -215,7 +215,7 @@ fn break_thread(server: &TestCompanion) {
     while server.companion.bridge().next_event().is_some() {}
     server.companion.bridge().set_waker(Some(faulty_waker()));
     drop(stream);
-    assert_eq!(server.next_event(), Event::Died);
+    assert_eq!(server.next_event(), Event::ServerDied);
 }
 
 #[cfg(target_os = "linux")]

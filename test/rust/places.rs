@@ -79,7 +79,7 @@ fn one_that_goes_elsewhere_hears_what_there_is_there() {
     server.companion.bridge().next_event();
     client.go_to(&other);
     wait_for("the move to be seen", || (sessions.places() == [place(&other)]).then_some(()));
-    assert_eq!(server.companion.bridge().next_event(), Some(Event::Clients));
+    assert_eq!(server.companion.bridge().next_event(), Some(Event::ClientsChanged));
     // What is told in the place where it was is nothing to it.
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/b"))]);
     sessions.publish_contexts(vec![(place(&other), looking_at("/other/a"))]);

@@ -1,7 +1,7 @@
 //! A review from openDiff to its outcome, with the test in the place of Lisp.
 
 use gemini_companion::ide::{Outcome, ReviewId};
-use gemini_companion::{Answer, Answered, CallId, Event, NoAnswer};
+use gemini_companion::{Answer, CallError, CallId, CallResult, Event};
 use serde_json::{Value, json};
 
 use crate::support::TestCompanion;
@@ -84,7 +84,7 @@ fn the_text_is_left_out_for_the_session_that_proposed_it_and_for_no_other() {
 fn a_text_that_is_left_out_of_an_answer_is_null() {
     let server = TestCompanion::start();
     let arguments = json!({ "filePath": PATH, "suppressNotification": true });
-    let answer = || Ok(Answered { text: "proposed".to_owned(), may_omit: true });
+    let answer = || Ok(Answer { text: "proposed".to_owned(), may_omit: true });
     let result = close_diff(&server, arguments.clone(), answer());
     assert_eq!(result["content"][0]["text"], r#"{"content":null}"#);
     let unnamed = server.unnamed_session();
@@ -122,7 +122,7 @@ fn an_outcome_waits_for_a_stream() {
 }
 
 /// Calls closeDiff while another thread stands in for Lisp and answers with `text`.
-fn close_diff(server: &TestCompanion, arguments: Value, answer: Answer) -> Value {
+fn close_diff(server: &TestCompanion, arguments: Value, answer: CallResult) -> Value {
     let session = server.open_session();
     session.open_diff(PATH, "proposed");
     let review = server.opened();
@@ -168,7 +168,7 @@ fn close_diff_passes_on_why_lisp_has_no_text() {
     let arguments = json!({ "filePath": PATH, "suppressNotification": false });
     let text = json!({ "type": "text", "text": "cannot say" });
     assert_eq!(
-        close_diff(&server, arguments, Err(NoAnswer("cannot say".to_owned()))),
+        close_diff(&server, arguments, Err(CallError("cannot say".to_owned()))),
         json!({ "content": [text], "isError": true })
     );
 }

@@ -158,7 +158,7 @@ impl TestCompanion {
     pub fn next_event(&self) -> Event {
         wait_for("an event for Lisp", || {
             std::iter::from_fn(|| self.companion.bridge().next_event())
-                .find(|event| *event != Event::Clients)
+                .find(|event| *event != Event::ClientsChanged)
         })
     }
 
@@ -173,7 +173,7 @@ impl TestCompanion {
     /// The events for Lisp that are there now, other than changes of the number of clients.
     pub fn events(&self) -> Vec<Event> {
         std::iter::from_fn(|| self.companion.bridge().next_event())
-            .filter(|event| *event != Event::Clients)
+            .filter(|event| *event != Event::ClientsChanged)
             .collect()
     }
 }

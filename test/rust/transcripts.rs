@@ -174,7 +174,7 @@ impl<'a> Replay<'a> {
     fn next_event_of_lisp(&mut self) -> Value {
         let event = wait_for("an event for Lisp", || {
             std::iter::from_fn(|| self.server.companion.bridge().next_event())
-                .find(|event| *event != Event::Clients)
+                .find(|event| *event != Event::ClientsChanged)
         });
         match event {
             Event::OpenReview { review, agent, client, path, content, .. } => {

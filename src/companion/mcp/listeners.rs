@@ -65,7 +65,7 @@ impl Listeners {
     }
 
     /// Whether there are listeners in `place`.
-    pub fn are_in(&self, place: &Place) -> bool {
+    pub fn any_in(&self, place: &Place) -> bool {
         self.listeners.iter().any(|listener| listener.place == *place)
     }
 
@@ -74,29 +74,29 @@ impl Listeners {
     }
 
     /// Whether there is a listener of `agent`.
-    pub fn has_reader_of(&self, agent: &Agent) -> bool {
+    pub fn any_of(&self, agent: &Agent) -> bool {
         self.listeners.iter().any(|listener| *listener.agent == *agent)
     }
 
     /// Queues a context for those in `place`, in place of one that waits.
-    pub fn tell_context(&mut self, place: &Place, message: &Arc<str>) {
+    pub fn queue_context(&mut self, place: &Place, message: &Arc<str>) {
         for listener in self.listeners.iter_mut().filter(|it| it.place == *place) {
             listener.waiting.retain(|event| !matches!(event, Event::Context(_)));
-            listener.tell(Event::Context(message.clone()));
+            listener.queue(Event::Context(message.clone()));
         }
     }
 
     /// Queues the outcome of a review for those of `agent`.
-    pub fn tell_outcome(&mut self, agent: &Agent, message: &Arc<str>) {
+    pub fn queue_outcome(&mut self, agent: &Agent, message: &Arc<str>) {
         for listener in self.listeners.iter_mut().filter(|it| *it.agent == *agent) {
-            listener.tell(Event::Outcome(message.clone()));
+            listener.queue(Event::Outcome(message.clone()));
         }
     }
 
     /// Queues an outcome for one listener that was decided before this connected.
-    pub fn tell_one(&mut self, number: u64, outcome: Arc<str>) {
+    pub fn queue_outcome_for(&mut self, number: u64, outcome: Arc<str>) {
         if let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) {
-            listener.tell(Event::Outcome(outcome));
+            listener.queue(Event::Outcome(outcome));
         }
     }
 
@@ -130,7 +130,7 @@ impl Listeners {
 }
 
 impl Listener {
-    fn tell(&mut self, event: Event) {
+    fn queue(&mut self, event: Event) {
         self.waiting.push_back(event);
         let bytes = |waiting: &VecDeque<Event>| -> usize {
             waiting.iter().map(|event| event.text().len()).sum()
@@ -179,12 +179,12 @@ mod tests {
     }
 
     impl Listeners {
-        fn is_there(&self, number: u64) -> bool {
+        fn exists(&self, number: u64) -> bool {
             self.describe().any(|(other, ..)| other == number)
         }
     }
 
-    fn heard(listeners: &mut Listeners, number: u64) -> Vec<String> {
+    fn received(listeners: &mut Listeners, number: u64) -> Vec<String> {
         let next = || match listeners.poll(number, Waker::noop()) {
             Poll::Ready(Some(text)) => Some(text.to_string()),
             _ => None,
@@ -198,12 +198,12 @@ mod tests {
         let gemini = Arc::new(agent("gemini"));
         let one = listeners.add(gemini.clone(), Place::Unknown, Some("c1".into()));
         let other = listeners.add(gemini.clone(), Place::Unknown, None);
-        listeners.tell_outcome(&gemini, &"o1".into());
-        listeners.tell_outcome(&agent("qwen"), &"o2".into());
-        listeners.tell_context(&Place::Unknown, &"c2".into());
-        listeners.tell_context(&Place::Unknown, &"c3".into());
-        assert_eq!(heard(&mut listeners, one), ["o1", "c3"]);
-        assert_eq!(heard(&mut listeners, other), ["o1", "c3"]);
+        listeners.queue_outcome(&gemini, &"o1".into());
+        listeners.queue_outcome(&agent("qwen"), &"o2".into());
+        listeners.queue_context(&Place::Unknown, &"c2".into());
+        listeners.queue_context(&Place::Unknown, &"c3".into());
+        assert_eq!(received(&mut listeners, one), ["o1", "c3"]);
+        assert_eq!(received(&mut listeners, other), ["o1", "c3"]);
         listeners.remove(one);
         assert_eq!(listeners.count(), 1);
         assert!(matches!(listeners.poll(one, Waker::noop()), Poll::Ready(None)));
@@ -215,10 +215,10 @@ mod tests {
         let gemini = Arc::new(agent("gemini"));
         let number = listeners.add(gemini.clone(), Place::Unknown, None);
         for outcome in 0..MAX_WAITING + 2 {
-            listeners.tell_outcome(&gemini, &outcome.to_string().into());
+            listeners.queue_outcome(&gemini, &outcome.to_string().into());
         }
-        let heard = heard(&mut listeners, number);
-        assert_eq!((heard.len(), heard[0].as_str()), (MAX_WAITING, "2"));
+        let received = received(&mut listeners, number);
+        assert_eq!((received.len(), received[0].as_str()), (MAX_WAITING, "2"));
     }
 
     #[test]
@@ -227,16 +227,16 @@ mod tests {
         let gemini = Arc::new(agent("gemini"));
         let number = listeners.add(gemini.clone(), Place::Unknown, None);
         let half: Arc<str> = "x".repeat(32 << 20).into();
-        listeners.tell_outcome(&gemini, &half);
-        listeners.tell_outcome(&gemini, &half);
-        assert_eq!(heard(&mut listeners, number).len(), 2);
-        listeners.tell_outcome(&gemini, &half);
-        listeners.tell_outcome(&gemini, &half);
-        listeners.tell_outcome(&gemini, &"o".into());
-        assert_eq!(heard(&mut listeners, number).len(), 2);
+        listeners.queue_outcome(&gemini, &half);
+        listeners.queue_outcome(&gemini, &half);
+        assert_eq!(received(&mut listeners, number).len(), 2);
+        listeners.queue_outcome(&gemini, &half);
+        listeners.queue_outcome(&gemini, &half);
+        listeners.queue_outcome(&gemini, &"o".into());
+        assert_eq!(received(&mut listeners, number).len(), 2);
         // Each hears what is last, however long that is.
-        listeners.tell_outcome(&gemini, &"x".repeat((64 << 20) + 1).into());
-        assert_eq!(heard(&mut listeners, number).len(), 1);
+        listeners.queue_outcome(&gemini, &"x".repeat((64 << 20) + 1).into());
+        assert_eq!(received(&mut listeners, number).len(), 1);
     }
 
     #[test]
@@ -247,15 +247,15 @@ mod tests {
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());
         let happenings: [&dyn Fn(&mut Listeners); 5] = [
-            &|listeners| listeners.tell_context(&Place::Unknown, &"c".into()),
-            &|listeners| listeners.tell_outcome(&gemini, &"o".into()),
+            &|listeners| listeners.queue_context(&Place::Unknown, &"c".into()),
+            &|listeners| listeners.queue_outcome(&gemini, &"o".into()),
             &|listeners| listeners.wake(),
             &|listeners| listeners.remove(one),
             &|listeners| listeners.end(),
         ];
         for (happens, expected) in happenings.into_iter().zip([2, 2, 2, 1, 1]) {
             for number in [one, other] {
-                while listeners.poll(number, &waker).is_ready() && listeners.is_there(number) {}
+                while listeners.poll(number, &waker).is_ready() && listeners.exists(number) {}
             }
             happens(&mut listeners);
             assert_eq!(wakes.count(), expected);

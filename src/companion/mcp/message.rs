@@ -15,7 +15,7 @@ const MAX_ID: usize = 1024;
 /// Characters of a message for the user.
 const MAX_FOR_USER: usize = 1000;
 /// Characters of other text of a client that errors repeat.
-const MAX_ECHO: usize = 100;
+const MAX_QUOTED: usize = 100;
 
 /// One message of a client.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ pub struct Params(Option<Box<RawValue>>);
 impl Params {
     /// Parses them as an object; missing ones are an empty object. Drops their text, for that may
     /// be large, and the call may wait for Emacs.
-    pub fn read<T: DeserializeOwned>(self) -> Result<T, Failure> {
-        read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(Failure::invalid_params)
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
+        read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(RpcError::invalid_params)
     }
 }
 
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Params {
 pub enum Incoming {
     One(Message),
     /// Revisions before 2025-06-18 allow several messages at once.
-    Batch(Vec<Result<Message, Failure>>),
+    Batch(Vec<Result<Message, RpcError>>),
 }
 
 /// The id of a request, kept as it was written: a string or a number.
@@ -83,57 +83,66 @@ impl Id {
 
 /// An error of JSON-RPC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
+pub struct RpcError {
     pub code: i32,
     pub message: String,
 }
 
-impl Failure {
-    pub fn parse_error(reason: impl std::fmt::Display) -> Failure {
-        Failure { code: -32700, message: format!("Parse error: {}", clip(&reason.to_string())) }
+impl RpcError {
+    pub fn parse_error(reason: impl std::fmt::Display) -> RpcError {
+        RpcError {
+            code: -32700,
+            message: format!("Parse error: {}", truncate(&reason.to_string())),
+        }
     }
 
-    pub fn invalid_request(reason: impl std::fmt::Display) -> Failure {
-        Failure { code: -32600, message: format!("Invalid request: {}", clip(&reason.to_string())) }
+    pub fn invalid_request(reason: impl std::fmt::Display) -> RpcError {
+        RpcError {
+            code: -32600,
+            message: format!("Invalid request: {}", truncate(&reason.to_string())),
+        }
     }
 
-    pub fn method_not_found(method: &str) -> Failure {
-        Failure { code: -32601, message: format!("Method not found: {}", clip(method)) }
+    pub fn method_not_found(method: &str) -> RpcError {
+        RpcError { code: -32601, message: format!("Method not found: {}", truncate(method)) }
     }
 
-    pub fn invalid_params(reason: impl std::fmt::Display) -> Failure {
-        Failure { code: -32602, message: format!("Invalid params: {}", clip(&reason.to_string())) }
+    pub fn invalid_params(reason: impl std::fmt::Display) -> RpcError {
+        RpcError {
+            code: -32602,
+            message: format!("Invalid params: {}", truncate(&reason.to_string())),
+        }
     }
 
-    pub fn internal_error() -> Failure {
-        Failure { code: -32603, message: "Internal error".to_owned() }
+    pub fn internal_error() -> RpcError {
+        RpcError { code: -32603, message: "Internal error".to_owned() }
     }
 }
 
 /// Parses the body of a POST. Parameters stay unparsed until their type is known: a generic tree
 /// would take a hundred times the memory.
-pub fn parse(body: &[u8]) -> Result<Incoming, Failure> {
-    let text = std::str::from_utf8(body).map_err(Failure::parse_error)?;
+pub fn parse(body: &[u8]) -> Result<Incoming, RpcError> {
+    let text = std::str::from_utf8(body).map_err(RpcError::parse_error)?;
     if is_too_deep(text) {
-        return Err(Failure::parse_error("nested too deeply"));
+        return Err(RpcError::parse_error("nested too deeply"));
     }
     if !text.trim_ascii_start().starts_with('[') {
         return parse_one(text).map(Incoming::One);
     }
-    let Batch(items) = serde_json::from_str(text).map_err(Failure::parse_error)?;
+    let Batch(items) = serde_json::from_str(text).map_err(RpcError::parse_error)?;
     match items.len() {
-        0 => Err(Failure::invalid_request("an empty batch")),
+        0 => Err(RpcError::invalid_request("an empty batch")),
         1..=MAX_BATCH => {
             Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get())).collect()))
         }
-        _ => Err(Failure::invalid_request(format!("a batch of more than {MAX_BATCH} messages"))),
+        _ => Err(RpcError::invalid_request(format!("a batch of more than {MAX_BATCH} messages"))),
     }
 }
 
-fn parse_one(text: &str) -> Result<Message, Failure> {
+fn parse_one(text: &str) -> Result<Message, RpcError> {
     let raw: RawMessage = read(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => Failure::invalid_request(error),
-        _ => Failure::parse_error(error),
+        serde_json::error::Category::Data => RpcError::invalid_request(error),
+        _ => RpcError::parse_error(error),
     })?;
     raw.check()
 }
@@ -147,7 +156,7 @@ fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
         return Err(serde::de::Error::custom("an object is wanted"));
     }
     serde_json::from_str(json).or_else(|error| {
-        mend_surrogates(json.as_bytes())
+        replace_lone_surrogates(json.as_bytes())
             .map_or(Err(error), |mended| serde_json::from_slice(&mended))
     })
 }
@@ -214,7 +223,7 @@ fn rest_of_string(json: &[u8]) -> usize {
 
 /// Replaces escapes of lone surrogates, which JavaScript's strings may hold and UTF-8 cannot, by
 /// that of U+FFFD, which is what Node writes to a file for them. `None` if there are none.
-fn mend_surrogates(json: &[u8]) -> Option<Vec<u8>> {
+fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
     const ESCAPE: usize = r"\u0000".len();
     let unit = |at: usize| {
         let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
@@ -259,28 +268,28 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Op
 }
 
 impl RawMessage {
-    fn check(self) -> Result<Message, Failure> {
+    fn check(self) -> Result<Message, RpcError> {
         if self.jsonrpc != "2.0" {
-            return Err(Failure::invalid_request("\"jsonrpc\" must be \"2.0\""));
+            return Err(RpcError::invalid_request("\"jsonrpc\" must be \"2.0\""));
         }
         let id = self.id.map(check_id).transpose()?;
         let is_response = match (&self.result, &self.error) {
             (None, None) => false,
             (Some(_), Some(_)) => {
-                return Err(Failure::invalid_request("both \"result\" and \"error\""));
+                return Err(RpcError::invalid_request("both \"result\" and \"error\""));
             }
             _ => true,
         };
         if self.params.as_ref().is_some_and(|params| !params.get().starts_with(['{', '['])) {
-            return Err(Failure::invalid_request("\"params\" must be structured"));
+            return Err(RpcError::invalid_request("\"params\" must be structured"));
         }
         let params = Params(self.params);
         match (self.method, id, is_response) {
-            (Some(_), _, true) => Err(Failure::invalid_request("both \"method\" and a response")),
+            (Some(_), _, true) => Err(RpcError::invalid_request("both \"method\" and a response")),
             (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
             (Some(method), None, false) => Ok(notification(&method, params)),
             (None, Some(id), true) => Ok(Message::Response(id)),
-            (None, ..) => Err(Failure::invalid_request("neither a method nor a response")),
+            (None, ..) => Err(RpcError::invalid_request("neither a method nor a response")),
         }
     }
 }
@@ -318,13 +327,13 @@ fn for_user(method: &str, params: Params) -> Option<String> {
 }
 
 /// An id is a string or a number. Null is neither, nor is it the same as no id.
-fn check_id(raw: Box<RawValue>) -> Result<Id, Failure> {
+fn check_id(raw: Box<RawValue>) -> Result<Id, RpcError> {
     if raw.get().len() > MAX_ID {
-        return Err(Failure::invalid_request("\"id\" is too long"));
+        return Err(RpcError::invalid_request("\"id\" is too long"));
     }
     match raw.get().as_bytes().first() {
         Some(b'"' | b'-' | b'0'..=b'9') => Ok(Id(raw)),
-        _ => Err(Failure::invalid_request("\"id\" must be a string or a number")),
+        _ => Err(RpcError::invalid_request("\"id\" must be a string or a number")),
     }
 }
 
@@ -341,7 +350,7 @@ pub struct Response {
 #[serde(rename_all = "camelCase")]
 enum Outcome {
     Result(Output),
-    Error(Failure),
+    Error(RpcError),
 }
 
 /// The result of a request.
@@ -360,7 +369,7 @@ impl From<Value> for Output {
 }
 
 impl Response {
-    pub fn new(id: Id, outcome: Result<Output, Failure>) -> Response {
+    pub fn new(id: Id, outcome: Result<Output, RpcError>) -> Response {
         let outcome = match outcome {
             Ok(result) => Outcome::Result(result),
             Err(failure) => Outcome::Error(failure),
@@ -373,7 +382,7 @@ impl Response {
     }
 
     /// For a message whose id is unknown.
-    pub fn failure(failure: Failure) -> Response {
+    pub fn failure(failure: RpcError) -> Response {
         Response { jsonrpc: "2.0", id: None, outcome: Outcome::Error(failure) }
     }
 }
@@ -384,8 +393,8 @@ pub fn batch_json(responses: &[Response]) -> String {
 }
 
 /// The beginning of a client's text, for an error message.
-pub fn clip(text: &str) -> String {
-    match text.char_indices().nth(MAX_ECHO) {
+pub fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
@@ -513,8 +522,8 @@ mod tests {
 
     #[test]
     fn little_is_repeated_of_what_a_client_says() {
-        let failure = Failure::method_not_found(&"é".repeat(1000));
-        assert_eq!(failure.message, format!("Method not found: {}...", "é".repeat(MAX_ECHO)));
+        let failure = RpcError::method_not_found(&"é".repeat(1000));
+        assert_eq!(failure.message, format!("Method not found: {}...", "é".repeat(MAX_QUOTED)));
     }
 
     #[test]

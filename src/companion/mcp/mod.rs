@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::bridge::Bridge;
-use message::{Failure, Message, Output, Params, Request, Response};
+use message::{Message, Output, Params, Request, Response, RpcError};
 use revision::Revision;
 use sessions::{ActiveSession, Client, SessionId, Sessions};
 use tools::Tools;
@@ -61,13 +61,13 @@ impl Protocol {
         &self,
         params: Params,
         agent: Arc<Agent>,
-    ) -> Result<(Value, SessionId), Failure> {
-        let hello: Hello = params.read()?;
+    ) -> Result<(Value, SessionId), RpcError> {
+        let hello: InitializeParams = params.read()?;
         let revision = hello.revision();
         let ClientInfo { name, version: own_version } = hello.client_info;
-        let client = Client { agent, name: tidy(&name), version: tidy(&own_version) };
-        let session = self.sessions.open(client, revision).map_err(|error| Failure {
-            code: Failure::internal_error().code,
+        let client = Client { agent, name: sanitize(&name), version: sanitize(&own_version) };
+        let session = self.sessions.open(client, revision).map_err(|error| RpcError {
+            code: RpcError::internal_error().code,
             message: error.to_string(),
         })?;
         let result = json!({
@@ -95,11 +95,11 @@ impl Protocol {
     }
 
     /// Handles a message that gets no answer.
-    pub fn take(&self, session: &ActiveSession, message: &Message) {
+    pub fn handle(&self, session: &ActiveSession, message: &Message) {
         match message {
             Message::Cancelled(id) => session.cancel(id),
             Message::Response(id) => session.pong(id),
-            Message::ForUser(text) => session.pass_on(text),
+            Message::ForUser(text) => session.forward_to_user(text),
             Message::Request(_) | Message::Notification => {}
         }
     }
@@ -109,7 +109,7 @@ impl Protocol {
         session: &ActiveSession,
         method: &str,
         params: Params,
-    ) -> Result<Output, Failure> {
+    ) -> Result<Output, RpcError> {
         match method {
             "ping" => {
                 session.ensure_context();
@@ -117,8 +117,8 @@ impl Protocol {
             }
             "tools/list" => Ok(Output::Ready(Tools::list())),
             "tools/call" => self.tools.call(session, params).await.map(Output::from),
-            "initialize" => Err(Failure::invalid_request("this session is initialized already")),
-            _ => Err(Failure::method_not_found(method)),
+            "initialize" => Err(RpcError::invalid_request("this session is initialized already")),
+            _ => Err(RpcError::method_not_found(method)),
         }
     }
 }
@@ -126,7 +126,7 @@ impl Protocol {
 /// The parameters of `initialize`, all of them optional.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Hello {
+struct InitializeParams {
     protocol_version: Option<String>,
     #[serde(deserialize_with = "client_info")]
     client_info: ClientInfo,
@@ -139,7 +139,7 @@ struct ClientInfo {
     version: String,
 }
 
-impl Hello {
+impl InitializeParams {
     /// The requested revision if we support it, else our newest: it is up to the client then.
     fn revision(&self) -> Revision {
         self.protocol_version.as_deref().and_then(Revision::named).unwrap_or(Revision::NEWEST)
@@ -153,7 +153,7 @@ fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ClientInfo, 
 
 /// Names are only shown to the user: shortened, and without control characters, line separators and
 /// changes of the writing direction.
-fn tidy(name: &str) -> String {
+fn sanitize(name: &str) -> String {
     let disturbs = |character: char| {
         character.is_control()
             || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')

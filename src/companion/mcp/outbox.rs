@@ -239,7 +239,7 @@ mod tests {
         })
     }
 
-    fn left(outbox: &mut Outbox) -> Vec<String> {
+    fn remaining_outcomes(outbox: &mut Outbox) -> Vec<String> {
         let outcomes = outbox.take_outcomes(|_| true);
         outcomes.into_iter().map(|decided| decided.text.to_string()).collect()
     }
@@ -311,7 +311,7 @@ mod tests {
         outbox.push(outcome(2));
         assert_eq!(drain(&mut outbox).len(), 2);
         outbox.resume(Some(1));
-        assert_eq!(left(&mut outbox), ["o2"]);
+        assert_eq!(remaining_outcomes(&mut outbox), ["o2"]);
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         outbox.push(outcome(1));
         outbox.push(outcome(2));
         outbox.forget_outcomes_of("/1");
-        assert_eq!(left(&mut outbox), ["o2"]);
+        assert_eq!(remaining_outcomes(&mut outbox), ["o2"]);
     }
 
     #[test]
@@ -455,6 +455,6 @@ mod tests {
         outbox.push(long_outcome(2, &text_of((16 << 20) + 1)));
         assert_eq!(drain(&mut outbox).len(), 2);
         outbox.push(outcome(3));
-        assert_eq!(left(&mut outbox), ["o3"]);
+        assert_eq!(remaining_outcomes(&mut outbox), ["o3"]);
     }
 }

@@ -11,10 +11,12 @@ use crate::process::Process;
 
 use super::message::notification_json;
 
+/// Where a client works.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// Where the client works is not known.
+    /// Not known.
     Unknown,
+    /// Its working directory.
     Directory(Arc<str>),
 }
 
@@ -37,6 +39,7 @@ impl Place {
         process.and_then(Process::directory).as_deref().into()
     }
 
+    /// The directory, if it is known.
     pub fn directory(&self) -> Option<&str> {
         match self {
             Place::Unknown => None,

@@ -78,12 +78,12 @@ impl Reviews {
 
     /// All open reviews, oldest first.
     pub fn all(&self) -> Vec<ReviewId> {
-        self.where_(|_, _| true)
+        self.ids_where(|_, _| true)
     }
 
     /// Those of one owner, oldest first.
     pub fn of(&self, owner: &SessionId) -> Vec<ReviewId> {
-        self.where_(|key, _| key.owner == *owner)
+        self.ids_where(|key, _| key.owner == *owner)
     }
 
     /// The load without the review of `path` that `owner` has.
@@ -103,7 +103,7 @@ impl Reviews {
     }
 
     /// Whether the session that opened the review still owns it.
-    pub fn is_with_proposer(&self, id: ReviewId) -> bool {
+    pub fn is_owned_by_proposer(&self, id: ReviewId) -> bool {
         self.open.iter().any(|(key, review)| review.id == id && review.proposer == key.owner)
     }
 
@@ -135,11 +135,11 @@ impl Reviews {
 
     /// Makes `successor` the owner of the reviews of `lost`. Returns the reviews that this ends.
     pub fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
-        let superseded = self.where_(|key, review| key.owner == *lost && review.superseded);
+        let superseded = self.ids_where(|key, review| key.owner == *lost && review.superseded);
         for review in &superseded {
             self.end(*review);
         }
-        let moved = self.where_(|key, _| key.owner == *lost);
+        let moved = self.ids_where(|key, _| key.owner == *lost);
         superseded.into_iter().chain(self.give(successor, moved)).collect()
     }
 
@@ -147,7 +147,7 @@ impl Reviews {
     /// the reviews that this ends.
     pub fn give_back(&mut self, proposer: &SessionId) -> Vec<ReviewId> {
         let away =
-            self.where_(|key, review| review.proposer == *proposer && key.owner != *proposer);
+            self.ids_where(|key, review| review.proposer == *proposer && key.owner != *proposer);
         self.give(proposer, away)
     }
 
@@ -173,7 +173,7 @@ impl Reviews {
         self.open.iter().find(|(_, review)| review.id == id).map(|(key, _)| key.clone())
     }
 
-    fn where_(&self, matches: impl Fn(&Key, &Review) -> bool) -> Vec<ReviewId> {
+    fn ids_where(&self, matches: impl Fn(&Key, &Review) -> bool) -> Vec<ReviewId> {
         let found = self.open.iter().filter(|(key, review)| matches(key, review));
         let mut ids: Vec<ReviewId> = found.map(|(_, review)| review.id).collect();
         ids.sort_unstable();
@@ -245,10 +245,10 @@ mod tests {
         let (its, _) = reviews.open(&lost, "/a", 1);
         let (other, _) = reviews.open(&successor, "/b", 1);
         reviews.inherit(&successor, &lost);
-        assert!(!reviews.is_with_proposer(its));
+        assert!(!reviews.is_owned_by_proposer(its));
         assert_eq!(reviews.give_back(&lost), []);
         assert_eq!((reviews.of(&lost), reviews.of(&successor)), (vec![its], vec![other]));
-        assert!(reviews.is_with_proposer(its));
+        assert!(reviews.is_owned_by_proposer(its));
     }
 
     #[test]

@@ -20,10 +20,10 @@ pub const IDLE_LIMIT: Duration = Duration::from_secs(120);
 /// a second or two. Its reviews are closed then, unless its process is known to live.
 pub const STREAM_GRACE: Duration = Duration::from_secs(5);
 /// How often to check whether the process of a client without a stream still lives.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to check whether a client has changed its directory, which takes microseconds for
 /// each.
-const BETWEEN_PLACES: Duration = Duration::from_secs(1);
+const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 /// The id of all our pings: each supersedes the one before.
 pub const PING: &str = "ping";
 
@@ -50,7 +50,7 @@ pub struct Session {
     pub calls: Calls,
     pub last_used: Instant,
     /// When the client sent a request last.
-    pub last_heard: Instant,
+    pub last_request: Instant,
     /// Another session has replaced this one, whose client seemed to be gone.
     pub replaced: bool,
 }
@@ -88,7 +88,7 @@ impl Session {
             busy: 0,
             calls: Calls::default(),
             last_used: now,
-            last_heard: now,
+            last_request: now,
             replaced: false,
         }
     }
@@ -100,17 +100,17 @@ impl Session {
     }
 
     /// Whether it is sent the context of `place`.
-    pub fn hears_in(&self, place: &Place) -> bool {
+    pub fn is_sent_context_of(&self, place: &Place) -> bool {
         !self.is_unnamed && self.place.as_ref() == Some(place)
     }
 
     /// Whether it is time to check where the client works. A search for its process may have ended
     /// with the server that was replaced.
-    pub fn may_have_moved(&self) -> bool {
+    pub fn is_place_stale(&self) -> bool {
         match &self.place {
             None => self.placed.elapsed() >= STREAM_GRACE,
             Some(Place::Unknown) => false,
-            Some(Place::Directory(_)) => self.placed.elapsed() >= BETWEEN_PLACES,
+            Some(Place::Directory(_)) => self.placed.elapsed() >= PLACE_INTERVAL,
         }
     }
 
@@ -180,7 +180,7 @@ impl Session {
     /// Whether `later` is of the same client, and began when this session's stream was lost or
     /// later.
     pub fn may_be_replaced_by(&self, later: &Session) -> bool {
-        matches!(self.stream, Stream::Lost { since } if later.begun + LOOK_AGAIN > since)
+        matches!(self.stream, Stream::Lost { since } if later.begun + RECHECK_INTERVAL > since)
             && self.is_earlier_of(later)
     }
 
@@ -198,10 +198,10 @@ impl Session {
     pub fn outlived(&self, later: &Session) -> bool {
         let last_sign = match self.stream {
             Stream::Open { .. } | Stream::Events => Instant::now(),
-            Stream::Lost { since } => since.max(self.last_heard),
-            Stream::Never => self.last_heard,
+            Stream::Lost { since } => since.max(self.last_request),
+            Stream::Never => self.last_request,
         };
-        last_sign > later.begun + LOOK_AGAIN
+        last_sign > later.begun + RECHECK_INTERVAL
     }
 }
 

@@ -13,9 +13,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::message::{Failure, Params, clip};
-use super::sessions::{ActiveSession, Asked, STOPPING, SessionId, Sessions};
-use crate::bridge::{Answer, Answered, Bridge, NoAnswer};
+use super::message::{Params, RpcError, truncate};
+use super::sessions::{ActiveSession, DecisionRequest, STOPPING, SessionId, Sessions};
+use crate::bridge::{Answer, Bridge, CallError, CallResult};
 use crate::file::{FileChecks, Links, open_regular};
 use crate::ide::{ActiveFile, Cursor, Outcome};
 
@@ -32,7 +32,7 @@ struct ToolError(String);
 /// Why a tool call has no result.
 enum Fault {
     UnknownTool,
-    Arguments(Failure),
+    Arguments(RpcError),
     Failed(ToolError),
 }
 
@@ -79,7 +79,7 @@ impl Tools {
     }
 
     /// Runs `tools/call`.
-    pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Value, Failure> {
+    pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Value, RpcError> {
         let Call { name, arguments } = params.read()?;
         let reason = match run(self, session, &name, arguments).await {
             Ok(content) => return Ok(json!({ "content": content })),
@@ -89,7 +89,7 @@ impl Tools {
             }
             Err(Fault::Arguments(failure)) => return Err(failure),
             Err(Fault::UnknownTool) => {
-                return Err(Failure::invalid_params(format!("unknown tool {name}")));
+                return Err(RpcError::invalid_params(format!("unknown tool {name}")));
             }
         };
         Ok(json!({ "content": [text(&reason)], "isError": true }))
@@ -201,8 +201,8 @@ async fn run(
     outcome.map_err(Fault::Failed)
 }
 
-impl From<Failure> for Fault {
-    fn from(failure: Failure) -> Fault {
+impl From<RpcError> for Fault {
+    fn from(failure: RpcError) -> Fault {
         Fault::Arguments(failure)
     }
 }
@@ -249,7 +249,7 @@ async fn close_diff(
             None => Err(not_open(&diff.file_path)),
         };
     };
-    let Answered { text: content, may_omit } = answer_of_emacs(tools, answer).await?;
+    let Answer { text: content, may_omit } = answer_of_emacs(tools, answer).await?;
     if session.is_unnamed() {
         return Ok(vec![text(&content)]);
     }
@@ -267,29 +267,29 @@ async fn decide_diff(
     let place = session.find_place().await;
     let (call, answer) = tools.bridge.call();
     let sessions = &tools.sessions;
-    match sessions.ask_to_decide(session.session(), &diff.file_path, accept, call, place) {
-        Asked::Sent => Ok(vec![text(&answer_of_emacs(tools, answer).await?.text)]),
-        Asked::NotOpen => Err(not_open(&diff.file_path)),
-        Asked::Already => Err(ToolError("this diff is being decided already".to_owned())),
-        Asked::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
+    match sessions.request_decision(session.session(), &diff.file_path, accept, call, place) {
+        DecisionRequest::Sent => Ok(vec![text(&answer_of_emacs(tools, answer).await?.text)]),
+        DecisionRequest::NotOpen => Err(not_open(&diff.file_path)),
+        DecisionRequest::Already => Err(ToolError("this diff is being decided already".to_owned())),
+        DecisionRequest::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
     }
 }
 
 fn rejected(path: &str) -> ToolError {
-    ToolError(format!("the diff of {} was rejected", clip(path)))
+    ToolError(format!("the diff of {} was rejected", truncate(path)))
 }
 
 fn not_open(path: &str) -> ToolError {
-    ToolError(format!("no diff of {} is open", clip(path)))
+    ToolError(format!("no diff of {} is open", truncate(path)))
 }
 
 async fn answer_of_emacs(
     tools: &Tools,
-    answer: oneshot::Receiver<Answer>,
-) -> Result<Answered, ToolError> {
+    answer: oneshot::Receiver<CallResult>,
+) -> Result<Answer, ToolError> {
     let patience = tools.sessions.limits().emacs_time;
     match tokio::time::timeout(patience, answer).await {
-        Ok(Ok(answer)) => answer.map_err(|NoAnswer(reason)| ToolError(reason)),
+        Ok(Ok(answer)) => answer.map_err(|CallError(reason)| ToolError(reason)),
         Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
         Err(_) => Err(ToolError(format!("Emacs did not answer for {patience:?}"))),
     }
@@ -307,12 +307,12 @@ async fn active_file(tools: &Tools, session: &SessionId) -> String {
 }
 
 fn slow(path: &str) -> ToolError {
-    ToolError(format!("the file system of {} does not answer", clip(path)))
+    ToolError(format!("the file system of {} does not answer", truncate(path)))
 }
 
 /// Refuses paths that cannot be a local file of at most `largest` bytes. Returns its size in bytes.
 fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
-    let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", clip(path))));
+    let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", truncate(path))));
     if path.contains('\0') {
         return refuse("contains a NUL character");
     }

@@ -11,41 +11,41 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 
 use super::guard::Refusal;
-use crate::mcp::message::{Failure, Response as Reply};
+use crate::mcp::message::{Response as Reply, RpcError};
 
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// The response to one HTTP request.
-pub type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+pub type CallResult = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// An HTTP error and the JSON-RPC error in its body.
-pub struct Problem {
+pub struct HttpError {
     pub status: StatusCode,
-    pub failure: Failure,
+    pub failure: RpcError,
 }
 
-impl Problem {
-    pub fn new(status: StatusCode, reason: &str) -> Problem {
-        Problem { status, failure: Failure::invalid_request(reason) }
+impl HttpError {
+    pub fn new(status: StatusCode, reason: &str) -> HttpError {
+        HttpError { status, failure: RpcError::invalid_request(reason) }
     }
 
-    pub fn bad_request(failure: Failure) -> Problem {
-        Problem { status: StatusCode::BAD_REQUEST, failure }
+    pub fn bad_request(failure: RpcError) -> HttpError {
+        HttpError { status: StatusCode::BAD_REQUEST, failure }
     }
 
     /// By MCP, the client then starts a new session.
-    pub fn unknown_session() -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
+    pub fn unknown_session() -> HttpError {
+        HttpError::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
     }
 
-    pub fn into_answer(self) -> Answer {
+    pub fn into_answer(self) -> CallResult {
         json(self.status, &Reply::failure(self.failure))
     }
 }
 
-pub fn refuse(refusal: &Refusal) -> Answer {
-    let mut answer = Problem::new(refusal.status, refusal.reason).into_answer();
+pub fn refuse(refusal: &Refusal) -> CallResult {
+    let mut answer = HttpError::new(refusal.status, refusal.reason).into_answer();
     if refusal.status == StatusCode::UNAUTHORIZED {
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
@@ -54,24 +54,26 @@ pub fn refuse(refusal: &Refusal) -> Answer {
 }
 
 /// Makes the connection close after this answer.
-pub fn closing(mut answer: Answer) -> Answer {
+pub fn closing(mut answer: CallResult) -> CallResult {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-pub fn method_not_allowed(methods: &'static str) -> Answer {
+pub fn method_not_allowed(methods: &'static str) -> CallResult {
     let reason = format!("the methods here are {methods}");
-    let mut answer = Problem::new(StatusCode::METHOD_NOT_ALLOWED, &reason).into_answer();
+    let mut answer = HttpError::new(StatusCode::METHOD_NOT_ALLOWED, &reason).into_answer();
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer
 }
 
 /// Exactly 202: with any other status the client never opens its stream.
-pub fn accepted() -> Answer {
+pub fn accepted() -> CallResult {
     empty(StatusCode::ACCEPTED)
 }
 
-pub fn event_stream(body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static) -> Answer {
+pub fn event_stream(
+    body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+) -> CallResult {
     let mut answer = Response::new(body.boxed_unsync());
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
@@ -79,17 +81,17 @@ pub fn event_stream(body: impl Body<Data = Bytes, Error = Infallible> + Send + '
     answer
 }
 
-pub fn empty(status: StatusCode) -> Answer {
+pub fn empty(status: StatusCode) -> CallResult {
     let mut answer = Response::new(Full::default().boxed_unsync());
     *answer.status_mut() = status;
     answer
 }
 
-pub fn json(status: StatusCode, reply: &Reply) -> Answer {
+pub fn json(status: StatusCode, reply: &Reply) -> CallResult {
     json_text(status, reply.to_json())
 }
 
-pub fn json_text(status: StatusCode, text: String) -> Answer {
+pub fn json_text(status: StatusCode, text: String) -> CallResult {
     let mut answer = Response::new(Full::from(text).boxed_unsync());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));

@@ -17,10 +17,10 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::admission::Admission;
 use super::answer::{
-    Answer, EVENT_STREAM, JSON, Problem, accepted, closing, empty, event_stream, json, json_text,
-    method_not_allowed, refuse,
+    CallResult, EVENT_STREAM, HttpError, JSON, accepted, closing, empty, event_stream, json,
+    json_text, method_not_allowed, refuse,
 };
-use super::body::{Bodies, Share};
+use super::body::{BodyReader, Reservation};
 use super::guard::{Guard, Refusal};
 use super::headers::{
     LAST_EVENT_ID, SESSION_ID, accepts, has_json, named_revision, names_no_session, prefers_stream,
@@ -33,14 +33,14 @@ use crate::agent::Agent;
 use crate::bridge::{Direction, Event};
 use crate::limits::Limits;
 use crate::mcp::Protocol;
-use crate::mcp::message::{self, Failure, Message, Response as Reply};
+use crate::mcp::message::{self, Message, Response as Reply, RpcError};
 use crate::mcp::sessions::ActiveSession;
 use crate::panics;
 use crate::token::Token;
-use crate::trace::{Traced, Tracer};
+use crate::trace::{TracedBody, Tracer};
 
 /// A request that takes longer is answered by an event stream, kept alive with comments.
-const QUICK: Duration = Duration::from_secs(1);
+const STREAM_AFTER: Duration = Duration::from_secs(1);
 
 /// For a client with a valid token, when there is no slot left.
 const FULL: Refusal = Refusal {
@@ -58,7 +58,7 @@ pub struct Endpoint {
     secrets: Arc<[Token]>,
     protocol: Protocol,
     limits: Limits,
-    bodies: Bodies,
+    bodies: BodyReader,
     retired: AtomicBool,
 }
 
@@ -68,7 +68,7 @@ impl Endpoint {
             secrets: guard.tokens().cloned().collect(),
             guard,
             protocol,
-            bodies: Bodies::new(limits.clone()),
+            bodies: BodyReader::new(limits.clone()),
             limits,
             retired: AtomicBool::new(false),
         }
@@ -92,22 +92,26 @@ impl Endpoint {
     }
 
     /// Answers one HTTP request.
-    async fn respond(self: Arc<Self>, request: Request<Incoming>, from: Peer) -> Response<Traced> {
+    async fn respond(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        from: Peer,
+    ) -> Response<TracedBody> {
         let mut tracer = self.tracer(request.headers());
-        let outcome = self.survive(self.route(request, &from, &tracer)).await;
+        let outcome = self.catch_panic(self.route(request, &from, &tracer)).await;
         let outcome = outcome.unwrap_or_else(|failure| {
-            Err(Problem { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
+            Err(HttpError { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
         });
-        let answer = outcome.unwrap_or_else(Problem::into_answer);
+        let answer = outcome.unwrap_or_else(HttpError::into_answer);
         let answer = if self.is_retired() { closing(answer) } else { answer };
         if tracer.session.is_empty() {
             tracer.session = session_key(answer.headers()); // initialize has just begun it
         }
         let status = answer.status().as_u16();
         if answer.body().is_end_stream() {
-            tracer.show(Direction::ToClient, answer.status().as_str(), b"");
+            tracer.log(Direction::ToClient, answer.status().as_str(), b"");
         }
-        answer.map(|body| Traced { body, tracer, status })
+        answer.map(|body| TracedBody { body, tracer, status })
     }
 
     fn tracer(&self, headers: &HeaderMap) -> Tracer {
@@ -119,12 +123,12 @@ impl Endpoint {
     }
 
     /// Runs `work`; a panic in it is reported to Emacs, and becomes an internal error.
-    async fn survive<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        panics::caught(work).await.map_err(|fault| {
+    async fn catch_panic<T>(&self, work: impl Future<Output = T>) -> Result<T, RpcError> {
+        panics::caught(work).await.map_err(|panic| {
             self.protocol.bridge().send(Event::Warning(format!(
-                "a request failed because of a fault in the companion: {fault}"
+                "a request failed because of a fault in the companion: {panic}"
             )));
-            Failure::internal_error()
+            RpcError::internal_error()
         })
     }
 
@@ -133,7 +137,7 @@ impl Endpoint {
         request: Request<Incoming>,
         from: &Peer,
         tracer: &Tracer,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<CallResult, HttpError> {
         let guarded = self.guard.check(request.uri(), request.headers());
         let admit = |agent| if from.admission.authenticate() { Ok(agent) } else { Err(FULL) };
         let agent = match guarded.and_then(admit) {
@@ -146,7 +150,7 @@ impl Endpoint {
                 return self.events(request.method(), agent, from, tracer).await;
             }
             _ => {
-                return Err(Problem::new(
+                return Err(HttpError::new(
                     StatusCode::NOT_FOUND,
                     "the paths here are /mcp and /events",
                 ));
@@ -155,7 +159,7 @@ impl Endpoint {
         if *request.method() == Method::POST {
             return self.post(request, agent, from, tracer).await;
         }
-        tracer.show(Direction::FromClient, request.method().as_str(), b"");
+        tracer.log(Direction::FromClient, request.method().as_str(), b"");
         match *request.method() {
             Method::GET => self.get(request.headers(), &agent),
             Method::DELETE => self.delete(request.headers(), &agent),
@@ -170,8 +174,8 @@ impl Endpoint {
         agent: Arc<Agent>,
         from: &Peer,
         tracer: &Tracer,
-    ) -> Result<Answer, Problem> {
-        tracer.show(Direction::FromClient, &format!("{method} /events"), b"");
+    ) -> Result<CallResult, HttpError> {
+        tracer.log(Direction::FromClient, &format!("{method} /events"), b"");
         if *method != Method::GET {
             return Ok(method_not_allowed("GET"));
         }
@@ -189,24 +193,24 @@ impl Endpoint {
         agent: Arc<Agent>,
         from: &Peer,
         tracer: &Tracer,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<CallResult, HttpError> {
         let (head, body) = request.into_parts();
         if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
-            return Err(Problem::new(
+            return Err(HttpError::new(
                 StatusCode::NOT_ACCEPTABLE,
                 "Accept must list application/json and text/event-stream",
             ));
         }
         if !has_json(&head.headers) {
-            return Err(Problem::new(
+            return Err(HttpError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
             ));
         }
         named_revision(&head.headers)?;
-        let (body, share) = self.bodies.read(body).await?;
-        tracer.show(Direction::FromClient, "POST", &body);
-        let incoming = message::parse(&body).map_err(Problem::bad_request)?;
+        let (body, reservation) = self.bodies.read(body).await?;
+        tracer.log(Direction::FromClient, "POST", &body);
+        let incoming = message::parse(&body).map_err(HttpError::bad_request)?;
         drop(body); // it may be large, and the call may wait
         match incoming {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
@@ -215,20 +219,20 @@ impl Endpoint {
             message::Incoming::One(Message::Request(request)) => {
                 let session = self.session_of(&request, &head.headers, &agent, from)?;
                 let stream = prefers_stream(&head.headers);
-                Ok(self.clone().serve(session, request, share, stream).await)
+                Ok(self.clone().serve(session, request, reservation, stream).await)
             }
             message::Incoming::One(Message::Notification) if names_no_session(&head.headers) => {
                 Ok(accepted()) // clients of document 004 may send `notifications/initialized`
             }
             message::Incoming::One(message) => {
                 let session = self.session(&head.headers, &agent)?;
-                self.protocol.take(&session, &message);
+                self.protocol.handle(&session, &message);
                 Ok(accepted())
             }
             message::Incoming::Batch(items) => {
                 let session = self.session(&head.headers, &agent)?;
                 let stream = prefers_stream(&head.headers);
-                self.clone().batch(session, items, share, stream).await
+                self.clone().batch(session, items, reservation, stream).await
             }
         }
     }
@@ -239,16 +243,16 @@ impl Endpoint {
         request: message::Request,
         agent: Arc<Agent>,
         from: &Peer,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<CallResult, HttpError> {
         if headers.contains_key(SESSION_ID) {
-            return Err(Problem::bad_request(Failure::invalid_request(
+            return Err(HttpError::bad_request(RpcError::invalid_request(
                 "initialize must not name a session",
             )));
         }
         let (response, session) = self.protocol.initialize(request, agent);
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
-            from.recognise(self.protocol.sessions(), &session).await;
+            from.identify(self.protocol.sessions(), &session).await;
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
             answer.headers_mut().insert(SESSION_ID, id);
         }
@@ -260,13 +264,13 @@ impl Endpoint {
         self: Arc<Self>,
         session: ActiveSession,
         request: message::Request,
-        share: Share,
+        reservation: Reservation,
         stream: bool,
-    ) -> Answer {
+    ) -> CallResult {
         let endpoint = self.clone();
         let work =
             async move { endpoint.reply(&session, request).await.map(|reply| reply.to_json()) };
-        let answer = self.work(work, share, stream).await;
+        let answer = self.work(work, reservation, stream).await;
         answer.unwrap_or_else(|| event_stream(Full::default()))
     }
 
@@ -274,12 +278,12 @@ impl Endpoint {
     async fn batch(
         self: Arc<Self>,
         session: ActiveSession,
-        items: Vec<Result<Message, Failure>>,
-        share: Share,
+        items: Vec<Result<Message, RpcError>>,
+        reservation: Reservation,
         stream: bool,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<CallResult, HttpError> {
         if !session.revision().has_batches() {
-            return Err(Problem::bad_request(Failure::invalid_request(
+            return Err(HttpError::bad_request(RpcError::invalid_request(
                 "the revision of this session has no batches",
             )));
         }
@@ -291,20 +295,20 @@ impl Endpoint {
                     Ok(Message::Request(request)) => {
                         replies.extend(endpoint.reply(&session, request).await);
                     }
-                    Ok(message) => endpoint.protocol.take(&session, &message),
+                    Ok(message) => endpoint.protocol.handle(&session, &message),
                     Err(failure) => replies.push(Reply::failure(failure)),
                 }
             }
             (!replies.is_empty()).then(|| message::batch_json(&replies))
         };
-        Ok(self.work(work, share, stream).await.unwrap_or_else(accepted))
+        Ok(self.work(work, reservation, stream).await.unwrap_or_else(accepted))
     }
 
     /// Answers one request; `None` if the client has cancelled it.
     async fn reply(&self, session: &ActiveSession, request: message::Request) -> Option<Reply> {
         let id = request.id.clone();
-        let served = self.survive(self.protocol.serve(session, request)).await;
-        served.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
+        let reply = self.catch_panic(self.protocol.serve(session, request)).await;
+        reply.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
     }
 
     /// Runs the work for an answer: JSON, or nothing. The answer is that JSON, or an event stream
@@ -313,24 +317,24 @@ impl Endpoint {
     async fn work(
         &self,
         work: impl Future<Output = Option<String>> + Send + 'static,
-        share: Share,
+        reservation: Reservation,
         stream: bool,
-    ) -> Option<Answer> {
+    ) -> Option<CallResult> {
         let work = tokio::spawn(async move {
-            let _share = share; // released when the work is done
+            let _reservation = reservation; // released when the work is done
             work.await
         });
         // It fails only if the server stops.
         let mut work = Box::pin(async move { work.await.unwrap_or_default() });
-        if !stream && let Ok(answer) = tokio::time::timeout(QUICK, work.as_mut()).await {
+        if !stream && let Ok(answer) = tokio::time::timeout(STREAM_AFTER, work.as_mut()).await {
             return answer.map(|text| json_text(StatusCode::OK, text));
         }
         Some(event_stream(LateReply::new(work, self.limits.keep_alive)))
     }
 
-    fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
+    fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<CallResult, HttpError> {
         if !accepts(headers, EVENT_STREAM) {
-            return Err(Problem::new(
+            return Err(HttpError::new(
                 StatusCode::NOT_ACCEPTABLE,
                 "Accept must list text/event-stream",
             ));
@@ -341,16 +345,16 @@ impl Endpoint {
             .protocol
             .sessions()
             .open_stream(session.session(), last_event)
-            .ok_or_else(Problem::unknown_session)?;
+            .ok_or_else(HttpError::unknown_session)?;
         if self.is_retired() {
             return Ok(event_stream(Full::default())); // the client reconnects, to another server
         }
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
-    fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<Answer, Problem> {
+    fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<CallResult, HttpError> {
         let is_known = self.protocol.sessions().close(self.session_id(headers, agent)?, agent);
-        if is_known { Ok(empty(StatusCode::OK)) } else { Err(Problem::unknown_session()) }
+        if is_known { Ok(empty(StatusCode::OK)) } else { Err(HttpError::unknown_session()) }
     }
 
     /// The session of a request. Requests of clients of document 004 name none.
@@ -360,7 +364,7 @@ impl Endpoint {
         headers: &HeaderMap,
         agent: &Arc<Agent>,
         from: &Peer,
-    ) -> Result<ActiveSession, Problem> {
+    ) -> Result<ActiveSession, HttpError> {
         if !names_no_session(headers) || !METHODS_WITHOUT_SESSION.contains(&&*request.method) {
             return self.session(headers, agent);
         }
@@ -370,21 +374,21 @@ impl Endpoint {
         let find_place = Box::new(move || Box::pin(place_of(connection, known.clone())) as _);
         sessions
             .enter_unnamed(agent, find_place)
-            .map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
+            .map_err(|error| HttpError::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
     }
 
-    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<ActiveSession, Problem> {
+    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<ActiveSession, HttpError> {
         let id = self.session_id(headers, agent)?;
-        self.protocol.sessions().enter(id, agent).ok_or_else(Problem::unknown_session)
+        self.protocol.sessions().enter(id, agent).ok_or_else(HttpError::unknown_session)
     }
 
     /// The session that a request names. If the request names a revision, it must be the session's.
-    fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, Problem> {
+    fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, HttpError> {
         let id = session_id(headers)?;
         let revision = self.protocol.sessions().revision(id, agent);
-        let revision = revision.ok_or_else(Problem::unknown_session)?;
+        let revision = revision.ok_or_else(HttpError::unknown_session)?;
         if named_revision(headers)?.is_some_and(|named| named != revision) {
-            return Err(Problem::new(
+            return Err(HttpError::new(
                 StatusCode::BAD_REQUEST,
                 "this session was initialized with another revision of MCP",
             ));
@@ -411,7 +415,7 @@ impl Service {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<Traced>;
+    type Response = Response<TracedBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 

@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
 
-use super::answer::{EVENT_STREAM, JSON, Problem};
+use super::answer::{EVENT_STREAM, HttpError, JSON};
 use crate::mcp::revision::Revision;
 
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -20,18 +20,20 @@ pub fn names_no_session(headers: &HeaderMap) -> bool {
     !headers.contains_key(SESSION_ID)
 }
 
-pub fn session_id(headers: &HeaderMap) -> Result<&str, Problem> {
+pub fn session_id(headers: &HeaderMap) -> Result<&str, HttpError> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
-        Problem::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing")
+        HttpError::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing")
     })
 }
 
 /// The revision of MCP that a request names.
-pub fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, Problem> {
+pub fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, HttpError> {
     let Some(name) = headers.get(PROTOCOL_VERSION) else { return Ok(None) };
     match name.to_str().ok().and_then(Revision::named) {
         Some(revision) => Ok(Some(revision)),
-        None => Err(Problem::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported")),
+        None => {
+            Err(HttpError::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported"))
+        }
     }
 }
 

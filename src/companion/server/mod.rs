@@ -96,14 +96,14 @@ impl Server {
             tokio::net::TcpListener::from_std(listener)?
         };
         let kept = endpoint.clone();
-        let (phase, told) = watch::channel(Phase::Serving);
+        let (phase, phases) = watch::channel(Phase::Serving);
         let (finish, finished) = mpsc::channel();
         let thread = with_signals_blocked(|| {
             std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
                 let bridge = endpoint.protocol().bridge();
-                let served = || run(runtime, listener, &gate, &endpoint, announcement, told);
+                let served = || run(runtime, listener, &gate, &endpoint, announcement, phases);
                 if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
-                    bridge.send(Event::Died);
+                    bridge.send(Event::ServerDied);
                 }
                 let _ = finish.send(());
             })
@@ -152,7 +152,7 @@ fn run(
     gate: &Gate,
     endpoint: &Arc<Endpoint>,
     announcement: Arc<Announcement>,
-    mut told: watch::Receiver<Phase>,
+    mut phases: watch::Receiver<Phase>,
 ) -> bool {
     let phase = runtime.block_on(async {
         let connections = GracefulShutdown::new();
@@ -163,8 +163,8 @@ fn run(
                 Phase::Died
             }
             _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
-            _ = heal_forever(announcement, endpoint.limits().between_heals) => Phase::Died,
-            phase = next_phase(&mut told) => phase,
+            _ = repair_forever(announcement, endpoint.limits().repair_interval) => Phase::Died,
+            phase = next_phase(&mut phases) => phase,
         };
         drop((listener, open));
         match phase {
@@ -172,7 +172,7 @@ fn run(
             Phase::Retired => {
                 tokio::select! {
                     _ = all_closed.recv() => {}
-                    _ = next_phase(&mut told) => {}
+                    _ = next_phase(&mut phases) => {}
                     () = tokio::time::sleep(RETIREMENT) => {}
                 }
             }
@@ -187,19 +187,19 @@ fn run(
 
 /// Restores the discovery files: programs that clean up temporary directories delete them, and
 /// without them no client finds us.
-async fn heal_forever(announcement: Arc<Announcement>, pause: Duration) -> Infallible {
+async fn repair_forever(announcement: Arc<Announcement>, pause: Duration) -> Infallible {
     loop {
         tokio::time::sleep(pause).await;
         let announcement = announcement.clone();
         // The file system may be slow. Errors are reported by the announcement itself.
-        let _ = tokio::task::spawn_blocking(move || announcement.heal()).await;
+        let _ = tokio::task::spawn_blocking(move || announcement.repair()).await;
     }
 }
 
 /// Waits for the next phase. A dropped sender means to stop.
-async fn next_phase(told: &mut watch::Receiver<Phase>) -> Phase {
-    match told.changed().await {
-        Ok(()) => *told.borrow_and_update(),
+async fn next_phase(phases: &mut watch::Receiver<Phase>) -> Phase {
+    match phases.changed().await {
+        Ok(()) => *phases.borrow_and_update(),
         Err(_) => Phase::Stopping,
     }
 }

@@ -10,7 +10,7 @@ use crate::mcp::sessions::{SessionId, Sessions};
 use crate::process::Process;
 
 /// How long a client waits until its process is found.
-const RECOGNITION: Duration = Duration::from_secs(1);
+const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The sender of a request.
 #[derive(Clone)]
@@ -23,21 +23,21 @@ impl Peer {
     /// Finds the process of the client of a new session. That may take milliseconds, in which
     /// others are served. The client gets its session id only afterwards, so that the session has
     /// inherited by then what it can.
-    pub async fn recognise(&self, sessions: &Arc<Sessions>, session: &SessionId) {
-        sessions.expect_recognition(session);
+    pub async fn identify(&self, sessions: &Arc<Sessions>, session: &SessionId) {
+        sessions.begin_identification(session);
         let search = search(self.connection, sessions);
         let (sessions, session) = (sessions.clone(), session.clone());
         let recognition = tokio::spawn(async move {
-            sessions.recognise(&session, search.await);
+            sessions.identify(&session, search.await);
         });
         // If it takes longer, the search goes on, but the client does not wait.
-        let _ = tokio::time::timeout(RECOGNITION, recognition).await;
+        let _ = tokio::time::timeout(IDENTIFY_TIMEOUT, recognition).await;
     }
 }
 
 /// Where the client at the other end of `connection` works, if that is found out in time.
 pub async fn place_of(connection: Connection, sessions: Arc<Sessions>) -> Place {
-    let process = tokio::time::timeout(RECOGNITION, search(connection, &sessions)).await;
+    let process = tokio::time::timeout(IDENTIFY_TIMEOUT, search(connection, &sessions)).await;
     Place::of(process.ok().flatten().as_ref())
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
-use gemini_companion::{CallId, Event, NoAnswer};
+use gemini_companion::{CallError, CallId, Event};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -244,7 +244,7 @@ impl Model<'_> {
                 self.server
                     .companion
                     .bridge()
-                    .answer(call, Err::<String, _>(NoAnswer("no text".to_owned())));
+                    .answer(call, Err::<String, _>(CallError("no text".to_owned())));
                 let result = wire.answer()?["result"].take();
                 ensure(result["isError"] == true, || format!("no tool error: {result}"))
             }
@@ -432,7 +432,7 @@ impl Model<'_> {
     fn take(&mut self, event: Event) -> Check {
         check_event(&event)?;
         match event {
-            Event::Clients => Ok(()),
+            Event::ClientsChanged => Ok(()),
             Event::CloseReview { review, call: None } if self.ending.contains(&review) => {
                 self.ending.retain(|other| *other != review);
                 Ok(())

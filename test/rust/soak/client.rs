@@ -338,7 +338,7 @@ impl Client {
         };
         assert_eq!(answer["id"], 7, "{name} got {answer}");
         self.calls = Some(wire);
-        self.report(Report::Answered(method));
+        self.report(Report::Answer(method));
         Some(answer["result"].take())
     }
 

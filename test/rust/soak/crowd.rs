@@ -38,7 +38,7 @@ pub enum Report {
     /// Its stream is not.
     Deaf(Loss),
     Called(Method),
-    Answered(Method),
+    Answer(Method),
     /// The connection ended instead.
     CutOff(Method),
     /// Nobody listens at the port. The client tries again.

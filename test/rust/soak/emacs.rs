@@ -49,8 +49,8 @@ impl Life<'_> {
                     self.open_review(review, &path, &content);
                 }
                 Event::CloseReview { review, call } => self.close_review(review, call),
-                Event::Clients => {}
-                Event::Died => {
+                Event::ClientsChanged => {}
+                Event::ServerDied => {
                     self.tally.deaths += 1;
                     self.restart();
                 }

@@ -292,7 +292,7 @@ impl Life<'_> {
                     self.unanswered.insert(client, (method, Instant::now()));
                 }
             }
-            Report::Answered(method) => {
+            Report::Answer(method) => {
                 let is_new = self.unanswered.remove(&client).is_some();
                 if let Some(pause) = self.pause.as_mut().filter(|_| is_new) {
                     pause.count_answer(method);

@@ -16,7 +16,7 @@ use crate::mcp::outbox::Outgoing;
 use crate::mcp::places::{Context, Place};
 
 /// How many clients are checked at once for whether they have moved, since Emacs waits meanwhile.
-const MAX_LOOKS: usize = 16;
+const MAX_PLACE_CHECKS: usize = 16;
 /// How long a request waits for the first context: less than the time after which its answer
 /// becomes a stream.
 const FIRST_CONTEXT: Duration = Duration::from_millis(800);
@@ -25,16 +25,16 @@ impl Sessions {
     /// Where clients work, without duplicates.
     pub fn places(&self) -> Vec<Place> {
         let mut table = self.table();
-        self.look_for_moves(&mut table);
+        self.update_places(&mut table);
         table.places()
     }
 
     /// Updates the places of clients, beginning with those that were checked longest ago.
-    pub(super) fn look_for_moves(&self, table: &mut Table) {
+    pub(super) fn update_places(&self, table: &mut Table) {
         let mut due: Vec<_> =
-            table.sessions.iter().filter(|(_, session)| session.may_have_moved()).collect();
+            table.sessions.iter().filter(|(_, session)| session.is_place_stale()).collect();
         due.sort_unstable_by_key(|(_, session)| session.placed);
-        due.truncate(MAX_LOOKS);
+        due.truncate(MAX_PLACE_CHECKS);
         let found: Vec<_> =
             due.into_iter().map(|(id, session)| (id.clone(), session.place_now())).collect();
         for (id, place) in found {
@@ -55,7 +55,7 @@ impl Sessions {
         if let Some(context) = context {
             session.push(Outgoing::Context(context));
         }
-        self.bridge.send(Event::Clients); // Lisp publishes the context of a new place
+        self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
     }
 
     /// Sends the clients in each of these places its context, unless they have been sent the same.
@@ -68,7 +68,7 @@ impl Sessions {
         }
         for (place, context) in contexts {
             if !table.contexts.is_known(&place, &context) {
-                table.tell_context(place, context);
+                table.send_context(place, context);
             }
         }
         let places = table.places();
@@ -119,15 +119,17 @@ impl Table {
     }
 
     /// Sends the clients in `place` a new context, each in the format of its document.
-    fn tell_context(&mut self, place: Place, context: Context) {
-        if self.listeners.are_in(&place) {
-            self.listeners.tell_context(&place, &event_json(&context.snapshot));
+    fn send_context(&mut self, place: Place, context: Context) {
+        if self.listeners.any_in(&place) {
+            self.listeners.queue_context(&place, &event_json(&context.snapshot));
         }
         let before = self.contexts.get(&place).map(|context| context.snapshot.active_file());
         let active = context.snapshot.active_file();
         let active_is_new = before.as_ref() != Some(&active);
         let mut active_message = None;
-        for session in self.sessions.values_mut().filter(|session| session.hears_in(&place)) {
+        for session in
+            self.sessions.values_mut().filter(|session| session.is_sent_context_of(&place))
+        {
             session.push(Outgoing::Context(context.message.clone()));
             if session.wants_active_file && active_is_new {
                 let message =

@@ -9,10 +9,10 @@ use super::table::Table;
 use crate::agent::Agent;
 use crate::ide::Outcome;
 use crate::mcp::client::{Peer, SessionId};
-use crate::mcp::session::{LOOK_AGAIN, STREAM_GRACE, Session};
+use crate::mcp::session::{RECHECK_INTERVAL, STREAM_GRACE, Session};
 
 /// Between two checks: with many clients something changes all the time.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const MIN_EXPIRE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Sessions {
     /// Ends a session, as its client wishes. Closes its reviews. False if there is no such session.
@@ -35,7 +35,7 @@ impl Sessions {
                     () = self.changed.notified() => {}
                 },
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(MIN_EXPIRE_INTERVAL).await;
         }
     }
 
@@ -93,8 +93,8 @@ impl Table {
         let idle = self.sessions.iter().filter_map(|(id, session)| self.idle_until(id, session));
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
         let recognised = |session: &&Session| session.peer.process().is_some() && session.is_lost();
-        let look = self.sessions.values().filter(recognised).map(|_| now + LOOK_AGAIN);
+        let look = self.sessions.values().filter(recognised).map(|_| now + RECHECK_INTERVAL);
         // A session that is due, but whose client awaits something, is checked again later.
-        idle.chain(gone).map(|due| due.max(now + LOOK_AGAIN)).chain(look).min()
+        idle.chain(gone).map(|due| due.max(now + RECHECK_INTERVAL)).chain(look).min()
     }
 }

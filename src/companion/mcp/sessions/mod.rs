@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub use super::client::{Client, SessionId};
-pub use outcomes::Asked;
+pub use outcomes::DecisionRequest;
 pub use requests::ActiveSession;
 pub use streams::{EventReader, StreamReader};
 
@@ -39,6 +39,7 @@ use table::Table;
 /// The error for requests that come too late.
 pub const STOPPING: &str = "the companion is stopping";
 
+/// The sessions of a companion.
 pub struct Sessions {
     bridge: Arc<Bridge>,
     limits: Limits,
@@ -55,14 +56,17 @@ pub struct Description {
     /// The beginning of its id, enough to distinguish it from the others. Whoever knew the whole
     /// id, and the token, could impersonate its client.
     pub key: String,
-    /// For the user.
+    /// The name of the client, for the user.
     pub client: String,
+    /// The process of the client, if it is known.
     pub process: Option<u32>,
-    /// None while the process of the client is being looked for.
+    /// `None` while the process of the client is being looked for.
     pub place: Option<Place>,
+    /// The time since it began.
     pub age: Duration,
-    /// Whether the stream is open; None if it never was.
+    /// Whether the stream is open; `None` if it never was.
     pub listens: Option<bool>,
+    /// Its open reviews.
     pub reviews: Vec<ReviewId>,
     /// How many outcomes it has not been sent.
     pub undelivered: usize,
@@ -103,7 +107,7 @@ impl Sessions {
             self.remove(table, &least_used);
         }
         table.sessions.insert(id.clone(), session);
-        table.note_readers();
+        table.update_unnamed_streams();
         self.announce(table, Instant::now());
         self.changed.notify_one();
         Ok(id)
@@ -182,7 +186,7 @@ impl Sessions {
 
     fn remove_listener(&self, table: &mut Table, number: u64) {
         table.listeners.remove(number);
-        table.note_readers();
+        table.update_unnamed_streams();
         self.announce(table, Instant::now());
         self.changed.notify_one();
     }
@@ -200,7 +204,7 @@ impl Sessions {
             if connected == 0 {
                 table.forget_context();
             }
-            self.bridge.send(Event::Clients);
+            self.bridge.send(Event::ClientsChanged);
         }
     }
 
@@ -208,12 +212,12 @@ impl Sessions {
     fn close_reviews_of(&self, table: &mut Table, id: &SessionId) {
         for review in table.reviews.of(id) {
             table.reviews.end(review);
-            self.tell_closed([review]);
+            self.notify_closed([review]);
         }
     }
 
     /// Notifies Lisp that reviews have ended without the user.
-    fn tell_closed(&self, reviews: impl IntoIterator<Item = ReviewId>) {
+    fn notify_closed(&self, reviews: impl IntoIterator<Item = ReviewId>) {
         for review in reviews {
             self.bridge.send(Event::CloseReview { review, call: None });
         }

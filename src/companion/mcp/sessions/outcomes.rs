@@ -39,7 +39,7 @@ impl std::fmt::Display for Refused {
 
 /// Whether Lisp was asked to decide a review.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum DecisionRequest {
     Sent,
     NotOpen,
     /// Another call is waiting for that.
@@ -90,7 +90,7 @@ impl Sessions {
         }
         table.supersede(session, &path);
         let (review, older) = table.reviews.open(session, &path, bytes);
-        self.tell_closed(older);
+        self.notify_closed(older);
         self.bridge.send(Event::OpenReview { review, agent, client, info, process, path, content });
         Ok(review)
     }
@@ -107,7 +107,7 @@ impl Sessions {
         let mut table = self.table();
         self.claim(&mut table, session, path);
         let review = table.reviews.find(session, path)?;
-        let by_proposer = table.reviews.is_with_proposer(review);
+        let by_proposer = table.reviews.is_owned_by_proposer(review);
         if silent {
             table.reviews.end(review);
         } else {
@@ -119,27 +119,29 @@ impl Sessions {
 
     /// Asks Lisp to decide a review like the user, as the client that opened it wishes. The client
     /// works in `place`, if that is not the place of the session.
-    pub(crate) fn ask_to_decide(
+    pub(crate) fn request_decision(
         &self,
         session: &SessionId,
         path: &str,
         accept: bool,
         call: CallId,
         place: Option<Place>,
-    ) -> Asked {
+    ) -> DecisionRequest {
         let mut table = self.table();
-        let Some(review) = table.reviews.find(session, path) else { return Asked::NotOpen };
+        let Some(review) = table.reviews.find(session, path) else {
+            return DecisionRequest::NotOpen;
+        };
         if !self.bridge.has_room_for_decision() {
-            return Asked::TooMany; // calls that were cancelled leave their events behind
+            return DecisionRequest::TooMany; // calls that were cancelled leave their events behind
         }
         if !table.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
-            return Asked::Already;
+            return DecisionRequest::Already;
         }
         let own = || table.sessions.get(session).and_then(|session| session.place.clone());
         let place = place.or_else(own).unwrap_or(Place::Unknown);
         let directory = place.directory().map(str::to_owned);
         self.bridge.send(Event::DecideReview { review, accept, call, directory });
-        Asked::Sent
+        DecisionRequest::Sent
     }
 
     /// Reports the user's decision to the session that owns the review. False if that is not open.
@@ -156,7 +158,7 @@ impl Sessions {
     pub(crate) fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
         let table = self.table();
         let session = table.sessions.get(session).filter(|session| session.is_unnamed)?;
-        session.outbox.outcome_of(path).map(|decided| Outcome::of_event(&decided.text))
+        session.outbox.outcome_of(path).map(|decided| Outcome::from_event(&decided.text))
     }
 }
 
@@ -167,17 +169,17 @@ impl Table {
         let Ended { id, owner, proposer, path, superseded } = ended;
         let Some(session) = self.sessions.get(&owner) else { return true };
         let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
-        let has_readers = self.listeners.has_reader_of(&agent);
+        let has_readers = self.listeners.any_of(&agent);
         let event = (has_readers || is_unnamed)
-            .then(|| notification_json(&Notification::event_of_outcome(&path, outcome)).into());
+            .then(|| notification_json(&Notification::outcome_event(&path, outcome)).into());
         if let Some(event) = &event {
-            self.listeners.tell_outcome(&agent, event);
+            self.listeners.queue_outcome(&agent, event);
         }
         let text = match event.filter(|_| is_unnamed) {
             Some(event) => event,
-            None => notification_json(&Notification::of_outcome(&path, outcome)).into(),
+            None => notification_json(&Notification::outcome(&path, outcome)).into(),
         };
-        let brief = Notification::of_outcome_in_brief(&path, outcome)
+        let brief = Notification::brief_outcome(&path, outcome)
             .filter(|_| owner == proposer && !is_unnamed)
             .map(|notification| notification_json(&notification).into());
         self.deliver(&owner, [Decided { review: id, proposer, path, text, brief, superseded }]);

@@ -73,7 +73,7 @@ impl Sessions {
         unnamed: Option<FindPlace>,
     ) -> ActiveSession {
         session.busy += 1;
-        session.last_heard = Instant::now();
+        session.last_request = Instant::now();
         ActiveSession { sessions: self.clone(), session: id, revision: session.revision, unnamed }
     }
 
@@ -149,7 +149,7 @@ impl ActiveSession {
     }
 
     /// Passes a message of the client on to the user.
-    pub fn pass_on(&self, text: &str) {
+    pub fn forward_to_user(&self, text: &str) {
         let table = self.sessions.table();
         let Some(session) = table.sessions.get(&self.session) else { return };
         self.sessions.bridge.send_message(session.client.describe(), text.to_owned());

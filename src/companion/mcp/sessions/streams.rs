@@ -38,7 +38,7 @@ impl Sessions {
         last_event: Option<u64>,
     ) -> Option<StreamReader> {
         let mut table = self.table();
-        self.look_for_moves(&mut table);
+        self.update_places(&mut table);
         let context = table.context_of(session).map(|context| context.message.clone());
         let entry = table.sessions.get_mut(session)?;
         // A process that only opened the session and ended, like a shell command, is not the client.
@@ -59,11 +59,11 @@ impl Sessions {
         let mut table = self.table();
         let context = table.contexts.get(&place).map(|context| event_json(&context.snapshot));
         if context.is_none() {
-            self.bridge.send(Event::Clients); // as in `set_place`
+            self.bridge.send(Event::ClientsChanged); // as in `set_place`
         }
         let number = table.listeners.add(agent.clone(), place, context);
-        table.note_readers();
-        table.tell_undelivered(&agent, number);
+        table.update_unnamed_streams();
+        table.queue_undelivered(&agent, number);
         self.announce(&mut table, Instant::now());
         EventReader { sessions: self.clone(), number }
     }
@@ -88,17 +88,17 @@ impl Sessions {
                 session.stream = Stream::Lost { since };
             }
         }
-        table.note_readers();
+        table.update_unnamed_streams();
     }
 }
 
 impl Table {
     /// Sends a listener the outcomes of the unnamed session of `agent` from when nobody listened.
-    fn tell_undelivered(&mut self, agent: &Agent, listener: u64) {
+    fn queue_undelivered(&mut self, agent: &Agent, listener: u64) {
         let unnamed = self.unnamed(agent);
         let Some(session) = unnamed.and_then(|id| self.sessions.get_mut(&id)) else { return };
         while let Some((_, outcome)) = session.outbox.next() {
-            self.listeners.tell_one(listener, outcome);
+            self.listeners.queue_outcome_for(listener, outcome);
         }
     }
 }

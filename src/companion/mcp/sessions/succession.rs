@@ -16,7 +16,7 @@ use crate::process::Process;
 
 impl Sessions {
     /// Notes that the process of a session's client is being looked for.
-    pub(crate) fn expect_recognition(&self, id: &SessionId) {
+    pub(crate) fn begin_identification(&self, id: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(id) {
             (session.place, session.placed) = (None, Instant::now());
         }
@@ -26,7 +26,7 @@ impl Sessions {
     ///
     /// If the client had a session before and lost its stream, this one may inherit its reviews and
     /// undelivered outcomes.
-    pub(crate) fn recognise(&self, id: &SessionId, process: Option<Process>) {
+    pub(crate) fn identify(&self, id: &SessionId, process: Option<Process>) {
         let place = Place::of(process.as_ref());
         let forwards = process.as_ref().is_some_and(Process::forwards);
         let mut table = self.table();
@@ -45,7 +45,7 @@ impl Sessions {
         table.note_shared_processes();
         for lost in table.sessions_where(|_, session| !session.is_connected(now)) {
             if let Some(successor) = table.successor_of(&lost) {
-                self.tell_closed(table.inherit(&successor, &lost));
+                self.notify_closed(table.inherit(&successor, &lost));
             }
         }
     }
@@ -62,13 +62,13 @@ impl Sessions {
             table.reviews.find(id, path).is_some() && lost.may_be_replaced_by(claimant)
         });
         for lost in lost {
-            self.tell_closed(table.inherit(session, &lost));
+            self.notify_closed(table.inherit(session, &lost));
         }
     }
 
     /// Gives a session that came back what others have inherited from it: they are other clients'.
     pub(super) fn give_back(&self, table: &mut Table, id: &SessionId) {
-        self.tell_closed(table.reviews.give_back(id));
+        self.notify_closed(table.reviews.give_back(id));
         let others = table.sessions.iter_mut().filter(|(other, _)| *other != id);
         let owed: Vec<Decided> = others
             .flat_map(|(_, other)| other.outbox.take_outcomes(|decided| decided.proposer == *id))

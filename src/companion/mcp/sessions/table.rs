@@ -63,9 +63,9 @@ impl Table {
     }
 
     /// Notes whether there are listeners for unnamed sessions, which have them instead of a stream.
-    pub fn note_readers(&mut self) {
+    pub fn update_unnamed_streams(&mut self) {
         for session in self.sessions.values_mut().filter(|session| session.is_unnamed) {
-            if self.listeners.has_reader_of(&session.client.agent) {
+            if self.listeners.any_of(&session.client.agent) {
                 session.stream = Stream::Events;
             } else if let Stream::Events = session.stream {
                 session.stream = Stream::Lost { since: Instant::now() };

@@ -11,7 +11,7 @@ use crate::agent::tests::agent;
 use crate::bridge::CallId;
 use crate::ide::{File, IdeContext, Notification, Outcome};
 use crate::mcp::message::notification_json;
-use crate::mcp::session::{IDLE_LIMIT, LOOK_AGAIN, STREAM_GRACE};
+use crate::mcp::session::{IDLE_LIMIT, RECHECK_INTERVAL, STREAM_GRACE};
 
 /// Between two sessions: which of them is the later one matters.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -38,7 +38,7 @@ fn client(name: &str) -> Client {
 async fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
     tokio::time::advance(MOMENT).await;
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.recognise(&session, Process::with_id(std::process::id()));
+    sessions.identify(&session, Process::with_id(std::process::id()));
     let stream = sessions.open_stream(&session, None).unwrap();
     (session, stream)
 }
@@ -61,7 +61,7 @@ fn a_client_whose_stream_does_not_return_is_gone() {
     assert_eq!(events(&bridge), []);
     sessions.expire(lost + STREAM_GRACE);
     let closed = Event::CloseReview { review, call: None };
-    assert_eq!(events(&bridge), [closed, Event::Clients]);
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
     assert_eq!(sessions.count(), 0);
     assert!(!sessions.decide(review, Outcome::Rejected));
     // It may still come back.
@@ -80,25 +80,25 @@ async fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
     sessions.active_file(&session).await; // as a client of document 003
     let stream = sessions.open_stream(&session, None).unwrap();
     publish("/heard");
-    assert_eq!(heard(&stream), 2);
+    assert_eq!(received(&stream), 2);
     publish("/waits");
     drop(stream);
     pass(&sessions, STREAM_GRACE).await;
     publish("/told-to-nobody");
     for last_event in [None, Some(0)] {
         let back = sessions.open_stream(&session, last_event).unwrap();
-        assert_eq!(heard(&back), 0);
+        assert_eq!(received(&back), 0);
     }
     publish("/now");
     let back = sessions.open_stream(&session, None).unwrap();
-    assert_eq!(heard(&back), 2);
+    assert_eq!(received(&back), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_being_looked_for_hears_nothing_yet_and_not_for_ever() {
     let (_, sessions) = sessions();
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.expect_recognition(&session);
+    sessions.begin_identification(&session);
     let stream = sessions.open_stream(&session, None).unwrap();
     let publish = || {
         let contexts = vec![(Place::Unknown, IdeContext::new(Vec::new()))];
@@ -106,11 +106,11 @@ async fn who_is_being_looked_for_hears_nothing_yet_and_not_for_ever() {
     };
     assert_eq!(sessions.places(), []);
     publish();
-    assert_eq!(heard(&stream), 0);
+    assert_eq!(received(&stream), 0);
     pass(&sessions, STREAM_GRACE).await;
     assert_eq!(sessions.places(), [Place::Unknown]);
     publish();
-    assert_eq!(heard(&stream), 1);
+    assert_eq!(received(&stream), 1);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
     drop(busy);
     assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
     let closed = Event::CloseReview { review, call: None };
-    assert_eq!(events(&bridge), [closed, Event::Clients]);
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
     assert_eq!(sessions.count(), 0);
     assert!(sessions.enter(session.as_str(), &gemini()).is_none());
 }
@@ -147,19 +147,19 @@ fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
     let open = || sessions.open(client(""), Revision::NEWEST).unwrap();
     let process = Process::with_id(std::process::id()).unwrap();
     let old = open();
-    sessions.recognise(&old, Some(process.clone()));
+    sessions.identify(&old, Some(process.clone()));
     drop(sessions.open_stream(&old, None));
     let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
     let open_one = open_review(&sessions, &old);
     events(&bridge);
     sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
-    assert_eq!(events(&bridge), [Event::Clients]);
+    assert_eq!(events(&bridge), [Event::ClientsChanged]);
     assert!(sessions.decide(decided, Outcome::Rejected));
-    let (stranger, successor) = (open(), open());
-    sessions.recognise(&successor, Some(process));
+    let (other, successor) = (open(), open());
+    sessions.identify(&successor, Some(process));
     sessions.expire(Instant::now() + STREAM_GRACE);
     assert!(sessions.decide(open_one, Outcome::Rejected));
-    let heard = |session| {
+    let received = |session| {
         let reader = sessions.open_stream(session, None).unwrap();
         let next = || match reader.poll_next(Waker::noop()) {
             Poll::Ready(Some((_, message))) => Some(message.to_string()),
@@ -171,9 +171,9 @@ fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
         let notification = Notification::DiffRejected { file_path: path };
         notification_json(&notification)
     };
-    assert_eq!(heard(&successor), [rejected("/decided"), rejected("/a")]);
-    assert_eq!(heard(&stranger), [""; 0]);
-    assert_eq!(heard(&old), [""; 0]);
+    assert_eq!(received(&successor), [rejected("/decided"), rejected("/a")]);
+    assert_eq!(received(&other), [""; 0]);
+    assert_eq!(received(&old), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,7 +219,7 @@ async fn reviews_of_a_client_without_session_end_when_it_does_not_listen_any_mor
     drop(reader);
     events(&bridge);
     pass(&sessions, STREAM_GRACE).await;
-    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::Clients]);
+    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
     pass(&sessions, IDLE_LIMIT).await;
     assert_eq!(sessions.describe(), []);
 }
@@ -243,7 +243,7 @@ async fn pass(sessions: &Sessions, time: Duration) {
     sessions.expire(Instant::now());
 }
 
-fn heard(stream: &StreamReader) -> usize {
+fn received(stream: &StreamReader) -> usize {
     std::iter::from_fn(|| next(stream)).count()
 }
 
@@ -263,7 +263,7 @@ async fn another_client_behind_the_same_proxy_takes_nothing() {
     let (_, other) = open_here(&sessions).await; // as soon as it begins
     let back = sessions.open_stream(&one, None).unwrap();
     assert!(sessions.decide(review, Outcome::Rejected));
-    assert_eq!((heard(&back), heard(&other)), (1, 0));
+    assert_eq!((received(&back), received(&other)), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,13 +284,13 @@ async fn who_comes_back_late_has_what_another_was_given() {
         if !decided_before {
             decide();
         }
-        assert_eq!((heard(&back), heard(&other)), (1, 0));
+        assert_eq!((received(&back), received(&other)), (1, 0));
         // From now on both are known for what they are.
         let review = open_review(&sessions, &one);
         drop(back);
         pass(&sessions, STREAM_GRACE).await;
         assert!(sessions.decide(review, Outcome::Rejected));
-        assert_eq!(heard(&other), 0);
+        assert_eq!(received(&other), 0);
     }
 }
 
@@ -325,12 +325,12 @@ async fn a_successor_recognised_late_hears_no_outcome_of_what_it_has_proposed_an
     assert!(sessions.decide(stale, Outcome::Rejected));
     let successor = sessions.open(client(""), Revision::NEWEST).unwrap();
     let review = open_review(&sessions, &successor);
-    sessions.recognise(&successor, Process::with_id(std::process::id()));
+    sessions.identify(&successor, Process::with_id(std::process::id()));
     pass(&sessions, STREAM_GRACE).await;
     let stream = sessions.open_stream(&successor, None).unwrap();
-    assert_eq!(heard(&stream), 0);
+    assert_eq!(received(&stream), 0);
     assert!(sessions.decide(review, Outcome::Rejected));
-    assert_eq!(heard(&stream), 1);
+    assert_eq!(received(&stream), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,11 +339,11 @@ async fn a_client_that_just_began_anew_may_close_what_it_has_opened_before() {
     let (lost, stream) = open_here(&sessions).await;
     let review = open_review(&sessions, &lost);
     let close = |session| sessions.close_review(session, "/a", true, CallId(1));
-    let stranger = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let other = sessions.open(client(""), Revision::NEWEST).unwrap();
     let (successor, successors_stream) = open_here(&sessions).await;
     assert_eq!(close(&successor), None);
     drop((stream, successors_stream));
-    assert_eq!(close(&stranger), None);
+    assert_eq!(close(&other), None);
     assert_eq!(close(&successor), Some(Closed { review, by_proposer: false }));
 }
 
@@ -354,14 +354,14 @@ async fn who_took_leave_hears_nothing_of_what_was_before() {
     let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
     let open = open_review(&sessions, &lost);
     assert!(sessions.decide(decided, Outcome::Rejected));
-    assert_eq!(heard(&stream), 1);
+    assert_eq!(received(&stream), 1);
     drop(stream);
     let (last, _stream) = open_here(&sessions).await;
     assert!(sessions.close(last.as_str(), &gemini()));
     let (_, stream) = open_here(&sessions).await;
     events(&bridge);
     pass(&sessions, STREAM_GRACE).await;
-    assert_eq!(heard(&stream), 0);
+    assert_eq!(received(&stream), 0);
     assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
 }
 
@@ -370,12 +370,12 @@ async fn reviews_of_a_client_behind_a_proxy_end_though_the_proxy_lives() {
     let (bridge, sessions) = sessions();
     let (one, stream) = open_here(&sessions).await;
     let (_, _other) = open_here(&sessions).await;
-    pass(&sessions, 2 * LOOK_AGAIN).await;
+    pass(&sessions, 2 * RECHECK_INTERVAL).await;
     let review = open_review(&sessions, &one);
     drop(stream);
     events(&bridge);
     pass(&sessions, IDLE_LIMIT).await;
-    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::Clients]);
+    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -406,7 +406,7 @@ fn a_process_that_only_began_the_session_is_not_its_client() {
     let (_, sessions) = sessions();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.recognise(&session, Process::with_id(child.id()));
+    sessions.identify(&session, Process::with_id(child.id()));
     child.kill().unwrap();
     child.wait().unwrap();
     drop(sessions.open_stream(&session, None));
@@ -419,7 +419,7 @@ fn a_process_that_ended_is_not_waited_for() {
     let (bridge, sessions) = sessions();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.recognise(&session, Process::with_id(child.id()));
+    sessions.identify(&session, Process::with_id(child.id()));
     drop(sessions.open_stream(&session, None));
     let review = open_review(&sessions, &session);
     events(&bridge);
@@ -429,7 +429,7 @@ fn a_process_that_ended_is_not_waited_for() {
     child.wait().unwrap();
     sessions.expire(Instant::now());
     let closed = Event::CloseReview { review, call: None };
-    assert_eq!(events(&bridge), [closed, Event::Clients]);
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
 }
 
 #[test]
@@ -437,7 +437,7 @@ fn sessions_are_described_and_can_be_ended() {
     let (bridge, sessions) = sessions();
     let first = sessions.open(client("cli"), Revision::NEWEST).unwrap();
     let second = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.recognise(&first, Process::with_id(std::process::id()));
+    sessions.identify(&first, Process::with_id(std::process::id()));
     let stream = sessions.open_stream(&first, None);
     let (decided, open) = (
         sessions.open_review(&first, "/decided".to_owned(), String::new(), 0).unwrap(),
@@ -453,7 +453,7 @@ fn sessions_are_described_and_can_be_ended() {
     events(&bridge);
     assert!(sessions.disconnect(&one.key));
     let closed = Event::CloseReview { review: open, call: None };
-    assert_eq!(events(&bridge), [closed, Event::Clients]);
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
     assert!(!sessions.disconnect(&one.key));
     assert!(sessions.enter(first.as_str(), &gemini()).is_none());
     assert!(sessions.enter(second.as_str(), &gemini()).is_some());

@@ -1,6 +1,6 @@
 //! Two clients that propose, lose their streams, come back or begin anew, and a user who decides, in
-//! random order; each client keeps the books. Whatever happens, a review ends once, and who waits
-//! for an outcome hears that of its own last proposal, once it is there.
+//! random order; each client records what it awaits. Whatever happens, a review ends once, and a
+//! client receives the outcome of its own last proposal, once it is connected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
@@ -19,20 +19,20 @@ const RUNS: u64 = 100;
 const STEPS: usize = 60;
 
 /// One program that has a session after the other.
-struct Person {
+struct SimulatedClient {
     process: Process,
     /// What its paths begin with.
     root: &'static str,
     session: SessionId,
     stream: Option<StreamReader>,
-    /// Streams that it has left and whose end the server has not noticed.
-    left: Vec<StreamReader>,
+    /// Streams that it has abandoned, whose end the server has not noticed.
+    abandoned: Vec<StreamReader>,
     last_event: Option<u64>,
-    /// The proposal that it waits for, of each path.
-    waits: BTreeMap<String, ReviewId>,
+    /// The proposal whose outcome it awaits, for each path.
+    awaits: BTreeMap<String, ReviewId>,
 }
 
-struct World<'a> {
+struct Simulation<'a> {
     /// Its clock stands still unless it is told to advance.
     clock: &'a Runtime,
     bridge: Arc<Bridge>,
@@ -41,16 +41,16 @@ struct World<'a> {
     /// Each review, whose it is and how it ended.
     opened: BTreeMap<ReviewId, (usize, String)>,
     ended: BTreeSet<ReviewId>,
-    calls: Vec<oneshot::Receiver<crate::bridge::Answer>>,
-    people: Vec<Person>,
+    calls: Vec<oneshot::Receiver<crate::bridge::CallResult>>,
+    clients: Vec<SimulatedClient>,
 }
 
-/// Some process that lives as long as this.
-struct Stranger(Child);
+/// A process that lives as long as this value.
+struct OtherProcess(Child);
 
-impl Stranger {
-    fn new() -> Stranger {
-        Stranger(std::process::Command::new("sleep").arg("600").spawn().unwrap())
+impl OtherProcess {
+    fn new() -> OtherProcess {
+        OtherProcess(std::process::Command::new("sleep").arg("600").spawn().unwrap())
     }
 
     fn process(&self) -> Process {
@@ -58,41 +58,49 @@ impl Stranger {
     }
 }
 
-impl Drop for Stranger {
+impl Drop for OtherProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl<'c> World<'c> {
+impl<'c> Simulation<'c> {
     fn new(
         clock: &'c Runtime,
         seed: u64,
         processes: [Process; 2],
         roots: [&'static str; 2],
-    ) -> World<'c> {
+    ) -> Simulation<'c> {
         let bridge = Arc::new(Bridge::new());
         let sessions = Arc::new(Sessions::new(bridge.clone(), Limits::default()));
         let random = SmallRng::seed_from_u64(seed);
         let (opened, ended, calls) = Default::default();
-        let mut world =
-            World { clock, bridge, sessions, random, opened, ended, calls, people: Vec::new() };
+        let mut simulation = Simulation {
+            clock,
+            bridge,
+            sessions,
+            random,
+            opened,
+            ended,
+            calls,
+            clients: Vec::new(),
+        };
         for (process, root) in processes.into_iter().zip(roots) {
-            let session = world.begin(&process);
-            let stream = world.sessions.open_stream(&session, None);
-            world.people.push(Person {
+            let session = simulation.begin(&process);
+            let stream = simulation.sessions.open_stream(&session, None);
+            simulation.clients.push(SimulatedClient {
                 process,
                 root,
                 session,
                 stream,
-                left: Vec::new(),
+                abandoned: Vec::new(),
                 last_event: None,
-                waits: BTreeMap::new(),
+                awaits: BTreeMap::new(),
             });
         }
-        world.pass(2000); // both are there
-        world
+        simulation.pass(2000); // both are there
+        simulation
     }
 
     fn begin(&self, process: &Process) -> SessionId {
@@ -100,7 +108,7 @@ impl<'c> World<'c> {
         let agent = Arc::new(agent("gemini"));
         let client = Client { agent, name: "client".to_owned(), version: String::new() };
         let session = self.sessions.open(client, Revision::NEWEST).unwrap();
-        self.sessions.recognise(&session, Some(process.clone()));
+        self.sessions.identify(&session, Some(process.clone()));
         session
     }
 
@@ -116,7 +124,7 @@ impl<'c> World<'c> {
             6..8 => self.come_back(who),
             // Behind a proxy nobody can know whose the new session is.
             8 if !self.share_a_process() => self.begin_anew(who),
-            9..11 => self.listen(who),
+            9..11 => self.read_stream(who),
             11 => self.close_diff(who),
             12..14 => self.decide(),
             14 => self.pass(6000),
@@ -129,57 +137,57 @@ impl<'c> World<'c> {
     /// Whatever the client sends goes through a session that it still knows.
     fn enter(&self, who: usize) -> ActiveSession {
         let agent = agent("gemini");
-        self.sessions.enter(self.people[who].session.as_str(), &agent).expect("a session")
+        self.sessions.enter(self.clients[who].session.as_str(), &agent).expect("a session")
     }
 
     fn some_path(&mut self, who: usize) -> String {
         let number = self.draw(2);
-        format!("{}/{number}", self.people[who].root)
+        format!("{}/{number}", self.clients[who].root)
     }
 
     fn propose(&mut self, who: usize) {
         let _busy = self.enter(who);
         let path = self.some_path(who);
-        let session = self.people[who].session.clone();
+        let session = self.clients[who].session.clone();
         let content = "proposed".to_owned();
         let review = self.sessions.open_review(&session, path.clone(), content, 0).unwrap();
         self.opened.insert(review, (who, path.clone()));
-        self.people[who].waits.insert(path, review);
+        self.clients[who].awaits.insert(path, review);
     }
 
     fn lose_stream(&mut self, who: usize) {
-        self.people[who].stream = None;
-        self.people[who].left.clear();
+        self.clients[who].stream = None;
+        self.clients[who].abandoned.clear();
     }
 
     fn come_back(&mut self, who: usize) {
         let busy = self.enter(who);
-        let last = self.people[who].last_event;
-        self.people[who].stream = self.sessions.open_stream(busy.session(), last);
+        let last = self.clients[who].last_event;
+        self.clients[who].stream = self.sessions.open_stream(busy.session(), last);
         drop(busy);
-        self.listen(who);
+        self.read_stream(who);
     }
 
-    /// The client takes another session. The server may notice later that it left the one before.
+    /// The client takes another session. The server may notice later that it has abandoned the old one.
     fn begin_anew(&mut self, who: usize) {
-        let left = self.people[who].stream.take();
+        let abandoned = self.clients[who].stream.take();
         if self.draw(2) == 0 {
-            self.people[who].left.extend(left);
+            self.clients[who].abandoned.extend(abandoned);
         }
-        let session = self.begin(&self.people[who].process);
-        let person = &mut self.people[who];
-        (person.session, person.last_event) = (session, None);
-        person.stream = self.sessions.open_stream(&person.session, None);
+        let session = self.begin(&self.clients[who].process);
+        let client = &mut self.clients[who];
+        (client.session, client.last_event) = (session, None);
+        client.stream = self.sessions.open_stream(&client.session, None);
     }
 
     fn close_diff(&mut self, who: usize) {
         let _busy = self.enter(who);
         let path = self.some_path(who);
-        let session = self.people[who].session.clone();
+        let session = self.clients[who].session.clone();
         let (call, answer) = self.bridge.call();
         if let Some(closed) = self.sessions.close_review(&session, &path, true, call) {
             let review = closed.review;
-            assert_eq!(self.people[who].waits.remove(&path), Some(review), "closes another one");
+            assert_eq!(self.clients[who].awaits.remove(&path), Some(review), "closes another one");
             self.calls.push(answer);
         }
     }
@@ -202,7 +210,7 @@ impl<'c> World<'c> {
 
     /// Lets time pass.
     fn pass(&mut self, milliseconds: u64) {
-        self.people.iter_mut().for_each(|person| person.left.clear());
+        self.clients.iter_mut().for_each(|client| client.abandoned.clear());
         self.clock.block_on(tokio::time::advance(Duration::from_millis(milliseconds)));
         self.sessions.expire(Instant::now());
     }
@@ -216,30 +224,30 @@ impl<'c> World<'c> {
         }
     }
 
-    fn listen(&mut self, who: usize) {
-        while let Some((number, message)) = self.people[who].hear() {
-            self.people[who].last_event = Some(number);
+    fn read_stream(&mut self, who: usize) {
+        while let Some((number, message)) = self.clients[who].next_message() {
+            self.clients[who].last_event = Some(number);
             let message: Value = serde_json::from_str(&message).unwrap();
             assert_eq!(message["method"], "ide/diffAccepted");
             let path = message["params"]["filePath"].as_str().unwrap();
             let text = message["params"]["content"].as_str().unwrap();
             let review = ReviewId(text.parse().unwrap());
             assert_eq!(self.opened[&review].1, path, "the text of another file");
-            self.hear_outcome(who, review, path);
+            self.receive_outcome(who, review, path);
         }
     }
 
-    fn hear_outcome(&mut self, who: usize, review: ReviewId, path: &str) {
-        if let Some(waited) = self.people[who].waits.get(path) {
-            assert_eq!(*waited, review, "client {who} takes it for the outcome of {path}");
-            self.people[who].waits.remove(path);
+    fn receive_outcome(&mut self, who: usize, review: ReviewId, path: &str) {
+        if let Some(awaited) = self.clients[who].awaits.get(path) {
+            assert_eq!(*awaited, review, "client {who} takes it for the outcome of {path}");
+            self.clients[who].awaits.remove(path);
         }
         let proposer = self.opened[&review].0;
         assert!(proposer == who || self.share_a_process(), "client {who} never asked");
     }
 
     fn share_a_process(&self) -> bool {
-        self.people[0].process == self.people[1].process
+        self.clients[0].process == self.clients[1].process
     }
 
     fn check(&self) {
@@ -255,10 +263,10 @@ impl<'c> World<'c> {
         }
     }
 
-    /// All come back and the user decides what is there: nobody waits any more.
+    /// All come back and the user decides what is there: no client awaits anything any more.
     fn finish(&mut self) {
         for who in [0, 1] {
-            self.people[who].left.clear();
+            self.clients[who].abandoned.clear();
             self.come_back(who);
         }
         self.pass(6000);
@@ -267,14 +275,18 @@ impl<'c> World<'c> {
         open.into_iter().for_each(|review| self.accept(review));
         for who in [0, 1] {
             self.come_back(who);
-            assert_eq!(self.people[who].waits, BTreeMap::new(), "client {who} waits for ever");
+            assert_eq!(
+                self.clients[who].awaits,
+                BTreeMap::new(),
+                "client {who} awaits something for ever"
+            );
         }
         assert_eq!(self.ended.len(), self.opened.len());
     }
 }
 
-impl Person {
-    fn hear(&mut self) -> Option<(u64, Arc<str>)> {
+impl SimulatedClient {
+    fn next_message(&mut self) -> Option<(u64, Arc<str>)> {
         match self.stream.as_ref()?.poll_next(Waker::noop()) {
             Poll::Ready(message) => message,
             Poll::Pending => None,
@@ -289,27 +301,27 @@ fn run(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) {
         .build()
         .unwrap();
     let _context = clock.enter();
-    let mut world = World::new(&clock, seed, processes, roots);
+    let mut simulation = Simulation::new(&clock, seed, processes, roots);
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        (0..STEPS).for_each(|_| world.step());
-        world.finish();
+        (0..STEPS).for_each(|_| simulation.step());
+        simulation.finish();
     }));
     assert!(played.is_ok(), "with the seed {seed}");
 }
 
 #[test]
 fn each_of_two_clients_hears_the_outcome_of_its_last_proposal() {
-    let strangers = [Stranger::new(), Stranger::new()];
+    let processes = [OtherProcess::new(), OtherProcess::new()];
     for seed in 0..RUNS {
-        run(seed, strangers.each_ref().map(Stranger::process), ["/same", "/same"]);
+        run(seed, processes.each_ref().map(OtherProcess::process), ["/same", "/same"]);
     }
 }
 
 /// As behind a proxy: each comes back to its own session.
 #[test]
 fn of_two_clients_in_one_process_each_hears_its_own_when_it_is_back() {
-    let stranger = Stranger::new();
+    let process = OtherProcess::new();
     for seed in 0..RUNS {
-        run(seed, [stranger.process(), stranger.process()], ["/one", "/two"]);
+        run(seed, [process.process(), process.process()], ["/one", "/two"]);
     }
 }
