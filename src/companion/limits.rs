@@ -30,6 +30,11 @@ pub struct Limits {
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
     /// headers, 600 s in all), which would end the connection.
     pub emacs_time: Duration,
+    /// How long the answer to a request may take before it becomes an event stream, which is kept
+    /// alive with comments.
+    pub stream_after: Duration,
+    /// How long a request waits for the first context: less than `stream_after`.
+    pub first_context: Duration,
     /// Checks of files that may run at once.
     pub file_checks: usize,
     /// How long one may take.
@@ -55,6 +60,8 @@ impl Default for Limits {
             review_bytes: 512 << 20,
             kept_bytes: 64 << 20,
             emacs_time: Duration::from_secs(60),
+            stream_after: Duration::from_secs(1),
+            first_context: Duration::from_millis(800),
             file_checks: 16,
             file_check_time: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),

@@ -128,7 +128,7 @@ fn what_happens_to_the_file_is_mended_by_itself() {
         happen(&file);
         wait_for(what, || is_as_written(&file, &text).then_some(()));
     }
-    // The successor of that server does it, too; and nobody does it any more after the end.
+    // So does the server that replaces that one; after the end the file stays deleted.
     server.companion.restart().unwrap();
     fs::remove_file(&file).unwrap();
     wait_for("the file", || is_as_written(&file, &text).then_some(()));

@@ -221,7 +221,7 @@ fn an_agent_that_may_take_another_process_for_ours_finds_it_under_both() {
     }
     drop(file);
     assert_eq!(names(&directory), [""; 0]);
-    // Of an Emacs that was killed only the process in the file tells that.
+    // Whether its Emacs was killed, only the process in the file shows.
     let killed = json!({ "port": 1, "ppid": dead_process(), "ideInfo": { "name": "emacs" },
                          "idSpace": id_space() });
     fs::write(directory.join(name(parent, 1)), killed.to_string()).unwrap();

@@ -1,9 +1,9 @@
-//! Starting and stopping: nothing is left behind, and clients are told.
+//! Starting and stopping: nothing is left behind, and clients are notified.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gemini_companion::ide::Outcome;
 use gemini_companion::{Companion, Event, Limits};
@@ -72,7 +72,10 @@ fn close_slowly(server: &TestCompanion, session: &Session) -> Stream {
 
 #[test]
 fn calls_that_wait_for_emacs_hear_that_it_goes() {
-    let server = TestCompanion::start();
+    let server = TestCompanion::with(Limits {
+        stream_after: Duration::from_millis(20),
+        ..Limits::default()
+    });
     let session = server.open_session();
     // Of a server that was replaced, too, and on a stream.
     let mut first = close_slowly(&server, &session);
@@ -115,7 +118,7 @@ fn all_servers_are_told_to_stop_before_one_is_waited_for() {
     let mut stuck = server.connect();
     let head = server.head("POST", "/mcp", &[("Connection", "")]);
     write!(stuck, "{head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n").unwrap();
-    stuck.read_exact(&mut [0; 5]).unwrap(); // asked to go on, and so a guest of that server
+    stuck.read_exact(&mut [0; 5]).unwrap(); // the 100 Continue: that server has the request
     server.companion.restart().unwrap();
     // One that is let go at once, by its successor.
     let mut idle = server.connect();

@@ -311,24 +311,25 @@ fn decisions_that_a_busy_emacs_has_not_seen_are_limited() {
 
 #[test]
 fn a_burst_of_good_clients_is_served() {
+    const CLIENTS: usize = 300;
     raise_descriptors(4096);
     let server = TestCompanion::start();
-    let port = server.companion.port();
     let body = request(1, "initialize", json!({}));
     let head = server.head("POST", "/mcp", &[]);
     let message = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-    let served = std::thread::scope(|scope| {
-        let clients = (0..300).map(|_| {
-            scope.spawn(|| {
-                let mut connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                connection.write_all(message.as_bytes()).is_ok()
-                    && read_to_end(connection).starts_with("HTTP/1.1 200")
-            })
-        });
-        let clients: Vec<_> = clients.collect();
-        clients.into_iter().map(|client| client.join().unwrap()).filter(|served| *served).count()
-    });
-    assert_eq!(served, 300);
+    // Each has sent its token before the next one connects: one that has not may be evicted by those
+    // that come later, and it depends on the machine how many these are.
+    let connections: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let mut connection = server.connect();
+            connection.write_all(message.as_bytes()).unwrap();
+            connection
+        })
+        .collect();
+    for connection in connections {
+        let answer = read_to_end(connection);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 }
 
 #[test]

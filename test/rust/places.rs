@@ -1,5 +1,5 @@
-//! Each client hears what there is to hear where it works: clients in several directories, which are
-//! processes of their own, and the test in the place of Lisp.
+//! Each client receives the contexts of the directory in which it works. The clients are processes
+//! of their own, and the test stands in for Lisp.
 #![cfg(target_os = "linux")]
 
 use std::io::BufRead;
@@ -31,7 +31,7 @@ fn looking_at(path: &str) -> IdeContext {
 }
 
 /// The file in the next context, or nothing if that is empty.
-fn told(stream: &mut Stream) -> Value {
+fn next_path(stream: &mut Stream) -> Value {
     let (method, params) = stream.notification();
     assert_eq!(method, "ide/contextUpdate");
     params["workspaceState"]["openFiles"][0]["path"].clone()
@@ -54,13 +54,13 @@ fn each_hears_what_there_is_in_its_place_and_only_when_that_changes() {
     };
     publish(["/one/a", "/other/a", "/a"]);
     let mut streams = [&in_one, &in_other, &anywhere].map(|session| session.open_stream());
-    assert_eq!(streams.each_mut().map(told), ["/one/a", "/other/a", "/a"]);
+    assert_eq!(streams.each_mut().map(next_path), ["/one/a", "/other/a", "/a"]);
     publish(["/one/a", "/other/b", "/a"]);
-    assert_eq!(told(&mut streams[1]), "/other/b");
+    assert_eq!(next_path(&mut streams[1]), "/other/b");
     publish(["/one/a", "/other/b", "/c"]);
-    assert_eq!(told(&mut streams[2]), "/c");
+    assert_eq!(next_path(&mut streams[2]), "/c");
     publish(["/one/d", "/other/b", "/c"]);
-    assert_eq!(told(&mut streams[0]), "/one/d");
+    assert_eq!(next_path(&mut streams[0]), "/one/d");
     sessions.ping();
     for stream in &mut streams {
         assert_eq!(stream.next().unwrap().1["method"], "ping"); // and no context before it
@@ -75,15 +75,15 @@ fn one_that_goes_elsewhere_hears_what_there_is_there() {
     let (mut client, session) = Client::initialize(&server, &one);
     let mut stream = session.open_stream();
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/a"))]);
-    assert_eq!(told(&mut stream), "/one/a");
+    assert_eq!(next_path(&mut stream), "/one/a");
     server.companion.bridge().next_event();
     client.go_to(&other);
     wait_for("the move to be seen", || (sessions.places() == [place(&other)]).then_some(()));
     assert_eq!(server.companion.bridge().next_event(), Some(Event::ClientsChanged));
-    // What is told in the place where it was is nothing to it.
+    // Contexts of the place where it was are not for it.
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/b"))]);
     sessions.publish_contexts(vec![(place(&other), looking_at("/other/a"))]);
-    assert_eq!(told(&mut stream), "/other/a");
+    assert_eq!(next_path(&mut stream), "/other/a");
     assert_eq!(sessions.describe()[0].place, Some(place(&other)));
 }
 
@@ -99,7 +99,7 @@ fn where_a_process_worked_is_known_after_its_end() {
         (Place::Unknown, looking_at("/a")),
         (place(&one), looking_at("/one/a")),
     ]);
-    assert_eq!(told(&mut stream), "/one/a");
+    assert_eq!(next_path(&mut stream), "/one/a");
 }
 
 #[test]

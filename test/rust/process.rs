@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::support::{Session, TestCompanion, request};
 
-/// Sends the request in $REQUEST to $PORT, prints the answer, and goes to each directory it is told.
+/// Sends the request in $REQUEST to $PORT, prints the answer, and then changes to each directory that it
+/// reads.
 const CLIENT: &str = r#"
     exec 3<>"/dev/tcp/127.0.0.1/$PORT"
     printf '%s' "$REQUEST" >&3

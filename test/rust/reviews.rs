@@ -15,7 +15,7 @@ fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
     }
 }
 
-/// As proposed, by a client that needs not hear the text.
+/// Accepted as proposed: the client need not be sent the text.
 fn untouched(content: &str) -> Outcome {
     Outcome::Accepted { content: content.to_owned(), may_omit: true }
 }
@@ -68,14 +68,14 @@ fn the_text_is_left_out_for_the_session_that_proposed_it_and_for_no_other() {
     let (mut stream, mut reader) = (session.open_stream(), server.listen());
     session.open_diff(PATH, "new");
     assert!(server.companion.sessions().decide(server.opened(), untouched("new")));
-    let told = |content| json!({ "filePath": PATH, "content": content });
-    assert_eq!(stream.notification(), ("ide/diffAccepted".to_owned(), told("")));
+    let params = |content| json!({ "filePath": PATH, "content": content });
+    assert_eq!(stream.notification(), ("ide/diffAccepted".to_owned(), params("")));
     let event = "notifications/ide/diffAccepted".to_owned();
-    assert_eq!(reader.event(), (event.clone(), told("new")));
+    assert_eq!(reader.event(), (event.clone(), params("new")));
     let unnamed = server.unnamed_session();
     unnamed.open_diff(PATH, "newer");
     assert!(server.companion.sessions().decide(server.opened(), untouched("newer")));
-    assert_eq!(reader.event(), (event, told("newer")));
+    assert_eq!(reader.event(), (event, params("newer")));
     let answer = unnamed.call("closeDiff", json!({ "filePath": PATH }));
     assert_eq!(answer["result"]["content"][0]["text"], "newer");
 }

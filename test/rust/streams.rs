@@ -1,4 +1,4 @@
-//! What a session hears on its event stream, and when.
+//! What a session is sent on its event stream, and when.
 
 use gemini_companion::ide::{Cursor, File, IdeContext};
 use serde_json::json;
@@ -61,7 +61,7 @@ fn a_stream_opened_later_gets_the_current_context_first() {
     publish(&server, 2);
     assert_eq!(line_of(session.open_stream().notification()), 2);
     assert_eq!(line_of(server.open_session().open_stream().notification()), 2);
-    // Also one that has heard it before: its client may have forgotten.
+    // Also one that has received it before: its client may have forgotten.
     assert_eq!(line_of(session.open_stream().notification()), 2);
 }
 

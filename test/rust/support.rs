@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::agents;
 
-/// Nothing here takes long; a test that waits longer has failed.
-pub const DEADLINE: Duration = Duration::from_secs(10);
+/// A test that waits longer has failed: nothing takes nearly as long, even on a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(30);
 
 pub struct TestCompanion {
     pub companion: Companion,

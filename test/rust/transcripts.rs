@@ -23,7 +23,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
-use gemini_companion::{CallId, Event};
+use gemini_companion::{CallId, Event, Limits};
 use serde_json::{Value, json};
 
 use crate::support::{TestCompanion, wait_for};
@@ -280,9 +280,10 @@ fn a_reader_of_events_is_a_client_that_can_be_disconnected() {
 
 #[test]
 fn a_client_of_document_003_has_an_answer_in_time_whatever_emacs_does() {
-    let server = TestCompanion::start();
+    let first_context = std::time::Duration::from_millis(20);
+    let server = TestCompanion::with(Limits { first_context, ..Limits::default() });
     let session = server.open_session();
-    let answer = session.call("getActiveFile", json!({})); // within the time of a test's sockets
+    let answer = session.call("getActiveFile", json!({}));
     assert_eq!(answer["result"]["content"][0]["text"], "No file is currently active");
 }
 

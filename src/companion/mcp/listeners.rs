@@ -234,7 +234,7 @@ mod tests {
         listeners.queue_outcome(&gemini, &half);
         listeners.queue_outcome(&gemini, &"o".into());
         assert_eq!(received(&mut listeners, number).len(), 2);
-        // Each hears what is last, however long that is.
+        // Each receives the last one, however long it is.
         listeners.queue_outcome(&gemini, &"x".repeat((64 << 20) + 1).into());
         assert_eq!(received(&mut listeners, number).len(), 1);
     }

@@ -551,11 +551,11 @@ mod tests {
 
     #[test]
     fn what_is_said_about_a_request_of_ours_is_not_for_the_user() {
-        for (method, told) in [("sendNotification", true), ("notifications/progress", false)] {
+        for (method, shown) in [("sendNotification", true), ("notifications/progress", false)] {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"message":"half"}}}}"#);
             let Ok(Incoming::One(message)) = parse(text.as_bytes()) else { panic!() };
-            assert_eq!(matches!(message, Message::ForUser(_)), told, "{method}");
+            assert_eq!(matches!(message, Message::ForUser(_)), shown, "{method}");
         }
     }
 }

@@ -8,7 +8,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
@@ -38,9 +37,6 @@ use crate::mcp::sessions::ActiveSession;
 use crate::panics;
 use crate::token::Token;
 use crate::trace::{TracedBody, Tracer};
-
-/// A request that takes longer is answered by an event stream, kept alive with comments.
-const STREAM_AFTER: Duration = Duration::from_secs(1);
 
 /// For a client with a valid token, when there is no slot left.
 const FULL: Refusal = Refusal {
@@ -326,7 +322,9 @@ impl Endpoint {
         });
         // It fails only if the server stops.
         let mut work = Box::pin(async move { work.await.unwrap_or_default() });
-        if !stream && let Ok(answer) = tokio::time::timeout(STREAM_AFTER, work.as_mut()).await {
+        if !stream
+            && let Ok(answer) = tokio::time::timeout(self.limits.stream_after, work.as_mut()).await
+        {
             return answer.map(|text| json_text(StatusCode::OK, text));
         }
         Some(event_stream(LateReply::new(work, self.limits.keep_alive)))

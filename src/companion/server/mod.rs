@@ -242,7 +242,7 @@ fn connect(
     endpoint: Arc<Endpoint>,
     admission: Arc<Admission>,
 ) -> std::io::Result<Serving> {
-    stream.set_nodelay(true)?; // messages are small, and somebody waits for each
+    stream.set_nodelay(true)?; // messages are small, and the sender waits for each
     let connection = Connection { client: stream.peer_addr()?, server: stream.local_addr()? };
     let header_time = endpoint.limits().header_time;
     let service = endpoint::Service::new(endpoint, connection, admission);

@@ -68,7 +68,7 @@ mod linux {
             {
                 Ok(found.header.inode)
             }
-            other => bail!("the kernel does not tell: {other:?}"),
+            other => bail!("the kernel does not answer: {other:?}"),
         }
     }
 

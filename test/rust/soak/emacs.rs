@@ -58,7 +58,7 @@ impl Life<'_> {
                     println!("warning: {text}");
                     self.tally.warnings += 1;
                 }
-                other => panic!("nobody has a reason for {other:?}"),
+                other => panic!("unexpected: {other:?}"),
             }
         }
     }
@@ -74,7 +74,7 @@ impl Life<'_> {
     fn close_review(&mut self, review: ReviewId, call: Option<CallId>) {
         let Waiting { key, .. } = self.open.remove(&review).expect("a review that is open");
         let Some(call) = call else {
-            println!("nobody asked to close {key:?}");
+            println!("closed without its client: {key:?}");
             self.tally.abandoned += 1;
             return;
         };
@@ -101,12 +101,12 @@ impl Life<'_> {
             true => Outcome::accepted(key.text(self.random.random_range(0..4000))),
             false => Outcome::Rejected,
         };
-        // Else its client has closed it, and we shall hear of that.
+        // Else its client has closed it, and that event follows.
         if self.companion.sessions().decide(review, outcome) {
             self.open.remove(&review);
             self.ledger.of(key).decided = Some(accepted);
             self.tally.decided += 1;
-            self.tally.decided_unheard += usize::from(!self.listens(key.client));
+            self.tally.decided_without_stream += usize::from(!self.listens(key.client));
         }
     }
 

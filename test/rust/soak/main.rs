@@ -1,10 +1,10 @@
 //! Many clients for a long time: streams that break, an Emacs that is busy, servers that restart.
-//! Afterwards nothing is left over, and every outcome was heard once. `make soak` runs it.
+//! Afterwards nothing is left over, and every outcome was received once. `make soak` runs it.
 //!
 //! Each client is a process of its own, this program run again: that is how the server tells them
 //! from each other, and so all that is measured here is the server's. This process is the
-//! companion and, on the test's thread, the stand-in for Lisp. It hears over a pipe what its
-//! clients do and what befalls them, and keeps the books.
+//! companion and, on the test's thread, the stand-in for Lisp. Its clients
+//! report over a pipe what they do and what happens to them, which it keeps a ledger of.
 
 #[allow(dead_code, reason = "the other tests need more of it")]
 #[path = "../support.rs"]
@@ -41,7 +41,7 @@ const GROWTH: usize = 1 << 20;
 /// in sessions before, and the buffers of connections, which grew with what came through them.
 const VARIATION: usize = 16 << 20;
 /// How much more may be resident: the allocator keeps some of what was in use in between.
-const THRIFT: usize = 32 << 20;
+const RESIDENT_GROWTH: usize = 32 << 20;
 
 fn main() {
     if client::is_wanted() {
@@ -83,12 +83,12 @@ fn main() {
     for (before, after, growth) in [(before.memory, after.memory, GROWTH), (third, last, VARIATION)]
     {
         assert!(after.allocated <= before.allocated + growth, "{after} MiB after {before}");
-        assert!(after.resident <= before.resident + THRIFT, "{after} MiB after {before}");
+        assert!(after.resident <= before.resident + RESIDENT_GROWTH, "{after} MiB after {before}");
     }
 }
 
 /// Stops a companion while all its clients work. They are few: it takes half a second at most, and
-/// all of them have to hear of that.
+/// all of them must be notified of that.
 fn stop_in_use(seed: u64, watch: &Watch, tally: &mut Tally) {
     let mut life = Life::begin(50, seed << 8, watch, tally);
     life.work(Quarter { calls: 200, restarts: 1, deaths: 1, ..Quarter::default() });

@@ -1,7 +1,6 @@
 //! Contexts: where clients work, and which of them are sent what the user looks at.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -17,9 +16,6 @@ use crate::mcp::places::{Context, Place};
 
 /// How many clients are checked at once for whether they have moved, since Emacs waits meanwhile.
 const MAX_PLACE_CHECKS: usize = 16;
-/// How long a request waits for the first context: less than the time after which its answer
-/// becomes a stream.
-const FIRST_CONTEXT: Duration = Duration::from_millis(800);
 
 impl Sessions {
     /// Where clients work, without duplicates.
@@ -93,7 +89,7 @@ impl Sessions {
                 return None;
             }
         }
-        let _ = tokio::time::timeout(FIRST_CONTEXT, published).await;
+        let _ = tokio::time::timeout(self.limits.first_context, published).await;
         self.table().context_of(session)?.snapshot.active_file()
     }
 }

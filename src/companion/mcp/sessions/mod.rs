@@ -208,7 +208,7 @@ impl Sessions {
         }
     }
 
-    /// Closes the reviews of a session, since nobody waits for them any more.
+    /// Closes the reviews of a session, whose client no longer waits for them.
     fn close_reviews_of(&self, table: &mut Table, id: &SessionId) {
         for review in table.reviews.of(id) {
             table.reviews.end(review);

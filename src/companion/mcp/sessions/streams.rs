@@ -93,7 +93,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Sends a listener the outcomes of the unnamed session of `agent` from when nobody listened.
+    /// Sends a listener the outcomes of the unnamed session of `agent` that found no listener.
     fn queue_undelivered(&mut self, agent: &Agent, listener: u64) {
         let unnamed = self.unnamed(agent);
         let Some(session) = unnamed.and_then(|id| self.sessions.get_mut(&id)) else { return };

@@ -84,7 +84,7 @@ async fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
     publish("/waits");
     drop(stream);
     pass(&sessions, STREAM_GRACE).await;
-    publish("/told-to-nobody");
+    publish("/while-away");
     for last_event in [None, Some(0)] {
         let back = sessions.open_stream(&session, last_event).unwrap();
         assert_eq!(received(&back), 0);
