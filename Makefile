@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc dist test coverage mutants conformance soak endurance bench \
+.PHONY: help build compile doc dist test coverage mutants miri conformance soak endurance bench \
 	screenshot record demo lint fmt release-check clean distclean
 
 help: ## List these verbs
@@ -40,6 +40,9 @@ coverage: ## Run all tests and print which share of the lines they ran, for each
 mutants: ## Break files of src/companion, FILES, in many ways, and print what no Rust test notices
 	@scripts/bootstrap build
 	@scripts/mutants $(FILES)
+
+miri: ## Run unit tests of the Rust library in Miri, which notices undefined behaviour
+	@scripts/miri
 
 conformance: ## Run MCP's own conformance suite against a batch Emacs
 	@scripts/bootstrap build
