@@ -266,7 +266,7 @@ fn diff<'e>(
     context: Option<usize>,
     apart: Value,
 ) -> Result<Value<'e>> {
-    let comparison = Comparison::new(&before, &after);
+    let comparison = Comparison::new(&before, &after, diff::TIMEOUT);
     let hunks = context.map(|lines| comparison.unified(lines, apart.is_not_nil()));
     let [added, removed, total] =
         [comparison.added(), comparison.removed(), comparison.total()].map(|count| count as i64);
@@ -278,7 +278,7 @@ fn diff<'e>(
 /// If changes overlap, return the line of THEIRS, from 1, of the first one that does.
 #[defun]
 fn merge(env: &Env, base: Vec<u8>, ours: Vec<u8>, theirs: Vec<u8>) -> Result<Value<'_>> {
-    match diff::merge(&base, &ours, &theirs) {
+    match diff::merge(&base, &ours, &theirs, diff::TIMEOUT) {
         Ok(text) => text.into_lisp(env),
         Err(Overlap { line }) => (line as i64).into_lisp(env),
     }

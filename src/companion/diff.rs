@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use memchr::memchr_iter;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// How long Emacs waits for two texts to be compared, at most.
-const TIMEOUT: Duration = Duration::from_millis(100);
+/// How long Emacs may wait for two texts to be compared.
+pub const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The differences between two texts.
 pub struct Comparison<'t> {
@@ -35,10 +35,10 @@ pub struct Overlap {
 }
 
 impl<'t> Comparison<'t> {
-    /// Compares two texts.
-    pub fn new(before: &'t [u8], after: &'t [u8]) -> Self {
+    /// Compares two texts, for at most about `timeout`.
+    pub fn new(before: &'t [u8], after: &'t [u8], timeout: Duration) -> Self {
         let (before, after) = (lines(before), lines(after));
-        let changes = changes(&before, &after);
+        let changes = changes(&before, &after, timeout);
         Self { before, after, changes }
     }
 
@@ -109,9 +109,15 @@ impl<'t> Comparison<'t> {
 
 /// The text `base` with the changes of both `ours` and `theirs`.
 ///
-/// Changes overlap if they are of the same line, or of adjacent lines, and are not equal.
-pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Overlap> {
-    let (ours, theirs) = (Comparison::new(base, ours), Comparison::new(base, theirs));
+/// Changes overlap if they are of the same line, or of adjacent lines, and are not equal. Each of the
+/// two comparisons takes at most about `timeout`.
+pub fn merge(
+    base: &[u8],
+    ours: &[u8],
+    theirs: &[u8],
+    timeout: Duration,
+) -> Result<Vec<u8>, Overlap> {
+    let [ours, theirs] = [ours, theirs].map(|text| Comparison::new(base, text, timeout));
     let mut merged = Merge { base: &ours.before, done: 0, text: Vec::new() };
     let mut rest = ours.changes.iter().peekable();
     for change in &theirs.changes {
@@ -159,14 +165,14 @@ fn lines(text: &[u8]) -> Vec<&[u8]> {
     ends.chain(unfinished).map(|end| &text[std::mem::replace(&mut start, end)..end]).collect()
 }
 
-fn changes(before: &[&[u8]], after: &[&[u8]]) -> Vec<Change> {
+fn changes(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<Change> {
     let lead = before.iter().zip(after).take_while(|(one, other)| one == other).count();
     let ends = before[lead..].iter().rev().zip(after[lead..].iter().rev());
     let trail = ends.take_while(|(one, other)| one == other).count();
     let mut numbers = HashMap::new();
     let before = numbered(&before[lead..before.len() - trail], &mut numbers);
     let after = numbered(&after[lead..after.len() - trail], &mut numbers);
-    let deadline = Some(Instant::now() + TIMEOUT);
+    let deadline = Some(Instant::now() + timeout);
     capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline)
         .chunk_by(|one, next| is_change(one) && is_change(next))
         .filter(|operations| is_change(&operations[0]))
