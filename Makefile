@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc dist test coverage mutants conformance soak endurance bench \
+.PHONY: help build compile doc dist test coverage mutants miri conformance soak endurance bench \
 	screenshot record demo lint fmt release-check clean distclean
 
 help: ## List these verbs
@@ -37,9 +37,12 @@ coverage: ## Run all tests and print which share of the lines they ran, for each
 	@scripts/bootstrap coverage
 	@scripts/coverage
 
-mutants: ## Break files of src/, FILES, in many ways, and print what no Rust test notices
+mutants: ## Break files of src/companion, FILES, in many ways, and print what no Rust test notices
 	@scripts/bootstrap build
 	@scripts/mutants $(FILES)
+
+miri: ## Run unit tests of the Rust library in Miri, which notices undefined behaviour
+	@scripts/miri
 
 conformance: ## Run MCP's own conformance suite against a batch Emacs
 	@scripts/bootstrap build
@@ -84,7 +87,7 @@ release-check: ## Build the module as published, twice, and compare; gets 0.5 GB
 	@scripts/release-check
 
 fmt: ## Format the Rust sources
-	cargo fmt
+	cargo fmt --all
 
 clean: ## Remove what build and compile made
 	rm -rf target lisp/*.elc lisp/*-autoloads.el lisp/*.so lisp/*.dylib lisp/*.dll dist docs/*.info

@@ -1,46 +1,25 @@
 //! The Emacs surface of the native module: what Lisp can call, one short function each.
 //!
-//! Only this file knows Emacs. Plain values and vectors cross the border, text as UTF-8; JSON is
-//! left to `mcp` and `discovery`. `gemini-companion-bridge.el` is the only caller, but for
-//! comparing texts.
+//! The companion itself is the library in `companion/`, which does not know Emacs. Plain values and
+//! vectors cross the border, text as UTF-8; JSON is left to the library.
+//! `gemini-companion-bridge.el` is the only caller, except for comparing texts.
 
-mod companion;
-
-mod agent;
-mod announcement;
-mod bridge;
-mod diff;
-mod discovery;
-mod file;
-mod ide;
-mod ignore;
-mod limits;
-mod lock;
-mod mcp;
-mod panics;
-mod process;
-mod quota;
-mod server;
-mod token;
-mod trace;
-
-#[cfg(test)]
-#[path = "../test/rust/mod.rs"]
-mod tests;
+mod wake_pipe;
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::Waker;
 
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
-use agent::Agent;
-use bridge::{Answered, CallId, Direction, Event, NoAnswer, WakePipe};
-use companion::Companion;
-use diff::{Comparison, Overlap};
-use ide::{Cursor, File, IdeContext, Outcome, ReviewId};
-use limits::Limits;
-use token::Token;
+use gemini_companion::diff::{self, Comparison, Overlap};
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use gemini_companion::{
+    Agent, Answer, CallError, CallId, Companion, Direction, Event, Limits, Token, ignore, panics,
+};
+use wake_pipe::WakePipe;
 
 emacs::plugin_is_GPL_compatible!();
 
@@ -78,10 +57,10 @@ fn version() -> Result<String> {
 
 /// Start a companion: server thread, and discovery files for AGENTS.
 ///
-/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE TELLS-PROCESS TAKEN-FOR-OURS]: its name in
+/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE FILE-HAS-PID ALIAS-PIDS]: its name in
 /// Lisp and for the user, a vector of the directories in which it searches, the name of its file
-/// with PID and PORT for numbers, whether the file has a member with our process id, and a vector
-/// of the ids of other processes that it may take for ours.  PORT is the TCP port on 127.0.0.1, 0
+/// with PID and PORT for numbers, whether the file has a member with Emacs's process id, and a vector
+/// of the ids of other processes that it may take for Emacs.  PORT is the TCP port on 127.0.0.1, 0
 /// for a free one.  ROOTS is a vector of absolute workspace roots without trailing slashes.
 /// MAX-MESSAGE is the size in bytes over which a message of a client is refused.  If PORT is in
 /// use, listens on a free one: see `gemini-companion--mod-port-fault`.  A discovery file that
@@ -204,7 +183,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::CloseReview { review, call } => {
             env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
         }
-        Event::Clients => {
+        Event::ClientsChanged => {
             env.vector((env.intern("clients")?, companion.sessions().count() as i64))?
         }
         Event::Pong { client, after } => {
@@ -221,7 +200,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             };
             env.vector((env.intern("trace")?, env.intern(direction)?, session, text))?
         }
-        Event::Died => env.vector((env.intern("died")?,))?,
+        Event::ServerDied => env.vector((env.intern("died")?,))?,
         Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
     };
     Ok(Some(vector))
@@ -258,7 +237,7 @@ fn places<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
 /// Return as JSON what `gemini-companion--mod-publish-contexts' would send for FILES.
 #[defun]
 fn context_json(files: Vector) -> Result<String> {
-    Ok(serde_json::to_string_pretty(&context(files)?)?)
+    Ok(context(files)?.to_json())
 }
 
 /// Return t if the file IGNORE-FILE, a .geminiignore, names the file PATH, nil if it does not.
@@ -287,7 +266,7 @@ fn diff<'e>(
     context: Option<usize>,
     apart: Value,
 ) -> Result<Value<'e>> {
-    let comparison = Comparison::new(&before, &after);
+    let comparison = Comparison::new(&before, &after, diff::TIMEOUT);
     let hunks = context.map(|lines| comparison.unified(lines, apart.is_not_nil()));
     let [added, removed, total] =
         [comparison.added(), comparison.removed(), comparison.total()].map(|count| count as i64);
@@ -299,7 +278,7 @@ fn diff<'e>(
 /// If changes overlap, return the line of THEIRS, from 1, of the first one that does.
 #[defun]
 fn merge(env: &Env, base: Vec<u8>, ours: Vec<u8>, theirs: Vec<u8>) -> Result<Value<'_>> {
-    match diff::merge(&base, &ours, &theirs) {
+    match diff::merge(&base, &ours, &theirs, diff::TIMEOUT) {
         Ok(text) => text.into_lisp(env),
         Err(Overlap { line }) => (line as i64).into_lisp(env),
     }
@@ -373,7 +352,7 @@ fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
 /// that proposed it.  Return non-nil if the call still waited.
 #[defun]
 fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value) -> Result<bool> {
-    let answered = Answered { text: utf8(text), may_omit: may_omit.is_not_nil() };
+    let answered = Answer { text: utf8(text), may_omit: may_omit.is_not_nil() };
     Ok(companion.bridge().answer(CallId(call), Ok(answered)))
 }
 
@@ -382,7 +361,7 @@ fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value)
 /// Return non-nil if the call still waited.
 #[defun]
 fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> {
-    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(NoAnswer(utf8(reason)))))
+    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(CallError(utf8(reason)))))
 }
 
 /// Report that the user accepted REVIEW with TEXT, UTF-8 bytes, to the client that asked.
@@ -415,7 +394,8 @@ fn reject_review(companion: &Companion, review: i64) -> Result<bool> {
 /// must not inherit and which must never block.
 fn attach_bell(env: &CallEnv) -> Result<()> {
     let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
-    companion.borrow().bridge().attach(open_channel(env, 1)?);
+    let waker = Waker::from(Arc::new(open_channel(env, 1)?));
+    companion.borrow().bridge().set_waker(Some(waker));
     Ok(())
 }
 
@@ -452,8 +432,8 @@ fn agent_from_lisp(value: Value) -> Result<Agent> {
         title: slots.get(1)?,
         directories: directories.into_iter().map(PathBuf::from).collect(),
         file: slots.get(3)?,
-        tells_process: slots.get::<Value>(4)?.is_not_nil(),
-        taken_for_ours: processes(slots.get(5)?)?,
+        file_has_pid: slots.get::<Value>(4)?.is_not_nil(),
+        alias_pids: processes(slots.get(5)?)?,
         token: Token::generate()?,
     })
 }

@@ -1,12 +1,19 @@
-//! Requests that take long: their answers, and what becomes of them when nobody wants one.
+//! Requests that take long: their answers, and what happens when the client goes away.
 
+use std::time::Duration;
+
+use gemini_companion::{CallId, Event, Limits};
 use serde_json::{Value, json};
 
-use super::support::{Session, Stream, TestCompanion, request, wait_for};
-use crate::bridge::{CallId, Event};
-use crate::limits::Limits;
+use crate::support::{Session, Stream, TestCompanion, faulty_waker, request, wait_for};
 
 const PATH: &str = "/no/such/file";
+const SHORT: Duration = Duration::from_millis(20);
+
+/// A server whose answers soon become streams.
+fn quick_to_stream() -> TestCompanion {
+    TestCompanion::with(Limits { stream_after: SHORT, ..Limits::default() })
+}
 
 /// Asks to close an open review. Lisp, which the test stands in for, has not answered yet.
 fn close_slowly(
@@ -42,7 +49,7 @@ fn assert_stream_head(answer: &mut Stream) -> String {
 
 #[test]
 fn an_answer_that_takes_long_comes_as_one_event_without_number() {
-    let server = TestCompanion::start();
+    let server = quick_to_stream();
     let session = server.open_session();
     let (mut answer, call) = close_slowly(&server, &session, &[]);
     // Its headers come while Emacs is still busy.
@@ -71,8 +78,9 @@ fn a_client_may_prefer_event_streams() {
 
 #[test]
 fn a_batch_that_takes_long_is_answered_on_a_stream_too() {
-    let keep_alive = std::time::Duration::from_millis(10);
-    let server = TestCompanion::with(Limits { keep_alive, ..Limits::default() });
+    let keep_alive = Duration::from_millis(10);
+    let server =
+        TestCompanion::with(Limits { keep_alive, stream_after: SHORT, ..Limits::default() });
     let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
     let session = server.session(id);
     session.open_diff(PATH, "text");
@@ -105,7 +113,7 @@ fn a_cancelled_call_has_no_answer() {
 
 #[test]
 fn a_call_may_be_cancelled_after_its_stream_began() {
-    let server = TestCompanion::start();
+    let server = quick_to_stream();
     let session = server.open_session();
     let (mut answer, _) = close_slowly(&server, &session, &[]);
     assert_stream_head(&mut answer);
@@ -152,10 +160,13 @@ fn a_call_whose_client_has_hung_up_can_be_cancelled() {
 fn a_call_that_panics_is_an_error_and_all_goes_on() {
     let server = TestCompanion::start();
     let session = server.open_session();
-    server.companion.sessions().break_request(&session.id, 7);
-    let answer = session.post(&request(7, "ping", json!({})));
+    server.companion.bridge().set_waker(Some(faulty_waker()));
+    let arguments = json!({ "filePath": PATH, "newContent": "text" });
+    let call = json!({ "name": "openDiff", "arguments": arguments });
+    let answer = session.post(&request(7, "tools/call", call));
     assert_eq!((answer.status, answer.error_code()), (200, -32603));
     assert_eq!(answer.json()["id"], 7);
+    server.opened();
     let Event::Warning(text) = server.next_event() else { panic!("no warning") };
     assert!(text.starts_with("a request failed because of a fault"), "{text}");
     assert_eq!(session.request("ping", json!({}))["result"], json!({}));

@@ -1,23 +1,31 @@
 //! What a session and a request cost in memory: what the server asks the allocator for, whatever
 //! that makes of it. What the kernel keeps for each connection is not in it. `make bench` runs it.
-//!
-//!     RUSTFLAGS="--cfg soak" cargo test --release session_cost -- --ignored --nocapture
+//! `scripts/soak cost waiting-calls` measures instead what calls hold that wait for Emacs.
 //!
 //! The clients are on the test's thread, which is not counted. The test takes the events for Lisp,
 //! which the server has made: that is counted, so that whatever is counted when it comes is counted
-//! when it goes. No other test may run beside it.
+//! when it goes.
+
+#[allow(dead_code, reason = "the other tests need more of it")]
+mod agents;
+#[allow(dead_code, reason = "the other tests need more of it")]
+mod support;
+#[allow(dead_code, reason = "the other tests need more of it")]
+mod wire;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use gemini_companion::Limits;
 use serde_json::json;
 
-use super::limits::raise_descriptors;
-use super::support::{DEADLINE, Session, Stream, TestCompanion, request};
-use super::wire::{Next, Wire};
-use crate::limits::Limits;
+use crate::support::raise_descriptors;
+use crate::support::{DEADLINE, Session, Stream, TestCompanion, request};
+use crate::wire::{Next, Wire};
 
 const SESSIONS: usize = 500;
 const REQUESTS: usize = 1000;
@@ -125,8 +133,13 @@ fn counted(action: impl FnOnce()) {
     COUNTS.set(false);
 }
 
-#[test]
-#[ignore = "a measurement: make bench"]
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("waiting-calls") => waiting_calls_cost(),
+        _ => session_cost(),
+    }
+}
+
 fn session_cost() {
     // Both ends of each stream are here.
     raise_descriptors(4 * SESSIONS as u64);
@@ -153,8 +166,6 @@ fn session_cost() {
 }
 
 /// The most that calls hold which wait for Emacs, and come with more than they need.
-#[test]
-#[ignore = "a measurement: scripts/soak waiting_calls_cost"]
 fn waiting_calls_cost() {
     const CALLS: usize = 8;
     let server = TestCompanion::with(Limits { emacs_time: DEADLINE * 6, ..Limits::default() });
@@ -179,7 +190,7 @@ fn waiting_calls_cost() {
                 session.open_diff(&path, "");
                 let arguments = json!({ "filePath": path, "junk": junk });
                 let call = json!({ "name": "closeDiff", "arguments": arguments });
-                session.try_post(&request(7, "tools/call", call))
+                try_post(&server, &session, &request(7, "tools/call", call))
             })
             .collect();
         let held = Count::at_rest(&server);
@@ -189,6 +200,14 @@ fn waiting_calls_cost() {
     });
     println!("memory: waiting calls, MiB at most: {}", (peak - before.kept()) >> 20);
     drop(waiting);
+}
+
+/// Posts what may be refused before it has arrived.
+fn try_post(server: &TestCompanion, session: &Session, body: &str) -> TcpStream {
+    let mut connection = server.connect();
+    let head = server.head("POST", "/mcp", &[("Mcp-Session-Id", session.id.as_str())]);
+    let _ = write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    connection
 }
 
 /// What is in use while `count` sessions with a stream each are open.

@@ -1,21 +1,26 @@
 //! Comparing texts, and merging two changes of one. Each diff is applied, as the program patch does.
 
+use std::time::Duration;
+
+use gemini_companion::diff::{Comparison, Overlap, merge};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::hostile::{chance, ensure, pick, run_cases};
-use crate::diff::{Comparison, Overlap, merge};
+use crate::hostile::{chance, ensure, pick, run_cases};
+
+/// For these texts, on any machine.
+const ENOUGH: Duration = Duration::from_secs(600);
 
 fn unified(before: &str, after: &str) -> String {
     String::from_utf8(compare(before, after).unified(3, false)).unwrap()
 }
 
 fn compare<'t>(before: &'t str, after: &'t str) -> Comparison<'t> {
-    Comparison::new(before.as_bytes(), after.as_bytes())
+    Comparison::new(before.as_bytes(), after.as_bytes(), ENOUGH)
 }
 
 fn merged(base: &str, ours: &str, theirs: &str) -> Result<String, Overlap> {
-    merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes())
+    merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes(), ENOUGH)
         .map(|text| String::from_utf8(text).unwrap())
 }
 
@@ -38,7 +43,7 @@ fn a_diff_is_written_as_the_program_diff_writes_it() {
 #[test]
 fn line_ends_and_bytes_that_are_no_text_differ_as_any_others() {
     assert_eq!(unified("a\r\n", "a\n"), "@@ -1 +1 @@\n-a\r\n+a\n");
-    let hunks = Comparison::new(b"\xff\n", b"\xfe\n").unified(3, false);
+    let hunks = Comparison::new(b"\xff\n", b"\xfe\n", ENOUGH).unified(3, false);
     assert_eq!(hunks, b"@@ -1 +1 @@\n-\xff\n+\xfe\n");
 }
 
@@ -114,7 +119,8 @@ fn texts_that_cannot_be_told_apart_in_time_differ_by_more() {
     let mut draw =
         || -> String { (0..60_000).map(|_| pick(&mut random, &["a\n", "b\n"])).collect() };
     let (before, after) = (draw(), draw());
-    let hunks = String::from_utf8(compare(&before, &after).unified(3, false)).unwrap();
+    let comparison = Comparison::new(before.as_bytes(), after.as_bytes(), Duration::ZERO);
+    let hunks = String::from_utf8(comparison.unified(3, false)).unwrap();
     assert!(apply(&before, &hunks) == after);
 }
 

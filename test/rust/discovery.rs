@@ -6,30 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use gemini_companion::Agent;
+use gemini_companion::discovery::{DiscoveryFile, split_roots};
 use serde_json::{Value, json};
 
-use super::support::{TestCompanion, agents, wait_for};
-use crate::agent::Agent;
-use crate::bridge::Event;
-use crate::companion::Companion;
-use crate::discovery::{DiscoveryFile, split_roots};
-use crate::limits::Limits;
-use crate::process::id_space;
-use crate::token::Token;
-
-fn agent() -> Agent {
-    Agent { token: Token::fixed("secret"), ..Agent::gemini(Vec::new()) }
-}
+use crate::agents::{gemini, llxprt, qwen};
+use crate::support::{TestCompanion, id_space, wait_for};
 
 fn create(directory: &Path) -> anyhow::Result<DiscoveryFile> {
-    DiscoveryFile::create(&agent(), directory, 4711, &["/one".into(), "/two".into()])
+    DiscoveryFile::create(&gemini(Vec::new()), directory, 4711, &["/one".into(), "/two".into()])
 }
 
 fn own_file(directory: &Path) -> PathBuf {
     directory.join(format!("gemini-ide-server-{}-4711.json", std::process::id()))
 }
 
-fn names(directory: &Path) -> Vec<String> {
+pub fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -38,17 +30,9 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-fn fault(companion: &Companion) -> Option<String> {
-    companion.announcement().unwrap().fault()
-}
-
-fn set_roots(companion: &Companion, roots: &[String]) {
-    companion.announcement().unwrap().set_roots(roots);
-}
-
 /// What the file of a companion in `ide` says that has the process ids that we have.
 fn content(ide: &str) -> String {
-    content_in(ide, &id_space().unwrap())
+    content_in(ide, &id_space())
 }
 
 fn content_in(ide: &str, id_space: &str) -> String {
@@ -76,7 +60,7 @@ fn it_says_all_that_a_client_needs() {
             "workspacePath": "/project",
             "authToken": server.companion.token("gemini").unwrap(),
             "ideInfo": { "name": "emacs", "displayName": "Emacs" },
-            "idSpace": id_space().unwrap(),
+            "idSpace": id_space(),
         })
     );
     assert_eq!(server.companion.token("gemini").unwrap().len(), 64);
@@ -99,7 +83,7 @@ fn new_roots_replace_it_whole_and_dropping_deletes_it() {
     let directory = temporary.path().join("gemini/ide");
     let mut file = create(&directory).unwrap();
     let before = fs::metadata(own_file(&directory)).unwrap().ino();
-    file.write(&agent(), 4711, &["/three".into()]).unwrap();
+    file.write(&gemini(Vec::new()), 4711, &["/three".into()]).unwrap();
     assert_ne!(fs::metadata(own_file(&directory)).unwrap().ino(), before);
     assert!(fs::read_to_string(own_file(&directory)).unwrap().contains(r#""/three""#));
     assert_eq!(names(&directory).len(), 1);
@@ -175,7 +159,7 @@ fn files_of_emacsen_whose_processes_cannot_be_known_here_stay() {
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
     let (dead, own) = (dead_process(), std::process::id());
-    let space = id_space().unwrap();
+    let space = id_space();
     let (boot, namespace) = space.split_once(' ').unwrap_or((&space, ""));
     for (port, elsewhere) in [
         (1, format!("{boot} pid:[1]")),   // another container
@@ -207,7 +191,7 @@ fn a_file_that_names_no_process_tells_it() {
     put(1, Some(dead_process()));
     put(2, Some(1));
     put(3, None);
-    drop(DiscoveryFile::create(&Agent::qwen(Vec::new()), &directory, 4711, &[]).unwrap());
+    drop(DiscoveryFile::create(&qwen(Vec::new()), &directory, 4711, &[]).unwrap());
     assert_eq!(names(&directory), ["2.lock", "3.lock"]);
 }
 
@@ -222,7 +206,7 @@ fn an_agent_that_may_take_another_process_for_ours_finds_it_under_both() {
         both.sort();
         both
     };
-    let agent = Agent::llxprt(Vec::new(), vec![parent]);
+    let agent = llxprt(Vec::new(), vec![parent]);
     let create = || DiscoveryFile::create(&agent, &directory, 4711, &["/one".into()]).unwrap();
     let mut file = create();
     assert_eq!(names(&directory), both());
@@ -237,9 +221,9 @@ fn an_agent_that_may_take_another_process_for_ours_finds_it_under_both() {
     }
     drop(file);
     assert_eq!(names(&directory), [""; 0]);
-    // Of an Emacs that was killed only the process in the file tells that.
+    // Whether its Emacs was killed, only the process in the file shows.
     let killed = json!({ "port": 1, "ppid": dead_process(), "ideInfo": { "name": "emacs" },
-                         "idSpace": id_space().unwrap() });
+                         "idSpace": id_space() });
     fs::write(directory.join(name(parent, 1)), killed.to_string()).unwrap();
     let _file = create();
     assert_eq!(names(&directory), both());
@@ -472,58 +456,12 @@ fn what_stands_in_the_way_of_cleaning_up_is_left_alone() {
 }
 
 #[test]
-fn a_companion_serves_without_its_file() {
-    let temporary = tempfile::tempdir().unwrap();
-    fs::write(temporary.path().join("gemini"), "").unwrap();
-    let directory = temporary.path().join("gemini/ide");
-    let companion =
-        Companion::start(vec![Agent::gemini(vec![directory])], 0, &[], Limits::default()).unwrap();
-    assert!(fault(&companion).is_some_and(|fault| fault.contains("move it away")));
-    std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
-    // When that was done it is written with the next change.
-    fs::remove_file(temporary.path().join("gemini")).unwrap();
-    set_roots(&companion, &["/one".to_owned()]);
-    assert_eq!(fault(&companion), None);
-    assert_eq!(names(&temporary.path().join("gemini/ide")).len(), 1);
-}
-
-#[test]
-fn each_of_several_directories_has_a_file() {
-    let temporary = tempfile::tempdir().unwrap();
-    let directories: Vec<PathBuf> = ["one", "two", "missing/three"]
-        .map(|name| temporary.path().join(name).join("gemini/ide"))
-        .into();
-    fs::create_dir(temporary.path().join("one")).unwrap();
-    fs::create_dir(temporary.path().join("two")).unwrap();
-    let companion = Companion::start(
-        vec![Agent::gemini(directories.clone())],
-        0,
-        &["/project".to_owned()],
-        Limits::default(),
-    )
-    .unwrap();
-    let content = |directory: &Path| {
-        let file = names(directory).pop().unwrap();
-        fs::read_to_string(directory.join(file)).unwrap()
-    };
-    assert_eq!(content(&directories[0]), content(&directories[1]));
-    let written = companion.announcement().unwrap().files();
-    let named = |place: &Path| place.join(names(place).pop().unwrap()).display().to_string();
-    assert_eq!(written, [named(&directories[0]), named(&directories[1])]);
-    assert!(fault(&companion).unwrap().contains("missing"));
-    set_roots(&companion, &["/other".to_owned()]);
-    assert!(content(&directories[1]).contains("/other"));
-    companion.stop();
-    assert_eq!((names(&directories[0]), names(&directories[1])), (vec![], vec![]));
-}
-
-#[test]
 fn a_directory_that_was_cleaned_away_comes_back_with_the_next_roots() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     let mut file = create(&directory).unwrap();
     fs::remove_dir_all(temporary.path().join("gemini")).unwrap();
-    file.write(&agent(), 4711, &["/three".into()]).unwrap();
+    file.write(&gemini(Vec::new()), 4711, &["/three".into()]).unwrap();
     assert!(fs::read_to_string(own_file(&directory)).unwrap().contains("/three"));
 }
 
@@ -536,122 +474,36 @@ fn roots_that_cannot_be_listed_are_left_out() {
 }
 
 #[test]
-fn the_user_hears_what_clients_do_not() {
-    let server = TestCompanion::start();
-    let warning = |roots: &[&str]| {
-        set_roots(
-            &server.companion,
-            &roots.iter().map(|&root| root.to_owned()).collect::<Vec<_>>(),
-        );
-        match server.next_event() {
-            Event::Warning(text) => text,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert!(warning(&["/a:b", "/c"]).contains("/a:b"));
-    fs::remove_dir_all(&server.directory).unwrap();
-    fs::write(&server.directory, "").unwrap();
-    assert!(warning(&["/c"]).contains("move it away"));
-}
-
-/// The discovery file of Gemini CLI, as long as there is one.
-fn file_of(server: &TestCompanion) -> PathBuf {
-    server.directory.join(&names(&server.directory)[0])
-}
-
-type Mishap = fn(&Path);
-
-/// What may happen to a discovery file, each with its name and at once: it may be mended any time.
-fn mishaps() -> [(&'static str, Mishap); 6] {
-    [
-        ("deleted", |file| fs::remove_file(file).unwrap()),
-        ("its directories deleted", |file| {
-            let gemini = file.parent().unwrap().parent().unwrap();
-            fs::rename(gemini, gemini.with_extension("gone")).unwrap();
-        }),
-        ("written into", |file| fs::write(file, r#"{"port":1}"#).unwrap()),
-        ("emptied", |file| fs::write(file, "").unwrap()),
-        ("opened to others", |file| {
-            fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
-        }),
-        ("replaced by a link to what it held", |file| {
-            let (copy, link) = (file.with_extension("copy"), file.with_extension("link"));
-            fs::copy(file, &copy).unwrap();
-            symlink(copy, &link).unwrap();
-            fs::rename(link, file).unwrap();
-        }),
-    ]
-}
-
-fn is_as_written(file: &Path, text: &str) -> bool {
-    let plain = |entry: fs::Metadata| entry.is_file() && entry.mode() & 0o777 == 0o600;
-    fs::symlink_metadata(file).is_ok_and(plain) && fs::read_to_string(file).unwrap() == text
+fn each_process_that_may_be_taken_for_ours_gives_one_name() {
+    let own = std::process::id();
+    let names = |others: &[u32]| llxprt(Vec::new(), others.to_vec()).file_names(7);
+    let name = |process: u32| format!("llxprt-ide-server-{process}-7.json");
+    assert_eq!(names(&[own, 12, 12]), [name(own), name(12)]);
+    let qwen = Agent { alias_pids: vec![12], ..qwen(Vec::new()) };
+    assert_eq!(qwen.file_names(7), ["7.lock"]);
 }
 
 #[test]
-fn what_happens_to_the_file_is_mended_by_itself() {
-    let limits = Limits { between_heals: Duration::from_millis(10), ..Limits::default() };
-    let server = TestCompanion::with(limits);
-    let file = file_of(&server);
-    let text = fs::read_to_string(&file).unwrap();
-    for (what, happen) in mishaps() {
-        happen(&file);
-        wait_for(what, || is_as_written(&file, &text).then_some(()));
+fn names_of_files_are_made_and_recognised() {
+    let (gemini, qwen) = (gemini(Vec::new()), qwen(Vec::new()));
+    let own = std::process::id();
+    let name = format!("gemini-ide-server-{own}-4711.json");
+    assert_eq!(gemini.file_names(4711), [name.as_str()]);
+    assert_eq!(gemini.pid_in_name(&name), Some(Some(own)));
+    assert_eq!(qwen.file_names(4711), ["4711.lock"]);
+    assert_eq!(qwen.pid_in_name("4711.lock"), Some(None));
+    for name in [
+        "",
+        "gemini-ide-server-12.json",
+        "gemini-ide-server--1.json",
+        "gemini-ide-server-1-99999.json",
+        "gemini-ide-server-1-2.jsonx",
+        "gemini-ide-server-1-2.json.x.tmp",
+        "4711.lock",
+    ] {
+        assert_eq!(gemini.pid_in_name(name), None, "{name}");
     }
-    // The successor of that server does it, too; and nobody does it any more after the end.
-    server.companion.restart().unwrap();
-    fs::remove_file(&file).unwrap();
-    wait_for("the file", || is_as_written(&file, &text).then_some(()));
-    assert_eq!(server.events(), []);
-    let announcement = server.companion.announcement().unwrap();
-    server.companion.stop();
-    announcement.heal();
-    assert!(!file.exists());
-}
-
-#[test]
-fn a_restart_mends_the_file_at_once() {
-    let server = TestCompanion::start();
-    let file = file_of(&server);
-    let text = fs::read_to_string(&file).unwrap();
-    let damaged = || server.companion.announcement().unwrap().damaged_files();
-    for (what, happen) in mishaps() {
-        assert_eq!(damaged(), [""; 0]);
-        happen(&file);
-        assert!(damaged().contains(&file.display().to_string()), "{what}");
-        server.companion.restart().unwrap();
-        assert!(is_as_written(&file, &text), "{what}");
+    for name in ["99999.lock", ".lock", "1.lock2", "a1.lock"] {
+        assert_eq!(qwen.pid_in_name(name), None, "{name}");
     }
-}
-
-#[test]
-fn a_file_that_is_as_it_was_written_is_left_alone() {
-    let server = TestCompanion::start();
-    let file = file_of(&server);
-    let before = fs::metadata(&file).unwrap().ino();
-    server.companion.announcement().unwrap().heal();
-    assert_eq!(fs::metadata(&file).unwrap().ino(), before);
-}
-
-#[test]
-fn what_cannot_be_mended_is_said_once_and_tried_on() {
-    let server = TestCompanion::start();
-    let file = file_of(&server);
-    let announcement = server.companion.announcement().unwrap();
-    let gemini = server.directory.parent().unwrap();
-    fs::remove_dir_all(gemini).unwrap();
-    fs::write(gemini, "").unwrap();
-    announcement.heal();
-    // The files of all agents are below it.
-    for _ in agents(&server.directory) {
-        let Event::Warning(text) = server.next_event() else { panic!("no warning") };
-        assert!(text.contains("move it away"), "{text}");
-    }
-    assert!(announcement.fault().unwrap().contains("move it away"));
-    announcement.heal();
-    assert_eq!(server.events(), []);
-    fs::remove_file(gemini).unwrap();
-    announcement.heal();
-    assert_eq!(announcement.fault(), None);
-    assert!(file.exists());
 }

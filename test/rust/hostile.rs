@@ -9,6 +9,7 @@
 mod discovery;
 mod http;
 mod messages;
+mod paths;
 mod sequences;
 
 use std::collections::BTreeMap;
@@ -18,20 +19,18 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
+use gemini_companion::Event;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::support::{DEADLINE, TestCompanion, request};
-use super::wire::{Next, Reply, Wire};
-use crate::bridge::Event;
+use crate::support::{DEADLINE, TestCompanion, request};
+use crate::wire::{Next, Reply, Wire};
 
 /// Cases run beside each other: most of their time is spent waiting.
 const WORKERS: u64 = 6;
-/// How soon a healthy client is served beside a hostile one, on a machine that is busy.
-const PROMPT: Duration = Duration::from_secs(5);
 
 /// What an authorised client may get.
 const DOCUMENTED: [u16; 14] =
@@ -156,12 +155,11 @@ fn panicked() -> Option<String> {
 
 static SLOWEST_PING: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a well-behaved client with the session `id` is served, and soon.
+/// Whether a well-behaved client with the session `id` is served.
 fn ping(server: &TestCompanion, id: &str) -> Check {
     let start = Instant::now();
     let reply = post(server, id, &request(7, "ping", json!({})))?;
     SLOWEST_PING.fetch_max(start.elapsed().as_micros() as u64, Ordering::Relaxed);
-    ensure(start.elapsed() < PROMPT, || format!("a ping took {:?}", start.elapsed()))?;
     ensure(reply.status == 200 && reply.json()["result"] == json!({}), || {
         format!("a healthy client's ping got {}", show(&reply))
     })
@@ -190,7 +188,7 @@ fn wait_reply(wire: &mut Wire) -> Check<Reply> {
 fn check_reply(server: &TestCompanion, reply: &Reply, authorised: bool, bodiless: bool) -> Check {
     let text = format!("{}\r\n\r\n{}", reply.head, String::from_utf8_lossy(&reply.body));
     ensure(!text.contains(server.companion.token("gemini").unwrap()), || {
-        format!("the token is told: {text}")
+        format!("the token leaks: {text}")
     })?;
     let allowed = if authorised { &DOCUMENTED[..] } else { &REFUSALS[..] };
     ensure(allowed.contains(&reply.status), || format!("an undocumented reply: {text}"))?;

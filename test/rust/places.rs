@@ -1,76 +1,16 @@
-//! Each client hears what there is to hear where it works: clients in several directories, which are
-//! processes of their own, and the test in the place of Lisp.
+//! Each client receives the contexts of the directory in which it works. The clients are processes
+//! of their own, and the test stands in for Lisp.
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
+use gemini_companion::ide::{File, IdeContext};
+use gemini_companion::{Event, Place};
 use serde_json::{Value, json};
 
-use super::support::{Session, Stream, TestCompanion, request, wait_for};
-use crate::bridge::Event;
-use crate::ide::{File, IdeContext};
-use crate::mcp::places::Place;
-
-/// Sends the request in $REQUEST to $PORT, prints the answer, and goes to each directory it is told.
-const CLIENT: &str = r#"
-    exec 3<>"/dev/tcp/127.0.0.1/$PORT"
-    printf '%s' "$REQUEST" >&3
-    while IFS= read -r line <&3; do printf '%s\n' "$line"; done
-    printf '%s\nthat is all\n' "$line"
-    while read -r directory; do cd "$directory" && echo there; done
-"#;
-
-/// A process that works in a directory, and has sent a request.
-struct Client {
-    process: Child,
-    output: BufReader<std::process::ChildStdout>,
-}
-
-impl Client {
-    fn start(server: &TestCompanion, directory: &Path, request: String) -> Client {
-        let mut process = Command::new("bash")
-            .args(["-c", CLIENT])
-            .current_dir(directory)
-            .env("PORT", server.companion.port().to_string())
-            .env("REQUEST", request)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        Client { process, output }
-    }
-
-    /// Begins a session.
-    fn initialize<'a>(server: &'a TestCompanion, directory: &Path) -> (Client, Session<'a>) {
-        let body = request(0, "initialize", json!({ "protocolVersion": "2025-06-18" }));
-        let head = server.head("POST", "/mcp", &[]);
-        let text = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        let mut client = Client::start(server, directory, text);
-        let answer = client.read_until("that is all");
-        let id = answer.iter().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
-        (client, server.session(id.to_owned()))
-    }
-
-    fn read_until(&mut self, end: &str) -> Vec<String> {
-        let lines = (&mut self.output).lines().map(|line| line.unwrap().trim_end().to_owned());
-        lines.take_while(|line| line != end).collect()
-    }
-
-    fn go_to(&mut self, directory: &Path) {
-        writeln!(self.process.stdin.as_ref().unwrap(), "{}", directory.display()).unwrap();
-        self.read_until("there");
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use crate::process::Client;
+use crate::support::{Stream, TestCompanion, request, wait_for};
 
 /// Two directories, under the names that the system has for them.
 fn directories() -> (tempfile::TempDir, [PathBuf; 2]) {
@@ -91,7 +31,7 @@ fn looking_at(path: &str) -> IdeContext {
 }
 
 /// The file in the next context, or nothing if that is empty.
-fn told(stream: &mut Stream) -> Value {
+fn next_path(stream: &mut Stream) -> Value {
     let (method, params) = stream.notification();
     assert_eq!(method, "ide/contextUpdate");
     params["workspaceState"]["openFiles"][0]["path"].clone()
@@ -114,13 +54,13 @@ fn each_hears_what_there_is_in_its_place_and_only_when_that_changes() {
     };
     publish(["/one/a", "/other/a", "/a"]);
     let mut streams = [&in_one, &in_other, &anywhere].map(|session| session.open_stream());
-    assert_eq!(streams.each_mut().map(told), ["/one/a", "/other/a", "/a"]);
+    assert_eq!(streams.each_mut().map(next_path), ["/one/a", "/other/a", "/a"]);
     publish(["/one/a", "/other/b", "/a"]);
-    assert_eq!(told(&mut streams[1]), "/other/b");
+    assert_eq!(next_path(&mut streams[1]), "/other/b");
     publish(["/one/a", "/other/b", "/c"]);
-    assert_eq!(told(&mut streams[2]), "/c");
+    assert_eq!(next_path(&mut streams[2]), "/c");
     publish(["/one/d", "/other/b", "/c"]);
-    assert_eq!(told(&mut streams[0]), "/one/d");
+    assert_eq!(next_path(&mut streams[0]), "/one/d");
     sessions.ping();
     for stream in &mut streams {
         assert_eq!(stream.next().unwrap().1["method"], "ping"); // and no context before it
@@ -135,15 +75,15 @@ fn one_that_goes_elsewhere_hears_what_there_is_there() {
     let (mut client, session) = Client::initialize(&server, &one);
     let mut stream = session.open_stream();
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/a"))]);
-    assert_eq!(told(&mut stream), "/one/a");
+    assert_eq!(next_path(&mut stream), "/one/a");
     server.companion.bridge().next_event();
     client.go_to(&other);
     wait_for("the move to be seen", || (sessions.places() == [place(&other)]).then_some(()));
-    assert_eq!(server.companion.bridge().next_event(), Some(Event::Clients));
-    // What is told in the place where it was is nothing to it.
+    assert_eq!(server.companion.bridge().next_event(), Some(Event::ClientsChanged));
+    // Contexts of the place where it was are not for it.
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/b"))]);
     sessions.publish_contexts(vec![(place(&other), looking_at("/other/a"))]);
-    assert_eq!(told(&mut stream), "/other/a");
+    assert_eq!(next_path(&mut stream), "/other/a");
     assert_eq!(sessions.describe()[0].place, Some(place(&other)));
 }
 
@@ -159,7 +99,7 @@ fn where_a_process_worked_is_known_after_its_end() {
         (Place::Unknown, looking_at("/a")),
         (place(&one), looking_at("/one/a")),
     ]);
-    assert_eq!(told(&mut stream), "/one/a");
+    assert_eq!(next_path(&mut stream), "/one/a");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! A review from openDiff to its outcome, with the test in the place of Lisp.
 
+use gemini_companion::ide::{Outcome, ReviewId};
+use gemini_companion::{Answer, CallError, CallId, CallResult, Event};
 use serde_json::{Value, json};
 
-use super::support::TestCompanion;
-use crate::bridge::{Answer, Answered, CallId, Event, NoAnswer};
-use crate::ide::{Outcome, ReviewId};
+use crate::support::TestCompanion;
 
 const PATH: &str = "/no/such/directory/файл 😀.txt";
 
@@ -15,7 +15,7 @@ fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
     }
 }
 
-/// As proposed, by a client that needs not hear the text.
+/// Accepted as proposed: the client need not be sent the text.
 fn untouched(content: &str) -> Outcome {
     Outcome::Accepted { content: content.to_owned(), may_omit: true }
 }
@@ -68,14 +68,14 @@ fn the_text_is_left_out_for_the_session_that_proposed_it_and_for_no_other() {
     let (mut stream, mut reader) = (session.open_stream(), server.listen());
     session.open_diff(PATH, "new");
     assert!(server.companion.sessions().decide(server.opened(), untouched("new")));
-    let told = |content| json!({ "filePath": PATH, "content": content });
-    assert_eq!(stream.notification(), ("ide/diffAccepted".to_owned(), told("")));
+    let params = |content| json!({ "filePath": PATH, "content": content });
+    assert_eq!(stream.notification(), ("ide/diffAccepted".to_owned(), params("")));
     let event = "notifications/ide/diffAccepted".to_owned();
-    assert_eq!(reader.event(), (event.clone(), told("new")));
+    assert_eq!(reader.event(), (event.clone(), params("new")));
     let unnamed = server.unnamed_session();
     unnamed.open_diff(PATH, "newer");
     assert!(server.companion.sessions().decide(server.opened(), untouched("newer")));
-    assert_eq!(reader.event(), (event, told("newer")));
+    assert_eq!(reader.event(), (event, params("newer")));
     let answer = unnamed.call("closeDiff", json!({ "filePath": PATH }));
     assert_eq!(answer["result"]["content"][0]["text"], "newer");
 }
@@ -84,7 +84,7 @@ fn the_text_is_left_out_for_the_session_that_proposed_it_and_for_no_other() {
 fn a_text_that_is_left_out_of_an_answer_is_null() {
     let server = TestCompanion::start();
     let arguments = json!({ "filePath": PATH, "suppressNotification": true });
-    let answer = || Ok(Answered { text: "proposed".to_owned(), may_omit: true });
+    let answer = || Ok(Answer { text: "proposed".to_owned(), may_omit: true });
     let result = close_diff(&server, arguments.clone(), answer());
     assert_eq!(result["content"][0]["text"], r#"{"content":null}"#);
     let unnamed = server.unnamed_session();
@@ -122,7 +122,7 @@ fn an_outcome_waits_for_a_stream() {
 }
 
 /// Calls closeDiff while another thread stands in for Lisp and answers with `text`.
-fn close_diff(server: &TestCompanion, arguments: Value, answer: Answer) -> Value {
+fn close_diff(server: &TestCompanion, arguments: Value, answer: CallResult) -> Value {
     let session = server.open_session();
     session.open_diff(PATH, "proposed");
     let review = server.opened();
@@ -140,7 +140,7 @@ fn close_diff(server: &TestCompanion, arguments: Value, answer: Answer) -> Value
         }
         // Whatever comes next, it is not about this review.
         assert!(!server.companion.sessions().decide(review, Outcome::Rejected));
-        server.companion.sessions().publish_context(crate::ide::IdeContext::new(Vec::new()));
+        server.publish_context(gemini_companion::ide::IdeContext::new(Vec::new()));
         assert_eq!(stream.notification().0, "ide/contextUpdate");
         result["result"].clone()
     })
@@ -168,7 +168,7 @@ fn close_diff_passes_on_why_lisp_has_no_text() {
     let arguments = json!({ "filePath": PATH, "suppressNotification": false });
     let text = json!({ "type": "text", "text": "cannot say" });
     assert_eq!(
-        close_diff(&server, arguments, Err(NoAnswer("cannot say".to_owned()))),
+        close_diff(&server, arguments, Err(CallError("cannot say".to_owned()))),
         json!({ "content": [text], "isError": true })
     );
 }
@@ -230,7 +230,7 @@ fn in_the_newest_revision_arguments_of_the_wrong_shape_are_tool_errors() {
     let id = server.initialize("2025-11-25").header("mcp-session-id").unwrap();
     let call = |name, arguments| {
         let params = json!({ "name": name, "arguments": arguments });
-        let body = super::support::request(1, "tools/call", params);
+        let body = crate::support::request(1, "tools/call", params);
         server.post(&[("Mcp-Session-Id", &id)], &body).json()
     };
     let answer = call("openDiff", json!({ "filePath": "/a" }));

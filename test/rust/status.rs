@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::support::{TestCompanion, notification, request};
+use crate::support::{TestCompanion, notification, request};
 
 #[test]
 fn initialize_offers_a_revision_both_sides_speak() {

@@ -1,9 +1,9 @@
-//! What a session hears on its event stream, and when.
+//! What a session is sent on its event stream, and when.
 
+use gemini_companion::ide::{Cursor, File, IdeContext};
 use serde_json::json;
 
-use super::support::{TestCompanion, wait_for};
-use crate::ide::{Cursor, File, IdeContext};
+use crate::support::{TestCompanion, wait_for};
 
 fn context(path: &str, line: i64) -> IdeContext {
     let file = File {
@@ -17,7 +17,7 @@ fn context(path: &str, line: i64) -> IdeContext {
 }
 
 fn publish(server: &TestCompanion, line: i64) {
-    server.companion.sessions().publish_context(context("/a", line));
+    server.publish_context(context("/a", line));
 }
 
 fn line_of(message: (String, serde_json::Value)) -> i64 {
@@ -61,7 +61,7 @@ fn a_stream_opened_later_gets_the_current_context_first() {
     publish(&server, 2);
     assert_eq!(line_of(session.open_stream().notification()), 2);
     assert_eq!(line_of(server.open_session().open_stream().notification()), 2);
-    // Also one that has heard it before: its client may have forgotten.
+    // Also one that has received it before: its client may have forgotten.
     assert_eq!(line_of(session.open_stream().notification()), 2);
 }
 
@@ -95,10 +95,10 @@ fn a_stream_resumes_after_the_last_event_received() {
     for name in ["a", "b", "c"] {
         session.open_diff(&format!("/no/such/{name}"), "");
         let review = match server.next_event() {
-            crate::bridge::Event::OpenReview { review, .. } => review,
+            gemini_companion::Event::OpenReview { review, .. } => review,
             other => panic!("{other:?}"),
         };
-        server.companion.sessions().decide(review, crate::ide::Outcome::Rejected);
+        server.companion.sessions().decide(review, gemini_companion::ide::Outcome::Rejected);
     }
     let mut stream = session.open_stream();
     let numbers: Vec<u64> = (0..3).map(|_| stream.next().unwrap().0).collect();
@@ -125,7 +125,7 @@ fn clients_are_asked_for_a_sign_of_life() {
     answer(&json!("another"));
     assert_eq!(server.events(), []);
     answer(&ping["id"]);
-    assert!(matches!(server.next_event(), crate::bridge::Event::Pong { .. }));
+    assert!(matches!(server.next_event(), gemini_companion::Event::Pong { .. }));
     answer(&ping["id"]); // once is enough
     assert_eq!(server.events(), []);
 }
@@ -148,7 +148,7 @@ fn a_stopped_reader_holds_up_nobody() {
     let mut stream = server.open_session().open_stream();
     let path = format!("/{}", "x".repeat(100_000));
     for line in 1..=200 {
-        server.companion.sessions().publish_context(context(&path, line));
+        server.publish_context(context(&path, line));
     }
     wait_for("the last context", || (line_of(stream.notification()) == 200).then_some(()));
     assert_eq!(stopped.request("ping", json!({}))["result"], json!({}));

@@ -3,17 +3,19 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+use gemini_companion::ide::{IdeContext, ReviewId};
+use gemini_companion::{Agent, Companion, Event, Limits};
 use serde_json::{Value, json};
 
-use crate::bridge::Event;
-use crate::companion::Companion;
-use crate::ide::ReviewId;
-use crate::limits::Limits;
+use crate::agents;
 
-/// Nothing here takes long; a test that waits longer has failed.
-pub const DEADLINE: Duration = Duration::from_secs(10);
+/// A test that waits longer has failed: nothing takes nearly as long, even on a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(30);
 
 pub struct TestCompanion {
     pub companion: Companion,
@@ -40,13 +42,12 @@ pub struct Stream {
 }
 
 /// Gemini CLI, announced in `directory`, and forks of it, each in one beside it.
-pub fn agents(directory: &std::path::Path) -> Vec<crate::agent::Agent> {
-    use crate::agent::Agent;
+pub fn agents(directory: &std::path::Path) -> Vec<Agent> {
     let beside = |name| vec![directory.with_file_name(name)];
     vec![
-        Agent::gemini(vec![directory.to_owned()]),
-        Agent::qwen(beside("qwen")),
-        Agent::llxprt(beside("llxprt"), vec![std::os::unix::process::parent_id()]),
+        agents::gemini(vec![directory.to_owned()]),
+        agents::qwen(beside("qwen")),
+        agents::llxprt(beside("llxprt"), vec![std::os::unix::process::parent_id()]),
     ]
 }
 
@@ -146,11 +147,18 @@ impl TestCompanion {
         stream
     }
 
+    /// Publishes the same context to all clients.
+    pub fn publish_context(&self, snapshot: IdeContext) {
+        let sessions = self.companion.sessions();
+        let places = sessions.places().into_iter();
+        sessions.publish_contexts(places.map(|place| (place, snapshot.clone())).collect());
+    }
+
     /// The next event for Lisp other than changes of the number of clients.
     pub fn next_event(&self) -> Event {
         wait_for("an event for Lisp", || {
             std::iter::from_fn(|| self.companion.bridge().next_event())
-                .find(|event| *event != Event::Clients)
+                .find(|event| *event != Event::ClientsChanged)
         })
     }
 
@@ -165,7 +173,7 @@ impl TestCompanion {
     /// The events for Lisp that are there now, other than changes of the number of clients.
     pub fn events(&self) -> Vec<Event> {
         std::iter::from_fn(|| self.companion.bridge().next_event())
-            .filter(|event| *event != Event::Clients)
+            .filter(|event| *event != Event::ClientsChanged)
             .collect()
     }
 }
@@ -225,15 +233,6 @@ impl Session<'_> {
         let head = self.server.head("POST", "/mcp", &changes);
         write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
         Stream { reader: BufReader::new(connection), text: String::new() }
-    }
-
-    /// Posts what may be refused before it has arrived.
-    #[cfg(soak)]
-    pub fn try_post(&self, body: &str) -> TcpStream {
-        let mut connection = self.server.connect();
-        let head = self.server.head("POST", "/mcp", &[("Mcp-Session-Id", self.id.as_str())]);
-        let _ = write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        connection
     }
 
     pub fn open_stream(&self) -> Stream {
@@ -334,4 +333,38 @@ pub fn wait_for<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
         assert!(start.elapsed() < DEADLINE, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// A fault of the server: what should wake Lisp panics, once.
+pub fn faulty_waker() -> Waker {
+    struct Faulty(AtomicBool);
+
+    impl Wake for Faulty {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.swap(true, Ordering::Relaxed), "on purpose");
+        }
+    }
+
+    Waker::from(Arc::new(Faulty(AtomicBool::new(false))))
+}
+
+/// Lets this process have more descriptors, as far as it may.
+pub fn raise_descriptors(wanted: u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // Safety: both pointers are to a live value of the right type.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit), 0);
+        limit.rlim_cur = limit.rlim_cur.max(wanted).min(limit.rlim_max);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), 0);
+    }
+}
+
+/// Where the ids of processes mean what they mean here, as discovery files say it.
+pub fn id_space() -> String {
+    if !cfg!(target_os = "linux") {
+        return std::env::consts::OS.to_owned();
+    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap();
+    format!("{} {}", boot.trim(), namespace.display())
 }

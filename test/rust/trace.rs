@@ -1,10 +1,12 @@
-//! What the user's log is told of messages.
+//! The messages in the user's log.
 
+use gemini_companion::{
+    Direction::{self, FromClient, ToClient},
+    Event,
+};
 use serde_json::{Value, json};
 
-use super::support::{Session, TestCompanion, notification, wait_for};
-use crate::bridge::Direction::{self, FromClient, ToClient};
-use crate::bridge::Event;
+use crate::support::{Session, TestCompanion, notification, wait_for};
 
 /// The messages that were queued for the log, without other events.
 fn traces(server: &TestCompanion) -> Vec<(Direction, String, String)> {
@@ -27,7 +29,7 @@ fn accept(server: &TestCompanion, session: &Session, path: &str) {
         Event::OpenReview { review, .. } => Some(review),
         _ => None,
     });
-    let outcome = crate::ide::Outcome::accepted("mine".to_owned());
+    let outcome = gemini_companion::ide::Outcome::accepted("mine".to_owned());
     assert!(server.companion.sessions().decide(review.unwrap(), outcome));
 }
 
@@ -36,11 +38,11 @@ fn both_directions_are_told_with_their_session() {
     let server = tracing();
     let session = server.open_session();
     let key = session.id[..8].to_owned();
-    let told = traces(&server);
-    let (direction, of, text) = &told[0];
+    let logged = traces(&server);
+    let (direction, of, text) = &logged[0];
     assert_eq!((*direction, of.as_str()), (FromClient, ""));
     assert!(text.starts_with("POST {") && text.contains("\"initialize\""), "{text}");
-    let (direction, of, text) = &told[1];
+    let (direction, of, text) = &logged[1];
     assert_eq!((*direction, of), (ToClient, &key));
     assert!(text.starts_with("200 {") && text.contains("protocolVersion"), "{text}");
 
@@ -49,12 +51,12 @@ fn both_directions_are_told_with_their_session() {
     assert_eq!(traces(&server).last().unwrap(), &(FromClient, key.clone(), "GET".to_owned()));
     accept(&server, &session, "/a");
     let (_, heard) = stream.next().unwrap();
-    let told = wait_for("the event to be told", || {
+    let logged = wait_for("the event in the log", || {
         traces(&server).into_iter().find(|(_, _, text)| text.starts_with("event "))
     });
-    assert_eq!((told.0, &told.1), (ToClient, &key));
-    let told: Value = serde_json::from_str(told.2.strip_prefix("event ").unwrap()).unwrap();
-    assert_eq!(told, heard);
+    assert_eq!((logged.0, &logged.1), (ToClient, &key));
+    let logged: Value = serde_json::from_str(logged.2.strip_prefix("event ").unwrap()).unwrap();
+    assert_eq!(logged, heard);
 }
 
 #[test]
@@ -74,11 +76,11 @@ fn neither_secrets_nor_whole_files_are_told() {
     session.call("openDiff", json!({ "filePath": "/a", "newContent": content }));
     let wrong = format!("Bearer {token}x");
     assert_eq!(server.post(&[("Authorization", &wrong)], &token).status, 401);
-    let told = traces(&server);
-    assert!(told.iter().any(|(_, _, text)| text.starts_with("401 ")), "{told:?}");
-    let (_, _, call) = told.iter().find(|(_, _, text)| text.contains("openDiff")).unwrap();
+    let logged = traces(&server);
+    assert!(logged.iter().any(|(_, _, text)| text.starts_with("401 ")), "{logged:?}");
+    let (_, _, call) = logged.iter().find(|(_, _, text)| text.contains("openDiff")).unwrap();
     assert!(call.contains("TOKENxxx") && call.contains("... (100005 bytes)"), "{call}");
-    for (_, _, text) in &told {
+    for (_, _, text) in &logged {
         assert!(!text.contains(&token) && text.len() < 5_000, "{text}");
         assert!(!text.contains(&session.id), "{text}");
     }

@@ -22,11 +22,11 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use gemini_companion::{CallId, Event, Limits};
 use serde_json::{Value, json};
 
-use super::support::{TestCompanion, wait_for};
-use crate::bridge::{CallId, Event};
-use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use crate::support::{TestCompanion, wait_for};
 
 struct Replay<'a> {
     server: &'a TestCompanion,
@@ -162,7 +162,7 @@ impl<'a> Replay<'a> {
                 selected_text: file["selection"].as_str().map(str::to_owned),
             }
         });
-        self.server.companion.sessions().publish_context(IdeContext::new(files.collect()));
+        self.server.publish_context(IdeContext::new(files.collect()));
     }
 
     fn decide(&mut self, outcome: Outcome) {
@@ -174,7 +174,7 @@ impl<'a> Replay<'a> {
     fn next_event_of_lisp(&mut self) -> Value {
         let event = wait_for("an event for Lisp", || {
             std::iter::from_fn(|| self.server.companion.bridge().next_event())
-                .find(|event| *event != Event::Clients)
+                .find(|event| *event != Event::ClientsChanged)
         });
         match event {
             Event::OpenReview { review, agent, client, path, content, .. } => {
@@ -280,9 +280,10 @@ fn a_reader_of_events_is_a_client_that_can_be_disconnected() {
 
 #[test]
 fn a_client_of_document_003_has_an_answer_in_time_whatever_emacs_does() {
-    let server = TestCompanion::start();
+    let first_context = std::time::Duration::from_millis(20);
+    let server = TestCompanion::with(Limits { first_context, ..Limits::default() });
     let session = server.open_session();
-    let answer = session.call("getActiveFile", json!({})); // within the time of a test's sockets
+    let answer = session.call("getActiveFile", json!({}));
     assert_eq!(answer["result"]["content"][0]["text"], "No file is currently active");
 }
 

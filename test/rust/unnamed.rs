@@ -1,15 +1,15 @@
 //! Clients of document 004, which name no session: all that show the token of one agent are one.
 
+use gemini_companion::ide::Outcome;
+use gemini_companion::{CallId, Event};
 use serde_json::{Value, json};
 
-use super::support::{TestCompanion, request};
-use crate::bridge::{CallId, Event};
-use crate::ide::Outcome;
+use crate::support::{TestCompanion, request};
 
 const PATH: &str = "/no/such/file.txt";
 
 /// The text of a tool's answer, and whether it is an error.
-fn told(answer: &Value) -> (&str, bool) {
+fn answer_text(answer: &Value) -> (&str, bool) {
     let result = &answer["result"];
     (result["content"][0]["text"].as_str().unwrap(), result["isError"] == true)
 }
@@ -43,14 +43,14 @@ fn the_final_text_can_be_had_after_the_user_has_decided() {
         let content = "edited \u{1f600}".to_owned();
         server.companion.sessions().decide(server.opened(), Outcome::accepted(content));
         let answer = client.call("closeDiff", this_file());
-        assert_eq!(told(&answer), ("edited \u{1f600}", false), "{}", listener.is_some());
+        assert_eq!(answer_text(&answer), ("edited \u{1f600}", false), "{}", listener.is_some());
         client.open_diff(PATH, "newer");
         server.companion.sessions().decide(server.opened(), Outcome::Rejected);
         let answer = client.call("closeDiff", this_file());
-        assert_eq!(told(&answer), ("the diff of /no/such/file.txt was rejected", true));
+        assert_eq!(answer_text(&answer), ("the diff of /no/such/file.txt was rejected", true));
     }
     let other = client.call("closeDiff", json!({ "filePath": "/no/other" }));
-    assert_eq!(told(&other), ("no diff of /no/other is open", true));
+    assert_eq!(answer_text(&other), ("no diff of /no/other is open", true));
 }
 
 #[test]
@@ -62,7 +62,11 @@ fn they_and_sessions_decide_nothing_of_one_another() {
         server.opened();
         for tool in ["acceptDiff", "rejectDiff", "closeDiff"] {
             let answer = other.call(tool, this_file());
-            assert_eq!(told(&answer), ("no diff of /no/such/file.txt is open", true), "{tool}");
+            assert_eq!(
+                answer_text(&answer),
+                ("no diff of /no/such/file.txt is open", true),
+                "{tool}"
+            );
         }
         let silently = json!({ "filePath": PATH, "suppressNotification": true });
         let close = json!({ "name": "closeDiff", "arguments": silently });

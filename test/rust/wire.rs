@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::support::DEADLINE;
+use crate::support::DEADLINE;
 
 pub struct Wire {
-    socket: TcpStream,
+    pub socket: TcpStream,
     received: Vec<u8>,
 }
 
@@ -52,15 +52,6 @@ impl Wire {
 
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.socket.write_all(bytes)
-    }
-
-    /// Whether the server has closed the connection, or sent what nobody asked for.
-    #[cfg(soak)]
-    pub fn has_ended(&self) -> bool {
-        self.socket.set_nonblocking(true).unwrap();
-        let nothing = self.socket.peek(&mut [0]);
-        self.socket.set_nonblocking(false).unwrap();
-        !nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Says that nothing more will be sent.

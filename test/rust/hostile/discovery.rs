@@ -14,15 +14,15 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use gemini_companion::Agent;
+use gemini_companion::discovery::DiscoveryFile;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 
 use super::{Check, chance, ensure, in_time, pick};
-use crate::agent::Agent;
-use crate::discovery::DiscoveryFile;
-use crate::process::id_space;
-use crate::token::Token;
+use crate::agents::{gemini, qwen};
+use crate::support::id_space;
 
 const PORT: u16 = 4711;
 /// No system gives such an id to a process.
@@ -34,7 +34,7 @@ const EMACS: &str = r#""ideInfo":{"name":"emacs""#;
 
 #[test]
 fn nothing_that_others_leave_in_the_directory_harms_or_is_harmed() {
-    super::run_cases("discovery files", 300, 4_000_000, |_, random, counts| {
+    super::run_cases("discovery files", 120, 4_000_000, |_, random, counts| {
         let case = Case::draw(random);
         let outcomes = in_time(move || case.play())??;
         outcomes.into_iter().for_each(|(kind, outcome)| counts.add(kind, outcome));
@@ -49,7 +49,7 @@ struct Case {
     agent: Agent,
     leftovers: BTreeMap<OsString, Leftover>,
     /// What takes the place of our own file when that is there.
-    usurper: Leftover,
+    replacement: Leftover,
 }
 
 struct Leftover {
@@ -75,20 +75,19 @@ struct Content {
     kind: &'static str,
     bytes: Vec<u8>,
     /// The whole file of an Emacs whose process ids are ours, and the one in it.
-    told: Option<Option<u32>>,
+    process: Option<Option<u32>>,
 }
 
 impl Case {
     fn draw(random: &mut SmallRng) -> Case {
-        let mut agent = pick(random, &[Agent::gemini, Agent::qwen])(Vec::new());
-        agent.token = Token::fixed("secret");
+        let agent = pick(random, &[gemini, qwen])(Vec::new());
         let draw = |_| (draw_name(random), Leftover::draw(random));
         let mut leftovers: BTreeMap<_, _> = (0..12).map(draw).collect();
         if chance(random, 30) {
             leftovers.insert(agent.file_names(PORT).remove(0).into(), Leftover::draw(random));
         }
         let temporary = tempfile::tempdir().unwrap();
-        Case { temporary, agent, leftovers, usurper: Leftover::draw(random) }
+        Case { temporary, agent, leftovers, replacement: Leftover::draw(random) }
     }
 
     fn directory(&self) -> PathBuf {
@@ -96,8 +95,8 @@ impl Case {
     }
 
     /// Where links lead: in the place of a link it would go.
-    fn victim(&self) -> PathBuf {
-        self.temporary.path().join("victim")
+    fn target(&self) -> PathBuf {
+        self.temporary.path().join("target")
     }
 
     fn own(&self) -> PathBuf {
@@ -112,9 +111,9 @@ impl Case {
     fn play(&self) -> Check<Outcomes> {
         fs::create_dir_all(self.directory()).unwrap();
         let precious = whole(Some(DEAD)).to_string();
-        fs::write(self.victim(), &precious).unwrap();
+        fs::write(self.target(), &precious).unwrap();
         for (name, leftover) in &self.leftovers {
-            leftover.put(&self.directory().join(name), &self.victim());
+            leftover.put(&self.directory().join(name), &self.target());
         }
         let (mut before, all) = (self.others(), self.all());
         let created = self.create();
@@ -130,7 +129,7 @@ impl Case {
             }
         }
         ensure(self.others() == before, || "a later look changes something".to_owned())?;
-        ensure(fs::read_to_string(self.victim()).unwrap() == precious, || {
+        ensure(fs::read_to_string(self.target()).unwrap() == precious, || {
             "a link was followed".to_owned()
         })?;
         Ok(outcomes)
@@ -173,13 +172,13 @@ impl Case {
     fn check_own(&self, mut file: DiscoveryFile) -> Check {
         self.check_file(&file)?;
         remove(&self.own());
-        self.usurper.put(&self.own(), &self.victim());
-        ensure(!file.is_intact(), || format!("{:?} is taken for ours", self.usurper.kind))?;
+        self.replacement.put(&self.own(), &self.target());
+        ensure(!file.is_intact(), || format!("{:?} is taken for ours", self.replacement.kind))?;
         let roots = ["/one".to_owned(), "/two".to_owned()];
         match file.write(&self.agent, PORT, &roots) {
             Ok(()) => self.check_file(&file)?,
             Err(error) => {
-                let is_directory = self.usurper.kind.is_directory();
+                let is_directory = self.replacement.kind.is_directory();
                 ensure(is_directory, || format!("not written over a file: {error:#}"))?;
                 remove(&self.own());
             }
@@ -197,7 +196,7 @@ impl Case {
         let content: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let is_complete = content["port"] == PORT
             && content["workspacePath"] == "/one:/two"
-            && content["authToken"] == "secret"
+            && content["authToken"] == self.agent.token.reveal()
             && content["ideInfo"] == json!({ "name": "emacs", "displayName": "Emacs" });
         ensure(is_complete && file.is_intact(), || format!("our own file holds {text}"))
     }
@@ -266,12 +265,12 @@ impl Leftover {
         }
     }
 
-    fn put(&self, path: &Path, victim: &Path) {
+    fn put(&self, path: &Path, target: &Path) {
         match self.kind {
             Kind::File => self.put_file(path),
             Kind::Directory => fs::create_dir(path).unwrap(),
             Kind::FullDirectory => fs::create_dir_all(path.join("full")).unwrap(),
-            Kind::Link => symlink(victim, path).unwrap(),
+            Kind::Link => symlink(target, path).unwrap(),
             Kind::DanglingLink => symlink("nowhere", path).unwrap(),
             Kind::Fifo => make_fifo(path),
             Kind::Socket => bind_socket(path),
@@ -304,14 +303,14 @@ impl Leftover {
                 agent.name == *of && self.is_old && self.content.was_begun()
             }
             Some((_, of, Names::Process(process))) => {
-                let of_dead = |told: Option<u32>| {
-                    told.or(*process).is_some_and(|id| id != 1) // which lives as long as all
+                let of_dead = |inner: Option<u32>| {
+                    inner.or(*process).is_some_and(|id| id != 1) // which lives as long as all
                 };
-                agent.name == *of && self.content.told.is_some_and(of_dead)
+                agent.name == *of && self.content.process.is_some_and(of_dead)
             }
             None => {
-                let of_us = |told: Option<u32>| told != Some(1);
-                name == agent.file_names(2)[0] && self.content.told.is_some_and(of_us)
+                let of_us = |process: Option<u32>| process != Some(1);
+                name == agent.file_names(2)[0] && self.content.process.is_some_and(of_us)
             }
         }
     }
@@ -406,7 +405,7 @@ const ODD_NAMES: [&str; 16] = [
 fn draw_name(random: &mut SmallRng) -> OsString {
     match random.random_range(0..10) {
         0..6 => pick(random, &NAMES).0.into(),
-        6 => Agent::gemini(Vec::new()).file_names(2).remove(0).into(),
+        6 => gemini(Vec::new()).file_names(2).remove(0).into(),
         7 | 8 => pick(random, &ODD_NAMES).into(),
         _ => draw_any_name(random),
     }
@@ -427,9 +426,9 @@ impl Content {
         let process = pick(random, &[None, Some(DEAD), Some(1), Some(0)]);
         let whole = whole(process);
         let bytes = whole.to_string().into_bytes();
-        let strange = |kind, bytes| Content { kind, bytes, told: None };
+        let strange = |kind, bytes| Content { kind, bytes, process: None };
         match random.random_range(0..16) {
-            0..6 => Content { kind: "whole", bytes, told: Some(process) },
+            0..6 => Content { kind: "whole", bytes, process: Some(process) },
             6 | 7 => {
                 let length = random.random_range(0..bytes.len());
                 strange("truncated", bytes[..length].to_vec())
@@ -437,7 +436,7 @@ impl Content {
             8 => strange("random bytes", random_bytes(random)),
             9 | 10 => strange("wrong shape", bent(random, whole).to_string().into_bytes()),
             11 => strange("whole, then something", [&bytes[..], b"}"].concat()),
-            12 => Content { kind: "padded", bytes: padded(random, bytes), told: Some(process) },
+            12 => Content { kind: "padded", bytes: padded(random, bytes), process: Some(process) },
             13 => strange("deep", deep(random)),
             14 => strange("huge", vec![0; (1 << 20) + random.random_range(0..2)]),
             _ => strange("member twice", twice(&whole)),
@@ -458,7 +457,7 @@ fn whole(process: Option<u32>) -> Value {
         "workspacePath": "/project",
         "authToken": "other",
         "ideInfo": { "name": "emacs" },
-        "idSpace": id_space().unwrap(),
+        "idSpace": id_space(),
     });
     if let Some(process) = process {
         content["ppid"] = json!(process);

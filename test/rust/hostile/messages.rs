@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use gemini_companion::Event;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde_json::Value;
@@ -12,9 +13,8 @@ use super::{
     Check, Counts, chance, check_event, check_failure, check_reply, ensure, excerpt, label, pick,
     ping, wait_reply,
 };
-use crate::bridge::Event;
-use crate::tests::support::TestCompanion;
-use crate::tests::wire::{Reply, Wire};
+use crate::support::TestCompanion;
+use crate::wire::{Reply, Wire};
 
 /// JSON as it is written, so that it can be wrong: members twice, numbers and strings of any form.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ fn no_message_harms_the_server() {
     std::thread::scope(|scope| {
         let lisp = scope.spawn(|| stand_in_for_lisp(&server, &done));
         let working = SetWhenDropped(&done);
-        super::run_cases("JSON-RPC", 1000, 2_000_000, |_, random, counts| {
+        super::run_cases("JSON-RPC", 500, 2_000_000, |_, random, counts| {
             let (version, session) = pick(random, &sessions);
             let (kind, body) = generate(random);
             let outcome = play(&server, &session, version, kind, &body, counts)

@@ -2,7 +2,7 @@
 //! but the name of a local file, to the system and to Emacs alike; a refusal says in one short line
 //! what is wrong, and that is so. What is wrong is judged here by other means than there.
 //!
-//! `HOSTILE_SEED=SEED cargo test hostile_paths` repeats the case that a failure names.
+//! `HOSTILE_SEED=SEED cargo test hostile::paths` repeats the case that a failure names.
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File};
@@ -11,11 +11,13 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Component, Path, PathBuf};
 
+use gemini_companion::Limits;
 use rand::RngExt;
 use rand::rngs::SmallRng;
+use serde_json::json;
 
-use super::{ToolError, check_path};
-use crate::tests::hostile::{Check, chance, ensure, in_time, pick, run_cases};
+use super::{Check, chance, check_event, ensure, pick, post, run_cases};
+use crate::support::{TestCompanion, request};
 
 const LARGEST: usize = 1 << 20;
 /// Nothing that a client says is repeated at greater length; each character may become an escape.
@@ -25,11 +27,16 @@ const LONGEST: usize = 1200;
 fn only_names_of_local_files_are_accepted_and_all_others_refused_with_a_reason() {
     let place = tempfile::tempdir().unwrap();
     furnish(place.path());
-    run_cases("paths", 10_000, 5_000_000, |_, random, counts| {
-        let place = place.path().to_owned();
-        let path = draw_path(random, place.to_str().unwrap());
-        let given = path.clone();
-        let answer = in_time(move || check_path(&given, LARGEST).map_err(|ToolError(text)| text))
+    let server = TestCompanion::with(Limits {
+        body: LARGEST,
+        reviews: usize::MAX,
+        review_bytes: usize::MAX,
+        ..Limits::default()
+    });
+    let session = server.open_session();
+    run_cases("paths", 3000, 5_000_000, |_, random, counts| {
+        let path = draw_path(random, place.path().to_str().unwrap());
+        let answer = open_diff(&server, &session.id, &path)
             .map_err(|reason| format!("{path:?}: {reason}"))?;
         let faults = faults(&path);
         counts.add(
@@ -39,6 +46,17 @@ fn only_names_of_local_files_are_accepted_and_all_others_refused_with_a_reason()
         check_answer(&path, &answer, &faults)
             .map_err(|what| format!("{path:?} is judged wrongly: {what}, {answer:?}, {faults:?}"))
     });
+}
+
+/// Proposes a change of `path`. The inner error is the reason of a refusal.
+fn open_diff(server: &TestCompanion, session: &str, path: &str) -> Check<Result<(), String>> {
+    let arguments = json!({ "filePath": path, "newContent": "" });
+    let call = json!({ "name": "openDiff", "arguments": arguments });
+    let reply = post(server, session, &request(7, "tools/call", call))?;
+    server.events().iter().try_for_each(check_event)?; // or there would be too many
+    let result = &reply.json()["result"];
+    let reason = || result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    Ok(if result["isError"] == true { Err(reason()) } else { Ok(()) })
 }
 
 /// What is there to be named.
@@ -168,7 +186,7 @@ fn draw_name(random: &mut SmallRng) -> String {
     }
 }
 
-fn check_answer(path: &str, answer: &Result<usize, String>, faults: &[&str]) -> Check {
+fn check_answer(path: &str, answer: &Result<(), String>, faults: &[&str]) -> Check {
     let Err(reason) = answer else {
         return ensure(is_normal(path) && faults.is_empty(), || "accepted".to_owned());
     };

@@ -1,18 +1,18 @@
 //! What sessions may do in any order, with the test in the place of Lisp, against a small model:
-//! whoever decided a review, its session hears the outcome once, in order, and no other does.
+//! whoever decided a review, its session receives the outcome once, in order, and no other does.
 
 use std::collections::BTreeMap;
 
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use gemini_companion::{CallError, CallId, Event};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
 use super::{Check, Counts, chance, check_event, ensure, pick, ping, post, send_post, wait_reply};
-use crate::bridge::{CallId, Event, NoAnswer};
-use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
-use crate::tests::support::{DEADLINE, TestCompanion, notification, request};
-use crate::tests::wire::{Events, Next, Wire};
+use crate::support::{DEADLINE, TestCompanion, notification, request};
+use crate::wire::{Events, Next, Wire};
 
 /// Far below what the server keeps for a stream that broke: no outcome is lost within it.
 const MOST_UNHEARD: usize = 10;
@@ -36,11 +36,11 @@ struct Model<'a> {
 struct Session {
     id: String,
     alive: bool,
-    /// It says truly what it received. Others lie, and may so miss something or hear it again.
+    /// It says truly what it received. Others lie, and may miss something or receive it again.
     honest: bool,
     stream: Option<Events>,
-    /// What it heard, by event number.
-    heard: BTreeMap<u64, Value>,
+    /// What it received, by event number.
+    received: BTreeMap<u64, Value>,
     /// Numbers up to this may come again, since the stream before brought them.
     repeats: u64,
     /// The outcomes of its reviews, in order.
@@ -97,8 +97,9 @@ impl Model<'_> {
             _ => self.drain(),
         }?;
         // What is not read is kept for a stream that breaks, but not without bound.
-        let heard = |session: &Session| session.outcomes().len();
-        if self.sessions[session].expected.len() >= heard(&self.sessions[session]) + MOST_UNHEARD {
+        let received = |session: &Session| session.outcomes().len();
+        if self.sessions[session].expected.len() >= received(&self.sessions[session]) + MOST_UNHEARD
+        {
             self.catch_up(session)?;
         }
         Ok(())
@@ -128,7 +129,7 @@ impl Model<'_> {
             alive: true,
             honest,
             stream: None,
-            heard: BTreeMap::new(),
+            received: BTreeMap::new(),
             repeats: 0,
             expected: Vec::new(),
         });
@@ -139,7 +140,7 @@ impl Model<'_> {
     /// Opens a stream, or resumes after one that broke, or replaces one that is open.
     fn open_stream(&mut self, session: usize) -> Check {
         let entry = &mut self.sessions[session];
-        let received = entry.heard.last_key_value().map_or(0, |(number, _)| *number);
+        let received = entry.received.last_key_value().map_or(0, |(number, _)| *number);
         let resume = if entry.honest {
             received.to_string()
         } else {
@@ -160,7 +161,7 @@ impl Model<'_> {
         let reply = wait_reply(&mut wire)?;
         ensure(reply.status == 200 && reply.is_stream(), || format!("GET got {}", reply.status))?;
         let older = entry.stream.replace(Events::new(wire));
-        let what = match (&older, entry.heard.is_empty()) {
+        let what = match (&older, entry.received.is_empty()) {
             (Some(_), _) => "replaced",
             (None, true) => "first",
             (None, false) => "resumed",
@@ -206,7 +207,7 @@ impl Model<'_> {
             self.ending.push(replaced);
         }
         self.did("openDiff", if replaced.is_some() { "replaced one" } else { "opened" });
-        // Lisp hears of the one before first.
+        // The end of the one before comes first.
         self.last_review += 1;
         let review = ReviewId(self.last_review);
         self.open.insert(review, (session, path.clone()));
@@ -219,7 +220,7 @@ impl Model<'_> {
                 self.take(event)?;
             }
         }
-        ensure(opened && self.ending.is_empty(), || format!("Lisp did not hear of {review:?}"))
+        ensure(opened && self.ending.is_empty(), || format!("Lisp was not notified of {review:?}"))
     }
 
     fn close_diff(&mut self, session: usize) -> Check {
@@ -244,7 +245,7 @@ impl Model<'_> {
                 self.server
                     .companion
                     .bridge()
-                    .answer(call, Err::<String, _>(NoAnswer("no text".to_owned())));
+                    .answer(call, Err::<String, _>(CallError("no text".to_owned())));
                 let result = wire.answer()?["result"].take();
                 ensure(result["isError"] == true, || format!("no tool error: {result}"))
             }
@@ -314,7 +315,7 @@ impl Model<'_> {
         (path.unwrap_or(other), chance(self.random, 40))
     }
 
-    /// Waits until Lisp hears that the client closed `review`.
+    /// Waits until Lisp is notified that the client closed `review`.
     fn await_close(&mut self, review: ReviewId) -> Check<CallId> {
         match self.server.next_event() {
             Event::CloseReview { review: closed, call: Some(call) } if closed == review => Ok(call),
@@ -362,11 +363,11 @@ impl Model<'_> {
             cursor,
             ..File::default()
         };
-        self.server.companion.sessions().publish_context(IdeContext::new(vec![file]));
+        self.server.publish_context(IdeContext::new(vec![file]));
         self.contexts
     }
 
-    /// Has a session read all there is, and compares it with what it should have heard.
+    /// Has a session read all there is, and compares it with what it should have received.
     fn catch_up(&mut self, session: usize) -> Check {
         if self.sessions[session].stream.is_none() {
             self.open_stream(session)?;
@@ -404,7 +405,7 @@ impl Model<'_> {
         self.ending.extend(over);
         self.drain()?;
         ensure(self.ending.is_empty(), || {
-            format!("Lisp did not hear the end of {:?}", self.ending)
+            format!("Lisp was not notified of the end of {:?}", self.ending)
         })?;
         if let Some(mut stream) = self.sessions[session].stream.take() {
             loop {
@@ -432,7 +433,7 @@ impl Model<'_> {
     fn take(&mut self, event: Event) -> Check {
         check_event(&event)?;
         match event {
-            Event::Clients => Ok(()),
+            Event::ClientsChanged => Ok(()),
             Event::CloseReview { review, call: None } if self.ending.contains(&review) => {
                 self.ending.retain(|other| *other != review);
                 Ok(())
@@ -491,35 +492,35 @@ impl Model<'_> {
 impl Session {
     /// A message that may have come before only as far as streams overlap.
     fn hear_again(&mut self, number: u64, message: Value) -> Check {
-        let again = self.heard.contains_key(&number);
+        let again = self.received.contains_key(&number);
         ensure(!self.honest || !again || number <= self.repeats, || {
-            format!("heard twice: {number} {message}")
+            format!("received twice: {number} {message}")
         })?;
         self.hear(number, message)
     }
 
     fn hear(&mut self, number: u64, message: Value) -> Check {
-        let before = self.heard.insert(number, message.clone());
+        let before = self.received.insert(number, message.clone());
         ensure(before.as_ref().is_none_or(|before| *before == message), || {
             format!("event {number} was {before:?} and is {message}")
         })
     }
 
     fn outcomes(&self) -> Vec<&Value> {
-        self.heard.values().filter(|message| message["method"] != "ide/contextUpdate").collect()
+        self.received.values().filter(|message| message["method"] != "ide/contextUpdate").collect()
     }
 
     fn check(&self, session: usize) -> Check {
-        let heard = self.outcomes();
+        let received = self.outcomes();
         let right = if self.honest {
-            heard.iter().copied().eq(&self.expected)
+            received.iter().copied().eq(&self.expected)
         } else {
             // It may have missed some by its own fault.
             let mut expected = self.expected.iter();
-            heard.iter().all(|outcome| expected.any(|other| other == *outcome))
+            received.iter().all(|outcome| expected.any(|other| other == *outcome))
         };
         ensure(right, || {
-            format!("session {session} heard {heard:#?} instead of {:#?}", self.expected)
+            format!("session {session} received {received:#?} instead of {:#?}", self.expected)
         })
     }
 }

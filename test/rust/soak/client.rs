@@ -1,9 +1,10 @@
 //! One client, in a process of its own: a session with its stream, a connection for calls and one
-//! review at a time, as the real one has. What it does and what befalls it goes to the standard
+//! review at a time, as the real one has. What it does and what happens to it goes to the standard
 //! error, which is a pipe to the soak.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -14,11 +15,11 @@ use serde_json::{Value, json};
 
 use super::crowd::{Loss, Method, Order, Report, WANTED, send_report};
 use super::ledger::{Accepted, Key};
-use crate::tests::support::{DEADLINE, notification, request};
-use crate::tests::wire::{Events, Next, Reply, Wire};
+use crate::support::{DEADLINE, notification, request};
+use crate::wire::{Events, Next, Reply, Wire};
 
 /// How long a client that rests does not look for an order.
-const GLANCE: Duration = Duration::from_millis(200);
+const ORDER_INTERVAL: Duration = Duration::from_millis(200);
 /// Longer than the server keeps silent while a call waits for Emacs.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -43,15 +44,15 @@ struct Client {
     open: Option<usize>,
     /// Reviews whose outcome may still come, each with the session that asked.
     unsettled: BTreeMap<usize, usize>,
-    heard: Heard,
+    received: Received,
 }
 
-/// Outcomes that the client has heard, and the server cannot know that it has.
+/// Outcomes that the client has received, which the server cannot know.
 #[derive(Default)]
-struct Heard {
+struct Received {
     /// On this stream: when it is opened again, the server learns of them.
     unconfirmed: BTreeSet<usize>,
-    /// In sessions before, unconfirmed: this one may hear of them again.
+    /// In sessions before, unconfirmed: this one may receive them again.
     inherited: BTreeSet<usize>,
 }
 
@@ -91,9 +92,9 @@ pub fn run() {
         proposed: 0,
         open: None,
         unsettled: BTreeMap::new(),
-        heard: Heard::default(),
+        received: Received::default(),
     };
-    // However it ends: what there is to tell was told.
+    // However it ends, everything has been reported.
     let _ = client.live();
 }
 
@@ -120,7 +121,7 @@ impl Client {
                 self.obey(order)?;
             }
             if order == Order::Rest {
-                self.listen(GLANCE, |_| false)?;
+                self.listen(ORDER_INTERVAL, |_| false)?;
             } else {
                 self.step(order == Order::Work)?;
                 let pause = self.milliseconds(0..2000);
@@ -180,9 +181,9 @@ impl Client {
         self.calls = Some(calls);
         (self.last_event, self.context) = (0, 0);
         self.open_stream(false)?;
-        // Whoever has received nothing yet cannot say what it received last.
+        // A client that has received nothing cannot name the last event.
         self.listen(DEADLINE, |client| client.last_event > 0)?;
-        assert!(self.last_event > 0, "a new session hears no context");
+        assert!(self.last_event > 0, "a new session is sent no context");
         Ok(())
     }
 
@@ -196,7 +197,7 @@ impl Client {
 
     fn listen_again(&mut self) -> Result<(), Gone> {
         self.open_stream(true)?;
-        self.heard.confirm();
+        self.received.confirm();
         Ok(())
     }
 
@@ -204,7 +205,7 @@ impl Client {
     /// go on calling.
     fn lose_stream(&mut self) -> Result<(), Gone> {
         self.stream = None;
-        self.report(Report::Deaf(Loss::Broken));
+        self.report(Report::StreamLost(Loss::Broken));
         match self.random.random_range(0..4) {
             0 => self.ping(),
             1 if self.open.is_some() => self.close_diff(),
@@ -219,22 +220,22 @@ impl Client {
     /// All connections break, and the client comes back with a new session.
     fn leave_behind(&mut self) -> Result<(), Gone> {
         (self.stream, self.calls) = (None, None);
-        self.report(Report::Deaf(Loss::Broken));
+        self.report(Report::StreamLost(Loss::Broken));
         let absence = self.absence();
         self.stay_away(absence)?;
-        self.heard.inherit();
+        self.received.inherit();
         self.begin()
     }
 
     /// The client ends its session and comes back with a new one.
     fn say_goodbye(&mut self) -> Result<(), Gone> {
         let (_, reply) = self.insist("DELETE", "")?;
-        // One whose answer was cut off has already been heard.
+        // One whose answer was cut off has already been received.
         assert!(matches!(reply.status, 200 | 404), "DELETE got {reply:?}");
         (self.stream, self.calls) = (None, None);
-        self.report(Report::Deaf(Loss::Broken));
+        self.report(Report::StreamLost(Loss::Broken));
         self.session.clear();
-        self.heard.forget_sessions();
+        self.received.forget_sessions();
         self.begin()
     }
 
@@ -321,7 +322,7 @@ impl Client {
     fn call(&mut self, method: Method, name: &str, params: Value) -> Option<Value> {
         self.report(Report::Called(method));
         let request = self.request("POST", &request(7, name, params));
-        let kept = self.calls.take().filter(|wire| !wire.has_ended());
+        let kept = self.calls.take().filter(|wire| !has_ended(&wire.socket));
         let wire = kept.or_else(|| Wire::connect(self.address.port).ok());
         let answer = wire.and_then(|mut wire| {
             wire.send(&request).ok()?;
@@ -337,7 +338,7 @@ impl Client {
         };
         assert_eq!(answer["id"], 7, "{name} got {answer}");
         self.calls = Some(wire);
-        self.report(Report::Answered(method));
+        self.report(Report::Answer(method));
         Some(answer["result"].take())
     }
 
@@ -365,7 +366,7 @@ impl Client {
     /// the same time.
     fn come_back(&mut self, loss: Loss) -> Result<(), Gone> {
         self.stream = None;
-        self.report(Report::Deaf(loss));
+        self.report(Report::StreamLost(loss));
         let absence = self.milliseconds(200..2500);
         self.stay_away(absence)?;
         self.listen_again()
@@ -379,7 +380,7 @@ impl Client {
             Some("ide/contextUpdate") => self.look(params),
             Some("ide/diffAccepted") => self.learn(params, true),
             Some("ide/diffRejected") => self.learn(params, false),
-            _ => panic!("heard {message}"),
+            _ => panic!("received {message}"),
         }
     }
 
@@ -394,12 +395,12 @@ impl Client {
         assert_eq!(key.client, self.number, "another client's outcome");
         assert!(key.has_written(outcome["content"].as_str().unwrap_or_default()));
         let review = key.review;
-        if self.heard.is_expected_again(review) {
-            return self.report(Report::HeardAgain { review, accepted });
+        if self.received.is_expected_again(review) {
+            return self.report(Report::ReceivedAgain { review, accepted });
         }
         let asked = self.unsettled.remove(&review);
         let inherited = asked.is_some_and(|session| session != self.sessions);
-        self.report(Report::Heard { review, accepted, inherited });
+        self.report(Report::Received { review, accepted, inherited });
         self.open = self.open.filter(|open| *open != review);
     }
 
@@ -419,7 +420,7 @@ impl Client {
                     Some(answer) => return Ok(answer),
                     None => self.report(Report::TurnedAway),
                 },
-                Err(_) => self.report(Report::FoundNobody),
+                Err(_) => self.report(Report::NotListening),
             }
             // The file stays while a server is replaced.
             Address::read(&self.directory).ok_or(Gone)?;
@@ -443,19 +444,19 @@ fn failure(result: &Value) -> Option<&str> {
     (result["isError"] == true).then(|| result["content"][0]["text"].as_str().unwrap())
 }
 
-impl Heard {
-    /// Notes that an outcome was heard: whether it was before, and may be again.
+impl Received {
+    /// Notes that an outcome was received: whether it was before, and may be again.
     fn is_expected_again(&mut self, review: usize) -> bool {
         self.unconfirmed.insert(review);
         self.inherited.remove(&review)
     }
 
-    /// The server was told of all that this session has heard.
+    /// The server knows what this session has received.
     fn confirm(&mut self) {
         self.unconfirmed.clear();
     }
 
-    /// The next session inherits what the server does not know to be heard.
+    /// The next session inherits what the server does not know to be received.
     fn inherit(&mut self) {
         self.inherited.append(&mut self.unconfirmed);
     }
@@ -492,4 +493,12 @@ impl Address {
         }
         format!("{head}\r\n{body}").into_bytes()
     }
+}
+
+/// Whether the server has closed the connection, or sent what nobody asked for.
+fn has_ended(socket: &TcpStream) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    let nothing = socket.peek(&mut [0]);
+    socket.set_nonblocking(false).unwrap();
+    !nothing.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }

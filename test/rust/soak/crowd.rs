@@ -1,4 +1,4 @@
-//! The processes of the clients: what they are told, and what they report.
+//! The processes of the clients: the orders that they get, and what they report.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -18,16 +18,16 @@ pub const WANTED: &str = "SOAK_CLIENT";
 #[repr(u8)]
 pub enum Order {
     Work = b'w',
-    /// To keep its stream: who has none cannot hear that the companion stops.
+    /// Keep the stream: without one a client is not notified that the companion stops.
     Stay = b's',
-    /// To keep its stream, and only listen.
+    /// Keep the stream, and only read it.
     Rest = b'r',
 }
 
 /// What a client did, or what befell it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
-    /// It began a session; `successor`: after another one to which it did not say goodbye.
+    /// It began a session; `successor`: after another one that it did not end.
     Session {
         successor: bool,
     },
@@ -36,13 +36,13 @@ pub enum Report {
         again: bool,
     },
     /// Its stream is not.
-    Deaf(Loss),
+    StreamLost(Loss),
     Called(Method),
-    Answered(Method),
+    Answer(Method),
     /// The connection ended instead.
     CutOff(Method),
-    /// Nobody listens at the port. The client tries again.
-    FoundNobody,
+    /// No server listens on the port. The client tries again.
+    NotListening,
     /// The connection ended without an answer. The client tries again.
     TurnedAway,
     Opened {
@@ -54,17 +54,17 @@ pub enum Report {
         silent: bool,
     },
     /// `inherited`: in a later session than the one that asked.
-    Heard {
+    Received {
         review: usize,
         accepted: Accepted,
         inherited: bool,
     },
-    /// Again, in a session that inherited what the one before had heard and not confirmed.
-    HeardAgain {
+    /// Again, in a session that inherited what the one before had received and not confirmed.
+    ReceivedAgain {
         review: usize,
         accepted: Accepted,
     },
-    /// It does as ordered, its stream being open. Not told of work.
+    /// It obeys, and its stream is open. Not reported for `Work`.
     Obeys(Order),
 }
 
@@ -90,7 +90,7 @@ pub enum Method {
 /// A client's report on the pipe: one line, and so short that it is written as a whole.
 pub fn send_report(client: usize, report: Report) {
     let line = serde_json::to_string(&(client, report)).unwrap() + "\n";
-    io::stderr().write_all(line.as_bytes()).expect("somebody who hears reports");
+    io::stderr().write_all(line.as_bytes()).expect("the soak reads reports");
 }
 
 pub struct Crowd {
@@ -101,7 +101,7 @@ pub struct Crowd {
     reports: PipeReader,
     writer: PipeWriter,
     unread: Vec<u8>,
-    /// Somebody wrote what is no report, which are the last words of a client that fails.
+    /// A line was no report: the message of a client that fails.
     alarmed: bool,
 }
 
@@ -127,10 +127,8 @@ impl Crowd {
     }
 
     fn start_client(&self, number: usize) -> Child {
-        let test = module_path!().trim_end_matches("::crowd").split_once("::").unwrap().1;
         let (seed, directory) = (self.seed + number as u64, self.directory.display());
         Command::new(std::env::current_exe().unwrap())
-            .args([&format!("{test}::soak"), "--exact", "--ignored", "--nocapture"])
             .env(WANTED, format!("{number} {seed} {directory}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -155,7 +153,7 @@ impl Crowd {
         }
     }
 
-    /// Ends all clients without giving them time for a goodbye.
+    /// Kills all clients, which end no session.
     pub fn kill(&mut self) {
         for client in &mut self.clients {
             client.kill().unwrap();

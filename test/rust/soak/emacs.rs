@@ -4,14 +4,14 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use gemini_companion::{CallId, Event};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use super::crowd::wait;
 use super::ledger::Key;
 use super::life::Life;
-use crate::bridge::{CallId, Event};
-use crate::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 
 /// How late a decision of the user may be.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -24,10 +24,10 @@ pub struct Waiting {
 }
 
 impl Life<'_> {
-    /// Waits for the bell, a report or a moment, and does what is to be done then.
+    /// Waits to be woken, for a report or a moment, and does what is to be done then.
     pub fn be_emacs(&mut self) {
-        wait([self.bell.as_ref().map(AsFd::as_fd), Some(self.crowd.pipe())], MOMENT);
-        self.quieten_bell();
+        wait([self.wakes.as_ref().map(AsFd::as_fd), Some(self.crowd.pipe())], MOMENT);
+        self.drain_wakes();
         self.read_reports();
         self.take_events();
         let now = Instant::now();
@@ -35,10 +35,10 @@ impl Life<'_> {
         self.move_point(now);
     }
 
-    fn quieten_bell(&mut self) {
-        let Some(bell) = &mut self.bell else { return };
-        if wait([Some(bell.as_fd())], Duration::ZERO) && bell.read(&mut [0; 64]).unwrap() == 0 {
-            self.bell = None; // the companion has stopped
+    fn drain_wakes(&mut self) {
+        let Some(wakes) = &mut self.wakes else { return };
+        if wait([Some(wakes.as_fd())], Duration::ZERO) && wakes.read(&mut [0; 64]).unwrap() == 0 {
+            self.wakes = None; // the companion has stopped
         }
     }
 
@@ -49,8 +49,8 @@ impl Life<'_> {
                     self.open_review(review, &path, &content);
                 }
                 Event::CloseReview { review, call } => self.close_review(review, call),
-                Event::Clients => {}
-                Event::Died => {
+                Event::ClientsChanged => {}
+                Event::ServerDied => {
                     self.tally.deaths += 1;
                     self.restart();
                 }
@@ -58,7 +58,7 @@ impl Life<'_> {
                     println!("warning: {text}");
                     self.tally.warnings += 1;
                 }
-                other => panic!("nobody has a reason for {other:?}"),
+                other => panic!("unexpected: {other:?}"),
             }
         }
     }
@@ -74,7 +74,7 @@ impl Life<'_> {
     fn close_review(&mut self, review: ReviewId, call: Option<CallId>) {
         let Waiting { key, .. } = self.open.remove(&review).expect("a review that is open");
         let Some(call) = call else {
-            println!("nobody asked to close {key:?}");
+            println!("closed without its client: {key:?}");
             self.tally.abandoned += 1;
             return;
         };
@@ -101,12 +101,12 @@ impl Life<'_> {
             true => Outcome::accepted(key.text(self.random.random_range(0..4000))),
             false => Outcome::Rejected,
         };
-        // Else its client has closed it, and we shall hear of that.
+        // Else its client has closed it, and that event follows.
         if self.companion.sessions().decide(review, outcome) {
             self.open.remove(&review);
             self.ledger.of(key).decided = Some(accepted);
             self.tally.decided += 1;
-            self.tally.decided_unheard += usize::from(!self.listens(key.client));
+            self.tally.decided_without_stream += usize::from(!self.listens(key.client));
         }
     }
 
@@ -118,6 +118,8 @@ impl Life<'_> {
         self.line += 1;
         let cursor = Cursor { line: self.line, character: 1 };
         let file = File { path: "/a".to_owned(), cursor: Some(cursor), ..File::default() };
-        self.companion.sessions().publish_context(IdeContext::new(vec![file]));
+        let (sessions, context) = (self.companion.sessions(), IdeContext::new(vec![file]));
+        let places = sessions.places().into_iter();
+        sessions.publish_contexts(places.map(|place| (place, context.clone())).collect());
     }
 }

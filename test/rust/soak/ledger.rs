@@ -12,18 +12,18 @@ pub type Accepted = bool;
 
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The client was told that it is open.
+    /// The client has the answer that it is open.
     pub answered: bool,
-    /// Lisp was told to open it.
+    /// Lisp has the event that opens it.
     pub opened: bool,
     /// The decision of the user, or of a stop.
     pub decided: Option<Accepted>,
     /// The client asked to close it: whether silently.
     pub silent: Option<bool>,
-    /// Lisp was told that the client closed it.
+    /// Lisp has the event that closes it.
     pub closed: bool,
-    pub heard: Vec<Accepted>,
-    /// Heard again by a session that inherited it.
+    pub received: Vec<Accepted>,
+    /// Received again by a session that inherited it.
     pub repeated: Vec<Accepted>,
 }
 
@@ -37,12 +37,12 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub due: usize,
-    pub heard: usize,
+    pub received: usize,
     pub lost: usize,
     pub doubled: usize,
-    /// Reviews that were closed so that nobody hears of it.
+    /// Reviews that were closed without a notification.
     pub silenced: usize,
-    /// Heard of a review without outcome, or not as it was decided; or reviews that went astray.
+    /// Received for a review without outcome, or not as it was decided; or reviews that were lost.
     pub wrong: usize,
 }
 
@@ -69,7 +69,7 @@ impl Key {
 }
 
 impl Record {
-    /// The outcome that the client has to hear of.
+    /// The outcome that the client has to receive.
     fn due(&self) -> Option<Accepted> {
         match self.closed {
             true => (self.silent == Some(false)).then_some(false),
@@ -78,7 +78,8 @@ impl Record {
     }
 
     fn is_right(&self) -> bool {
-        let kinds = self.heard.iter().chain(&self.repeated).all(|kind| Some(*kind) == self.due());
+        let kinds =
+            self.received.iter().chain(&self.repeated).all(|kind| Some(*kind) == self.due());
         let known = self.opened || !self.answered;
         let ended = !self.opened || self.closed || self.decided.is_some();
         kinds && known && ended && !(self.closed && self.decided.is_some())
@@ -101,9 +102,11 @@ impl Ledger {
         })
     }
 
-    /// How many outcomes have still to be heard.
+    /// How many outcomes have still to be received.
     pub fn outstanding(&self) -> usize {
-        self.all().filter(|(_, record)| record.due().is_some() && record.heard.is_empty()).count()
+        self.all()
+            .filter(|(_, record)| record.due().is_some() && record.received.is_empty())
+            .count()
     }
 
     /// Judges all reviews; those that are not as they should be are printed.
@@ -111,14 +114,14 @@ impl Ledger {
         let mut verdict = Verdict::default();
         for (key, record) in self.all() {
             let due = usize::from(record.due().is_some());
-            let heard = record.heard.len();
+            let received = record.received.len();
             verdict.due += due;
-            verdict.heard += heard;
-            verdict.lost += usize::from(heard < due);
-            verdict.doubled += heard.saturating_sub(1);
+            verdict.received += received;
+            verdict.lost += usize::from(received < due);
+            verdict.doubled += received.saturating_sub(1);
             verdict.silenced += usize::from(record.closed && record.silent == Some(true));
             verdict.wrong += usize::from(!record.is_right());
-            if heard != due || !record.is_right() {
+            if received != due || !record.is_right() {
                 println!("not as it should be: {key:?} {record:?}");
             }
         }

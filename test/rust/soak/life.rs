@@ -1,9 +1,15 @@
 //! One companion from its start to its stop, and its clients.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::PipeReader;
+use std::io::{PipeReader, PipeWriter, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::task::Wake;
 use std::time::{Duration, Instant};
 
+use gemini_companion::ide::ReviewId;
+use gemini_companion::{Companion, Description, Limits};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -13,20 +19,17 @@ use super::ledger::{Key, Ledger};
 use super::tally::{Pause, Tally};
 use super::usage::Memory;
 use super::watch::Watch;
-use crate::agent::Agent;
-use crate::bridge::WakePipe;
-use crate::companion::Companion;
-use crate::ide::ReviewId;
-use crate::limits::Limits;
-use crate::tests::support::DEADLINE;
+use crate::agents::gemini;
+use crate::support::DEADLINE;
 
 /// Clients that start at the same time.
-const GATHERED: usize = 20;
+const STARTED_AT_ONCE: usize = 20;
 
 pub struct Life<'a> {
     pub companion: Companion,
-    /// What Emacs hears the bell by, while there is one.
-    pub bell: Option<PipeReader>,
+    /// By which Emacs is woken, as long as the companion runs.
+    pub wakes: Option<PipeReader>,
+    waker: Weak<WakeEmacs>,
     pub crowd: Crowd,
     pub ledger: Ledger,
     pub tally: &'a mut Tally,
@@ -50,6 +53,23 @@ pub struct Life<'a> {
     _directory: tempfile::TempDir,
 }
 
+/// Wakes Emacs by a byte on a pipe.
+struct WakeEmacs {
+    pipe: PipeWriter,
+    /// Panics once, where that ends the server's thread. A panic in a task of tokio does not.
+    is_faulty: AtomicBool,
+}
+
+impl Wake for WakeEmacs {
+    fn wake(self: Arc<Self>) {
+        let is_in_task = tokio::task::try_id().is_some();
+        if !is_in_task && self.is_faulty.swap(false, Relaxed) {
+            panic!("on purpose");
+        }
+        (&self.pipe).write_all(b"!").expect("Emacs reads the pipe");
+    }
+}
+
 /// What is to happen between two rests.
 #[derive(Clone, Copy, Default)]
 pub struct Quarter {
@@ -64,7 +84,7 @@ pub struct Quarter {
 }
 
 #[derive(Clone, Copy)]
-enum Deed {
+enum Action {
     Restart,
     Die,
     Block(Duration),
@@ -75,14 +95,16 @@ impl Life<'_> {
     pub fn begin<'a>(clients: usize, seed: u64, watch: &Watch, tally: &'a mut Tally) -> Life<'a> {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
-        let (bell, ring) = std::io::pipe().unwrap();
+        let (wakes, wake) = std::io::pipe().unwrap();
+        let waker = Arc::new(WakeEmacs { pipe: wake, is_faulty: AtomicBool::new(false) });
         let companion =
-            Companion::start(vec![Agent::gemini(vec![directory.clone()])], 0, &[], limits(clients))
+            Companion::start(vec![gemini(vec![directory.clone()])], 0, &[], limits(clients))
                 .unwrap();
-        companion.bridge().attach(WakePipe::new(ring.into()).unwrap());
+        companion.bridge().set_waker(Some(waker.clone().into()));
         let mut life = Life {
             companion,
-            bell: Some(bell),
+            wakes: Some(wakes),
+            waker: Arc::downgrade(&waker),
             crowd: Crowd::new(seed << 16, directory),
             ledger: Ledger::default(),
             tally,
@@ -99,14 +121,14 @@ impl Life<'_> {
             unanswered: HashMap::new(),
             _directory: temporary,
         };
-        life.gather(clients);
+        life.start_clients(clients);
         life
     }
 
     /// Not all at once: to find out which process each is takes longer the more there are.
-    fn gather(&mut self, clients: usize) {
+    fn start_clients(&mut self, clients: usize) {
         while self.crowd.len() < clients {
-            self.crowd.grow(GATHERED.min(clients - self.crowd.len()));
+            self.crowd.grow(STARTED_AT_ONCE.min(clients - self.crowd.len()));
             self.until("streams", |life| life.crowd.len() - life.listening.len());
         }
         assert_eq!(self.companion.sessions().count(), clients);
@@ -116,34 +138,33 @@ impl Life<'_> {
     pub fn work(&mut self, quarter: Quarter) {
         self.crowd.order(Order::Work);
         let before = self.tally.calls;
-        for (calls, deed) in self.plan(quarter) {
+        for (calls, action) in self.plan(quarter) {
             self.until("calls", |life| (before + calls).saturating_sub(life.tally.calls));
-            match deed {
-                Deed::Restart => self.restart(),
-                Deed::Die => self.die(),
-                Deed::Block(length) => self.block(length),
+            match action {
+                Action::Restart => self.restart(),
+                Action::Die => self.die(),
+                Action::Block(length) => self.block(length),
             }
         }
         self.until("calls", |life| (before + quarter.calls).saturating_sub(life.tally.calls));
     }
 
     /// What is to happen, by the number of calls before it.
-    fn plan(&mut self, quarter: Quarter) -> Vec<(usize, Deed)> {
-        let mut deeds = vec![Deed::Restart; quarter.restarts];
-        deeds.extend(vec![Deed::Die; quarter.deaths]);
-        deeds.extend(quarter.block.map(Deed::Block));
+    fn plan(&mut self, quarter: Quarter) -> Vec<(usize, Action)> {
+        let mut actions = vec![Action::Restart; quarter.restarts];
+        actions.extend(vec![Action::Die; quarter.deaths]);
+        actions.extend(quarter.block.map(Action::Block));
         for _ in 0..quarter.pauses {
             let length = self.random.random_range(100..1500);
-            deeds.push(Deed::Block(Duration::from_millis(length)));
+            actions.push(Action::Block(Duration::from_millis(length)));
         }
         let mut at = || self.random.random_range(0..quarter.calls);
-        let mut plan: Vec<_> = deeds.into_iter().map(|deed| (at(), deed)).collect();
+        let mut plan: Vec<_> = actions.into_iter().map(|action| (at(), action)).collect();
         plan.sort_by_key(|(calls, _)| *calls);
         plan
     }
 
-    /// Lets all clients be still and hear what there is to hear; then looks how much memory that
-    /// takes.
+    /// Lets all clients pause and receive what is queued; then measures the memory in use.
     pub fn rest(&mut self) {
         self.everyone(Order::Rest);
         self.until("decisions", |life| life.open.len());
@@ -168,13 +189,14 @@ impl Life<'_> {
         self.close_the_books();
     }
 
-    /// Lets clients that rest vanish without a goodbye, and stops the companion when it has noticed.
+    /// Kills the clients while they pause, and stops the companion when it has noticed.
     pub fn leave(mut self) {
         self.crowd.kill();
         self.until("clients to end", |life| life.crowd.running());
         let sessions = |life: &mut Life| {
             let sessions = life.companion.sessions();
-            sessions.processes().len() + sessions.count()
+            let known = |session: &Description| session.process.is_some();
+            sessions.describe().iter().filter(|session| known(session)).count() + sessions.count()
         };
         self.until_late("sessions to end", sessions);
         self.tally.left_over += sessions(&mut self);
@@ -226,7 +248,7 @@ impl Life<'_> {
 
     fn die(&mut self) {
         let before = self.tally.deaths;
-        self.companion.sessions().break_server();
+        self.waker.upgrade().expect("a companion that runs").is_faulty.store(true, Relaxed);
         self.until("death of the thread", |life| usize::from(life.tally.deaths == before));
     }
 
@@ -262,14 +284,14 @@ impl Life<'_> {
         let key = |review| Key { client, review };
         match report {
             Report::Listens { .. } => drop(self.listening.insert(client)),
-            Report::Deaf(_) => drop(self.listening.remove(&client)),
+            Report::StreamLost(_) => drop(self.listening.remove(&client)),
             Report::Called(method) => {
                 if let Some(pause) = &mut self.pause {
                     pause.calls += 1;
                     self.unanswered.insert(client, (method, Instant::now()));
                 }
             }
-            Report::Answered(method) => {
+            Report::Answer(method) => {
                 let is_new = self.unanswered.remove(&client).is_some();
                 if let Some(pause) = self.pause.as_mut().filter(|_| is_new) {
                     pause.count_answer(method);
@@ -278,10 +300,10 @@ impl Life<'_> {
             Report::CutOff(_) => drop(self.unanswered.remove(&client)),
             Report::Opened { review } => self.ledger.of(key(review)).answered = true,
             Report::Closing { review, silent } => self.ledger.of(key(review)).silent = Some(silent),
-            Report::Heard { review, accepted, .. } => {
-                self.ledger.of(key(review)).heard.push(accepted)
+            Report::Received { review, accepted, .. } => {
+                self.ledger.of(key(review)).received.push(accepted)
             }
-            Report::HeardAgain { review, accepted } => {
+            Report::ReceivedAgain { review, accepted } => {
                 self.ledger.of(key(review)).repeated.push(accepted)
             }
             Report::Obeys(order) if order == self.order => drop(self.obeying.insert(client)),
@@ -294,7 +316,7 @@ impl Life<'_> {
     }
 }
 
-/// Whether a call that waits for nobody has waited long.
+/// Whether a call that does not depend on Emacs has waited long.
 fn is_late((method, since): &(Method, Instant)) -> bool {
     *method != Method::CloseDiff && since.elapsed() > Duration::from_secs(2)
 }

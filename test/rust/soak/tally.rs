@@ -30,7 +30,7 @@ pub struct Tally {
     pub closed: usize,
     pub decided: usize,
     /// Decided when their client had no stream, as far as it had said.
-    pub decided_unheard: usize,
+    pub decided_without_stream: usize,
     pub stopped: usize,
     pub inherited: usize,
     pub repeated: usize,
@@ -44,7 +44,7 @@ pub struct Tally {
     pub memory: Vec<Memory>,
 }
 
-/// Emacs was busy. Calls of that time that wait for nobody have to be answered in it.
+/// Emacs was busy. Calls of that time that do not depend on Emacs have to be answered in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pause {
     pub length: Duration,
@@ -75,17 +75,17 @@ impl Tally {
                 &mut self.sessions
             }
             Report::Listens { again: true } => &mut self.resumed,
-            Report::Deaf(Loss::Broken) => &mut self.broken,
-            Report::Deaf(Loss::Ended) => &mut self.ended,
-            Report::Deaf(Loss::Cut) => &mut self.cut,
+            Report::StreamLost(Loss::Broken) => &mut self.broken,
+            Report::StreamLost(Loss::Ended) => &mut self.ended,
+            Report::StreamLost(Loss::Cut) => &mut self.cut,
             Report::Called(_) => &mut self.calls,
             Report::CutOff(_) => &mut self.cut_calls,
-            Report::FoundNobody => &mut self.refused_connections,
+            Report::NotListening => &mut self.refused_connections,
             Report::TurnedAway => &mut self.turned_away,
             Report::Opened { .. } => &mut self.opened,
             Report::Refused => &mut self.refused,
-            Report::Heard { inherited: true, .. } => &mut self.inherited,
-            Report::HeardAgain { .. } => &mut self.repeated,
+            Report::Received { inherited: true, .. } => &mut self.inherited,
+            Report::ReceivedAgain { .. } => &mut self.repeated,
             _ => return,
         };
         *counter += 1;
@@ -93,7 +93,7 @@ impl Tally {
 
     pub fn add(&mut self, verdict: &Verdict) {
         self.verdict.due += verdict.due;
-        self.verdict.heard += verdict.heard;
+        self.verdict.received += verdict.received;
         self.verdict.lost += verdict.lost;
         self.verdict.doubled += verdict.doubled;
         self.verdict.silenced += verdict.silenced;
@@ -103,7 +103,7 @@ impl Tally {
     pub fn print(&self, before: &Usage, after: &Usage) {
         let quarters: Vec<String> = self.memory.iter().map(Memory::to_string).collect();
         let Pause { length, calls, pings, lists, diffs, unanswered } = self.longest;
-        let Verdict { due, heard, lost, doubled, silenced, wrong } = &self.verdict;
+        let Verdict { due, received, lost, doubled, silenced, wrong } = &self.verdict;
         for (what, figures) in [
             ("sessions with a stream at once", self.most_streams.to_string()),
             (
@@ -132,10 +132,13 @@ impl Tally {
                 format!("{} / {} / {}", self.decided, self.closed, self.stopped),
             ),
             ("reviews closed in silence", silenced.to_string()),
-            ("outcomes sent / to nobody who listened", format!("{due} / {}", self.decided_unheard)),
-            ("outcomes heard / in a later session", format!("{heard} / {}", self.inherited)),
+            (
+                "outcomes sent / without a stream",
+                format!("{due} / {}", self.decided_without_stream),
+            ),
+            ("outcomes received / in a later session", format!("{received} / {}", self.inherited)),
             ("outcomes lost / doubled / wrong", format!("{lost} / {doubled} / {wrong}")),
-            ("heard again in a later session", self.repeated.to_string()),
+            ("received again in a later session", self.repeated.to_string()),
             ("warnings", self.warnings.to_string()),
             ("threads before / after", format!("{} / {}", before.threads, after.threads)),
             (
@@ -157,10 +160,10 @@ impl Tally {
     }
 
     pub fn check(&self) {
-        let Verdict { due, heard, lost, doubled, wrong, .. } = self.verdict;
-        assert_eq!((heard, lost, doubled, wrong), (due, 0, 0, 0), "see above");
+        let Verdict { due, received, lost, doubled, wrong, .. } = self.verdict;
+        assert_eq!((received, lost, doubled, wrong), (due, 0, 0, 0), "see above");
         assert_eq!((self.warnings, self.abandoned, self.left_over), (0, 0, 0));
-        assert!(self.stopped > 0 && self.inherited > 0 && self.decided_unheard > 0);
+        assert!(self.stopped > 0 && self.inherited > 0 && self.decided_without_stream > 0);
         let Pause { pings, lists, diffs, unanswered, .. } = self.longest;
         assert!(pings > 0 && lists > 0 && diffs > 0 && unanswered == 0, "{:?}", self.longest);
     }

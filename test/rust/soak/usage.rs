@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::tests::support::DEADLINE;
+use crate::support::DEADLINE;
 
 #[derive(Debug)]
 pub struct Usage {

@@ -3,8 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::lock::lock;
-
 /// Ends the process when the time is over, and says what was being waited for. From a thread of
 /// its own, as the test's thread may hang in a call of the companion.
 #[derive(Clone)]
@@ -18,7 +16,10 @@ impl Watch {
         let awaited = watch.awaited.clone();
         std::thread::spawn(move || {
             std::thread::sleep(limit);
-            eprintln!("the soak took longer than {limit:?}: it waits for {}", lock(&awaited));
+            eprintln!(
+                "the soak took longer than {limit:?}: it waits for {}",
+                awaited.lock().unwrap()
+            );
             std::process::exit(1);
         });
         watch
@@ -26,6 +27,6 @@ impl Watch {
 
     /// What the soak does from now on.
     pub fn waits_for(&self, what: impl Into<String>) {
-        *lock(&self.awaited) = what.into();
+        *self.awaited.lock().unwrap() = what.into();
     }
 }

@@ -1,0 +1,373 @@
+//! The bridge between the server's thread and Emacs's main thread.
+//!
+//! Events for Lisp go through a channel, which Lisp drains when its waker is called. A tool call that
+//! needs Lisp waits here for its result. In the other direction Lisp calls `mcp::sessions` directly:
+//! those calls are short and never block on the network, so they can report at once whether the
+//! client was still connected.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use tokio::sync::oneshot;
+
+use crate::ide::ReviewId;
+use crate::lock::lock;
+use crate::quota::Quota;
+
+/// Proposals that may be queued while Emacs is busy, and the bytes of their content. More are
+/// refused. The number of all other events is bounded by these, or they are queued only once.
+const MAX_WAITING_PROPOSALS: usize = 256;
+const MAX_WAITING_BYTES: usize = 256 << 20;
+/// Requests for decisions that may be queued. More are refused.
+const MAX_WAITING_DECISIONS: usize = 256;
+/// Messages of clients to the user that may be queued. More are dropped.
+const MAX_WAITING_MESSAGES: usize = 64;
+/// Trace events that may be queued. More are dropped.
+const MAX_WAITING_TRACES: usize = 1000;
+
+/// Identifies a tool call that waits for an answer of Lisp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId(pub i64);
+
+/// The result of a tool call that Lisp handles.
+pub type CallResult = Result<Answer, CallError>;
+
+/// What Lisp answers to a tool call.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The text of the review.
+    pub text: String,
+    /// See `Outcome::Accepted`.
+    pub may_omit: bool,
+}
+
+/// Why a tool call failed in Lisp, in words for the client.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CallError(pub String);
+
+impl From<String> for Answer {
+    fn from(text: String) -> Answer {
+        Answer { text, may_omit: false }
+    }
+}
+
+/// A message to Lisp.
+#[allow(missing_docs, reason = "the comments on the variants name the fields")]
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A client of `agent` proposes `content` for the file `path`. `client` describes it for the
+    /// user; `info` is its name and version as it reports them; `process` is its process id, if
+    /// that is known and not shared with other clients.
+    OpenReview {
+        review: ReviewId,
+        agent: String,
+        client: String,
+        info: (String, String),
+        process: Option<u32>,
+        path: String,
+        content: String,
+    },
+    /// The review has ended without a decision of the user; `call` waits for its text.
+    CloseReview { review: ReviewId, call: Option<CallId> },
+    /// Which clients are connected, or where they work, has changed.
+    ClientsChanged,
+    /// `client` has answered a ping `after` this time.
+    Pong { client: String, after: Duration },
+    /// `client` has the message `text` for the user.
+    Message { client: String, text: String },
+    /// A client asks that the review be accepted or rejected; `call` waits for the answer.
+    /// `directory` is where the client works, if that is known.
+    DecideReview { review: ReviewId, accept: bool, call: CallId, directory: Option<String> },
+    /// A message from or to the client of `session`, for the log.
+    Trace { direction: Direction, session: String, text: String },
+    /// The thread of the server has died: `Companion::restart` starts another one.
+    ServerDied,
+    /// Something went wrong that the user may want to know.
+    Warning(String),
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Received.
+    FromClient,
+    /// Sent.
+    ToClient,
+}
+
+/// The events for Lisp, and the tool calls that wait for it.
+pub struct Bridge {
+    sender: Sender<Event>,
+    receiver: Receiver<Event>,
+    /// Limits on the events that wait for Lisp: see `quotas`.
+    proposals: Quota,
+    proposal_bytes: Quota,
+    decisions: Quota,
+    messages: Quota,
+    traces: Quota,
+    lost_traces: AtomicUsize,
+    /// An `Event::ClientsChanged` is queued; another one would be redundant.
+    clients_queued: AtomicBool,
+    /// Whether messages are logged.
+    tracing: AtomicBool,
+    /// Lisp has been woken since it last drained the queue.
+    wake_pending: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    last: i64,
+    waiting: HashMap<CallId, oneshot::Sender<CallResult>>,
+    /// The companion stops: Lisp will answer no more calls.
+    over: bool,
+}
+
+impl Bridge {
+    pub(crate) fn new() -> Bridge {
+        let (sender, receiver) = unbounded();
+        Bridge {
+            sender,
+            receiver,
+            proposals: Quota::new(MAX_WAITING_PROPOSALS),
+            proposal_bytes: Quota::new(MAX_WAITING_BYTES),
+            decisions: Quota::new(MAX_WAITING_DECISIONS),
+            messages: Quota::new(MAX_WAITING_MESSAGES),
+            traces: Quota::new(MAX_WAITING_TRACES),
+            lost_traces: AtomicUsize::new(0),
+            clients_queued: AtomicBool::new(false),
+            tracing: AtomicBool::new(false),
+            wake_pending: AtomicBool::new(false),
+            waker: Mutex::new(None),
+            calls: Mutex::default(),
+        }
+    }
+
+    /// Whether a proposal of `bytes` may be queued for Emacs.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.proposals.has_room_for(1) && self.proposal_bytes.has_room_for(bytes)
+    }
+
+    /// Whether Emacs may be asked for one more decision.
+    pub(crate) fn has_room_for_decision(&self) -> bool {
+        self.decisions.has_room_for(1)
+    }
+
+    /// Queues an event for Lisp and wakes it up.
+    pub(crate) fn send(&self, event: Event) {
+        if event == Event::ClientsChanged && self.clients_queued.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for (quota, amount) in self.quotas(&event) {
+            quota.add(amount);
+        }
+        // Cannot fail: this bridge owns a receiver.
+        let _ = self.sender.send(event);
+        self.wake_lisp();
+    }
+
+    /// Queues a message of a client to the user, unless too many are waiting.
+    pub(crate) fn send_message(&self, client: String, text: String) {
+        if self.messages.has_room_for(1) {
+            self.send(Event::Message { client, text });
+        }
+    }
+
+    /// Turns the logging of messages on or off.
+    pub fn set_tracing(&self, on: bool) {
+        self.tracing.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_tracing(&self) -> bool {
+        self.tracing.load(Ordering::Relaxed)
+    }
+
+    /// Queues a message for the log if that is wanted; `text` is called only then.
+    pub(crate) fn trace(&self, direction: Direction, session: &str, text: impl FnOnce() -> String) {
+        if !self.is_tracing() {
+            return;
+        }
+        if !self.traces.has_room_for(1) {
+            self.lost_traces.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let lost = self.lost_traces.swap(0, Ordering::Relaxed);
+        let mut text = text();
+        if lost > 0 {
+            text = format!("({lost} messages before this one are left out) {text}");
+        }
+        self.send(Event::Trace { direction, session: session.to_owned(), text });
+    }
+
+    /// The next event for Lisp. Called on Emacs's main thread until it returns `None`.
+    pub fn next_event(&self) -> Option<Event> {
+        // Before receiving, so that an event queued in between wakes Lisp again.
+        self.wake_pending.store(false, Ordering::Release);
+        let event = self.receiver.try_recv().ok()?;
+        if event == Event::ClientsChanged {
+            self.clients_queued.store(false, Ordering::Release);
+        }
+        for (quota, amount) in self.quotas(&event) {
+            quota.remove(amount);
+        }
+        Some(event)
+    }
+
+    /// How much of which quotas an event uses while it waits.
+    fn quotas(&self, event: &Event) -> impl Iterator<Item = (&Quota, usize)> {
+        let (count, bytes) = match event {
+            Event::OpenReview { content, .. } => {
+                (Some(&self.proposals), Some((&self.proposal_bytes, content.len())))
+            }
+            Event::DecideReview { .. } => (Some(&self.decisions), None),
+            Event::Message { .. } => (Some(&self.messages), None),
+            Event::Trace { .. } => (Some(&self.traces), None),
+            _ => (None, None),
+        };
+        count.map(|quota| (quota, 1)).into_iter().chain(bytes)
+    }
+
+    /// Registers a tool call that waits for Lisp.
+    pub(crate) fn call(&self) -> (CallId, oneshot::Receiver<CallResult>) {
+        let (sender, receiver) = oneshot::channel();
+        let mut calls = lock(&self.calls);
+        // Calls that gave up waiting have dropped their receiver.
+        calls.waiting.retain(|_, waiting| !waiting.is_closed());
+        calls.last += 1;
+        let id = CallId(calls.last);
+        if !calls.over {
+            calls.waiting.insert(id, sender);
+        }
+        (id, receiver)
+    }
+
+    /// Ends all current and future tool calls without an answer.
+    pub(crate) fn end_calls(&self) {
+        let mut calls = lock(&self.calls);
+        calls.over = true;
+        calls.waiting.clear();
+    }
+
+    /// Passes Lisp's answer to the waiting tool call, if it still waits.
+    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, CallError>) -> bool {
+        let waiting = lock(&self.calls).waiting.remove(&call);
+        waiting.is_some_and(|waiting| waiting.send(answer.map(Into::into)).is_ok())
+    }
+
+    /// Whether `call` still waits for its answer.
+    pub fn is_awaited(&self, call: CallId) -> bool {
+        lock(&self.calls).waiting.get(&call).is_some_and(|waiting| !waiting.is_closed())
+    }
+
+    /// Wakes Lisp by `waker` from now on, or no more. Lisp drains the queue once afterwards.
+    pub fn set_waker(&self, waker: Option<Waker>) {
+        *lock(&self.waker) = waker;
+        self.wake_pending.store(false, Ordering::Release);
+    }
+
+    fn wake_lisp(&self) {
+        if self.wake_pending.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(waker) = &*lock(&self.waker) {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+
+    fn proposal(bytes: usize) -> Event {
+        Event::OpenReview {
+            review: ReviewId(1),
+            agent: String::new(),
+            client: String::new(),
+            info: Default::default(),
+            process: None,
+            path: "/a".to_owned(),
+            content: "x".repeat(bytes),
+        }
+    }
+
+    #[test]
+    fn proposals_that_wait_for_emacs_are_bounded() {
+        let bridge = Bridge::new();
+        assert!(bridge.has_room_for(MAX_WAITING_BYTES));
+        bridge.send(proposal(1));
+        assert!(!bridge.has_room_for(MAX_WAITING_BYTES));
+        bridge.next_event();
+        assert!(bridge.has_room_for(MAX_WAITING_BYTES));
+        for _ in 0..MAX_WAITING_PROPOSALS {
+            bridge.send(proposal(0));
+        }
+        assert!(!bridge.has_room_for(0));
+    }
+
+    #[test]
+    fn client_events_are_queued_once() {
+        let bridge = Bridge::new();
+        bridge.send(Event::ClientsChanged);
+        bridge.send(Event::ClientsChanged);
+        assert_eq!(bridge.next_event(), Some(Event::ClientsChanged));
+        assert_eq!(bridge.next_event(), None);
+        bridge.send(Event::ClientsChanged);
+        assert_eq!(bridge.next_event(), Some(Event::ClientsChanged));
+    }
+
+    #[test]
+    fn messages_are_queued_for_the_log_on_demand_and_within_bounds() {
+        let bridge = Bridge::new();
+        let trace = |text: &str| {
+            bridge.trace(Direction::FromClient, "s", || text.to_owned());
+        };
+        let next = || match bridge.next_event() {
+            Some(Event::Trace { text, .. }) => Some(text),
+            _ => None,
+        };
+        trace("unseen");
+        assert_eq!(next(), None);
+        bridge.set_tracing(true);
+        for _ in 0..MAX_WAITING_TRACES + 2 {
+            trace("x");
+        }
+        for _ in 0..MAX_WAITING_TRACES {
+            assert_eq!(next().as_deref(), Some("x"));
+        }
+        assert_eq!(next(), None);
+        trace("y");
+        assert_eq!(next().as_deref(), Some("(2 messages before this one are left out) y"));
+        bridge.set_tracing(false);
+        trace("unseen");
+        assert_eq!(next(), None);
+    }
+
+    #[test]
+    fn a_late_or_repeated_answer_is_discarded() {
+        let bridge = Bridge::new();
+        let (call, mut receiver) = bridge.call();
+        assert!(bridge.answer(call, Ok("text".to_owned())));
+        assert_eq!(receiver.try_recv(), Ok(Ok("text".to_owned().into())));
+        assert!(!bridge.answer(call, Ok("again".to_owned())));
+        let (call, receiver) = bridge.call();
+        drop(receiver);
+        assert!(!bridge.answer(call, Ok("late".to_owned())));
+    }
+
+    #[test]
+    fn a_call_after_the_end_does_not_wait() {
+        let bridge = Bridge::new();
+        bridge.end_calls();
+        let (call, mut answer) = bridge.call();
+        assert_eq!(answer.try_recv(), Err(TryRecvError::Closed));
+        assert!(!bridge.is_awaited(call));
+    }
+}

@@ -1,0 +1,154 @@
+//! A running companion: listener, server thread and discovery files, started in this order and
+//! stopped in reverse.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result, bail};
+
+use crate::agent::Agent;
+use crate::announcement::Announcement;
+use crate::bridge::Bridge;
+use crate::limits::Limits;
+use crate::lock::lock;
+use crate::mcp::Protocol;
+use crate::mcp::sessions::Sessions;
+use crate::server::Server;
+
+/// A companion, which runs until it is stopped or dropped.
+pub struct Companion {
+    agents: Vec<Arc<Agent>>,
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    limits: Limits,
+    running: Mutex<Option<Running>>,
+}
+
+/// What `stop` stops.
+struct Running {
+    port: u16,
+    /// Why that is not the requested port.
+    port_fault: Option<String>,
+    /// Stays open while a server is replaced, so that clients that connect in between just wait.
+    listener: TcpListener,
+    server: Server,
+    /// Servers that were replaced, which may still have connections.
+    retired: Vec<Server>,
+    announcement: Arc<Announcement>,
+}
+
+impl Companion {
+    /// Binds `port` (0: a free one), starts the server's thread, then writes the discovery files of
+    /// all `agents`: when a client reads one, it can connect.
+    pub fn start(
+        agents: Vec<Agent>,
+        port: u16,
+        roots: &[String],
+        limits: Limits,
+    ) -> Result<Companion> {
+        let bridge = Arc::new(Bridge::new());
+        let companion = Companion {
+            agents: agents.into_iter().map(Arc::new).collect(),
+            sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
+            bridge,
+            limits,
+            running: Mutex::new(None),
+        };
+        let (listener, port_fault) = listen(port)?;
+        let port = listener.local_addr()?.port();
+        let announcement = Arc::new(Announcement::new(companion.bridge.clone(), port));
+        let server = companion.serve(&listener, &announcement)?;
+        announcement.begin(&companion.agents, roots);
+        let retired = Vec::new();
+        let running = Running { port, port_fault, listener, server, retired, announcement };
+        *lock(&companion.running) = Some(running);
+        Ok(companion)
+    }
+
+    /// Restarts the server. Port, tokens and sessions stay, so that clients only notice the end of
+    /// their stream, which they open again. Restores discovery files that are not intact.
+    pub fn restart(&self) -> Result<()> {
+        let mut running = lock(&self.running);
+        let Some(running) = &mut *running else { bail!("the companion does not run") };
+        let server = self.serve(&running.listener, &running.announcement)?;
+        let replaced = std::mem::replace(&mut running.server, server);
+        replaced.retire();
+        self.sessions.interrupt_streams();
+        running.retired.retain(|server| !server.is_over());
+        running.retired.push(replaced);
+        running.announcement.repair();
+        Ok(())
+    }
+
+    fn serve(&self, listener: &TcpListener, announcement: &Arc<Announcement>) -> Result<Server> {
+        let listener = listener.try_clone().context("cannot listen any more")?;
+        let protocol = Protocol::new(self.bridge.clone(), self.sessions.clone());
+        let announcement = announcement.clone();
+        Server::start(listener, self.agents.clone(), protocol, announcement, &self.limits)
+    }
+
+    /// The port, 0 if the companion does not run.
+    pub fn port(&self) -> u16 {
+        lock(&self.running).as_ref().map_or(0, |running| running.port)
+    }
+
+    /// The token of the agent with this name, if there is one.
+    pub fn token(&self, agent: &str) -> Option<&str> {
+        self.agents.iter().find(|known| known.name == agent).map(|agent| agent.token.reveal())
+    }
+
+    /// The events for Lisp.
+    pub fn bridge(&self) -> &Bridge {
+        &self.bridge
+    }
+
+    /// The sessions of the clients.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Why the port is not the requested one, if it is not.
+    pub fn port_fault(&self) -> Option<String> {
+        lock(&self.running).as_ref()?.port_fault.clone()
+    }
+
+    /// The discovery files, while we run.
+    pub fn announcement(&self) -> Option<Arc<Announcement>> {
+        Some(lock(&self.running).as_ref()?.announcement.clone())
+    }
+
+    /// Stops: rejects open reviews, ends waiting calls, deletes the discovery files, and ends the
+    /// streams properly, then the threads. Stopping twice is harmless.
+    pub fn stop(&self) {
+        let Some(running) = lock(&self.running).take() else { return };
+        let Running { listener, server, retired: mut servers, announcement, .. } = running;
+        self.sessions.end_all();
+        self.bridge.end_calls();
+        announcement.end();
+        drop(listener);
+        servers.push(server);
+        Server::stop_all(servers);
+        self.bridge.set_waker(None);
+    }
+}
+
+/// Listens on `port`, or else on a free one, with the reason: clients find that by the discovery
+/// file.
+fn listen(port: u16) -> Result<(TcpListener, Option<String>)> {
+    let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let fault = match bind(port) {
+        Ok(listener) => return Ok((listener, None)),
+        Err(error) => format!("cannot listen on 127.0.0.1:{port}: {error}"),
+    };
+    if port == 0 {
+        bail!(fault);
+    }
+    let listener = bind(0).with_context(|| fault.clone())?;
+    Ok((listener, Some(fault)))
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,328 @@
+//! The discovery file, by which a client finds this companion.
+//!
+//! Document 002, I.2: one JSON object in `os.tmpdir()/gemini/ide/`, with our process id and port in
+//! its name. It contains the token, so nobody else may read or replace it. An agent that may take
+//! another process for ours finds it under a second name.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Agent;
+use crate::file::{Links, open_regular};
+use crate::process::{id_space, is_alive};
+use crate::token::random_hex;
+
+const IDE_NAME: &str = "emacs";
+const ROOT_SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
+/// A discovery file has a few hundred bytes; larger files are something else.
+const MAX_FILE_SIZE: u64 = 1 << 20;
+/// After this time a temporary file was abandoned: writing one takes less than a second.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+
+/// The file on disk, under all its names. Dropping this deletes it.
+#[derive(Debug)]
+pub struct DiscoveryFile {
+    paths: Vec<PathBuf>,
+    /// Its content as it was written.
+    content: Vec<u8>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Content<'a> {
+    port: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ppid: Option<u32>,
+    workspace_path: String,
+    auth_token: &'a str,
+    ide_info: IdeInfo<'a>,
+    /// Where our process id is valid: not for clients, but for other Emacsen that clean up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id_space: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct IdeInfo<'a> {
+    name: &'a str,
+    display_name: &'a str,
+}
+
+impl DiscoveryFile {
+    /// Creates the directory and the file for `agent` and the companion of this process on `port`.
+    ///
+    /// Also deletes files of Emacsen that were killed. Errors name the directory and what to do.
+    pub fn create(
+        agent: &Agent,
+        directory: &Path,
+        port: u16,
+        roots: &[String],
+    ) -> Result<DiscoveryFile> {
+        prepare_directory(directory)?;
+        remove_stale_files(agent, directory);
+        let paths = agent.file_names(port).into_iter().map(|name| directory.join(name)).collect();
+        let mut file = DiscoveryFile { paths, content: Vec::new() };
+        file.write(agent, port, roots)?;
+        Ok(file)
+    }
+
+    /// Its names.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Replaces the content atomically.
+    pub fn write(&mut self, agent: &Agent, port: u16, roots: &[String]) -> Result<()> {
+        let content = Content {
+            port,
+            ppid: agent.file_has_pid.then(std::process::id),
+            workspace_path: roots.join(&ROOT_SEPARATOR.to_string()),
+            auth_token: agent.token.reveal(),
+            ide_info: IdeInfo { name: IDE_NAME, display_name: "Emacs" },
+            id_space: id_space(),
+        };
+        self.content = serde_json::to_vec(&content)?;
+        for path in &self.paths {
+            // The directory may have been removed as an old temporary one.
+            prepare_directory(path.parent().context("a file has a directory")?)?;
+            replace_file(path, &self.content).with_context(|| {
+                format!("cannot write {}: make its directory writable", path.display())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Its names under which it is missing or was changed, or others can read it.
+    pub fn damaged(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter().map(PathBuf::as_path).filter(|path| !self.is_intact_at(path))
+    }
+
+    /// Whether it is as it was written, under all its names.
+    pub fn is_intact(&self) -> bool {
+        self.damaged().next().is_none()
+    }
+
+    fn is_intact_at(&self, path: &Path) -> bool {
+        let private = fs::symlink_metadata(path).is_ok_and(|entry| is_private(&entry));
+        private && read_untrusted(path).is_some_and(|text| text.as_bytes() == self.content)
+    }
+}
+
+impl Drop for DiscoveryFile {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Splits `roots` into those that a discovery file can contain, and those with the separator in
+/// their name.
+pub fn split_roots(roots: &[String]) -> (Vec<String>, Vec<String>) {
+    roots.iter().cloned().partition(|root| !root.is_empty() && !root.contains(ROOT_SEPARATOR))
+}
+
+/// Writes a new private file beside `path` and renames it to `path`. Whatever was there is
+/// replaced; a symbolic link is not followed.
+fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", random_hex::<8>()?));
+    let temporary = PathBuf::from(temporary);
+    let result = create_private_file(&temporary)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    Ok(result?)
+}
+
+fn create_private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Makes `directory` (`TMPDIR/gemini/ide`) exist and checks that nobody else could replace it.
+fn prepare_directory(directory: &Path) -> Result<()> {
+    let parent = directory.parent().context("the discovery directory needs a parent")?;
+    let temporary = parent.parent().context("the discovery directory needs a grandparent")?;
+    if !temporary.is_absolute() {
+        bail!(
+            "the temporary directory {} is not absolute, so that it is another one for each \
+             program: set TMPDIR to an absolute name",
+            temporary.display()
+        );
+    }
+    if !temporary.is_dir() {
+        bail!(
+            "{} is no directory: set TMPDIR to a directory that exists, for Emacs and for the \
+             terminals of your CLI",
+            temporary.display()
+        );
+    }
+    for directory in [parent, directory] {
+        create_private_directory(directory).with_context(|| {
+            format!("cannot create the directory {}: make its parent writable", directory.display())
+        })?;
+        check_owner(directory)?;
+    }
+    Ok(())
+}
+
+fn create_private_directory(directory: &Path) -> io::Result<()> {
+    #[cfg_attr(not(unix), allow(unused_mut))]
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        result => result,
+    }
+}
+
+/// Refuses a directory, or a symbolic link in its place, that is not ours.
+#[cfg(unix)]
+fn check_owner(directory: &Path) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let own = own_user();
+    let entry = fs::symlink_metadata(directory)?;
+    let Ok(target) = fs::metadata(directory).and_then(check_directory) else {
+        bail!("{} is no directory: move it away", directory.display());
+    };
+    if entry.uid() != own || target.uid() != own {
+        bail!(
+            "the directory {} belongs to another user (uid {}): remove it, or set TMPDIR to a \
+             directory of your own, for Emacs and for the terminals of your CLI",
+            directory.display(),
+            if entry.uid() == own { target.uid() } else { entry.uid() }
+        );
+    }
+    keep_others_out(directory, target.mode())
+}
+
+/// Removes write permission for others, who could replace our file.
+#[cfg(unix)]
+fn keep_others_out(directory: &Path, mode: u32) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    const WRITE_FOR_OTHERS: u32 = 0o022;
+    if mode & WRITE_FOR_OTHERS == 0 {
+        return Ok(());
+    }
+    let private = fs::Permissions::from_mode(mode & 0o7777 & !WRITE_FOR_OTHERS);
+    fs::set_permissions(directory, private)
+        .with_context(|| format!("others may write in {}", directory.display()))
+}
+
+#[cfg(unix)]
+fn check_directory(entry: fs::Metadata) -> io::Result<fs::Metadata> {
+    if entry.is_dir() { Ok(entry) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+#[cfg(not(unix))]
+fn check_owner(directory: &Path) -> Result<()> {
+    if !directory.is_dir() {
+        bail!("{} is no directory: move it away", directory.display());
+    }
+    Ok(())
+}
+
+/// Deletes files of Emacsen that have ended, and older files of this one: the client tries only one
+/// of several. Keeps the files of other companions.
+fn remove_stale_files(agent: &Agent, directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let is_stale = match final_name(name) {
+            Some(name) => agent.pid_in_name(name).is_some() && is_abandoned(&path),
+            None => agent.pid_in_name(name).is_some_and(|named| is_stale(&path, named)),
+        };
+        if is_stale {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// The final name for the temporary file `name`, if it is one.
+fn final_name(name: &str) -> Option<&str> {
+    Some(name.strip_suffix(".tmp")?.rsplit_once('.')?.0)
+}
+
+/// Whether a temporary file was written by an Emacs, and is old. It may be incomplete.
+fn is_abandoned(path: &Path) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|entry| entry.modified());
+    let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+    age.is_some_and(|age| age > ABANDONED_AFTER)
+        && read_untrusted(path)
+            .is_some_and(|text| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
+}
+
+/// Whether it is certain that a file is stale: its Emacs has ended, or is this one. `named` is the
+/// process id in its name. Process ids of other PID namespaces, or from before a reboot, cannot be
+/// judged here.
+fn is_stale(path: &Path, named: Option<u32>) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Parsed {
+        ide_info: Name,
+        ppid: Option<u32>,
+        id_space: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Name {
+        name: String,
+    }
+    let parsed = read_untrusted(path).and_then(|text| serde_json::from_str::<Parsed>(&text).ok());
+    let Some(parsed) = parsed.filter(|parsed| parsed.ide_info.name == IDE_NAME) else {
+        return false;
+    };
+    // The id in the name may be of a process that is taken for it.
+    let Some(process) = parsed.ppid.or(named) else { return false };
+    let is_same_id_space = parsed.id_space.is_some() && parsed.id_space == id_space();
+    is_same_id_space && (process == std::process::id() || !is_alive(process))
+}
+
+/// The content of a regular file of this user, unless `path` is a symbolic link.
+fn read_untrusted(path: &Path) -> Option<String> {
+    let file = open_regular(path, Links::Refuse).ok()?;
+    let is_plain = |entry: fs::Metadata| entry.len() <= MAX_FILE_SIZE && belongs_to_us(&entry);
+    if !file.metadata().is_ok_and(is_plain) {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(MAX_FILE_SIZE).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(unix)]
+fn own_user() -> u32 {
+    // Safety: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(unix)]
+fn belongs_to_us(entry: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(entry) == own_user()
+}
+
+#[cfg(unix)]
+fn is_private(entry: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(entry) & 0o077 == 0
+}
+
+#[cfg(not(unix))]
+fn is_private(_entry: &fs::Metadata) -> bool {
+    true
+}
+
+#[cfg(not(unix))]
+fn belongs_to_us(_entry: &fs::Metadata) -> bool {
+    true
+}

@@ -1,0 +1,38 @@
+//! The IDE companion of Gemini CLI and its forks, without the editor.
+//!
+//! A [`Companion`] serves MCP over HTTP on a thread of its own. It is told what the user looks at,
+//! which it publishes to its clients, and hands out [`Event`]s, above all the changes that clients
+//! propose; the editor reports how the user decided them.
+
+#![warn(missing_docs)]
+
+pub mod diff;
+pub mod discovery;
+pub mod ide;
+pub mod ignore;
+pub mod panics;
+
+mod agent;
+mod announcement;
+mod bridge;
+mod companion;
+mod file;
+
+mod limits;
+mod lock;
+mod mcp;
+mod process;
+mod quota;
+mod server;
+mod token;
+mod trace;
+
+pub use agent::Agent;
+pub use announcement::Announcement;
+pub use bridge::{Answer, Bridge, CallError, CallId, CallResult, Direction, Event};
+pub use companion::Companion;
+
+pub use limits::Limits;
+pub use mcp::places::Place;
+pub use mcp::sessions::{Description, Sessions};
+pub use token::Token;

@@ -1,0 +1,87 @@
+//! Limits on what clients may use, timeouts, and intervals.
+
+use std::time::Duration;
+
+/// What clients may use. The default is for production.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Authenticated connections.
+    pub connections: usize,
+    /// Connections that have shown no valid token yet. One more evicts the oldest.
+    pub unauthenticated: usize,
+    /// Time for the headers of a request, and between two requests. Streams are not affected: their
+    /// request has been read.
+    pub header_time: Duration,
+    /// Bytes of one message, which may contain a whole file.
+    pub body: usize,
+    /// Bytes of all messages that are being received or answered.
+    pub bodies: usize,
+    /// Time for the body of a request to arrive.
+    pub body_time: Duration,
+    /// Sessions that may exist at once. Most clients never end theirs, so the least recently used
+    /// one makes room.
+    pub sessions: usize,
+    /// Reviews of all clients that may be open at once.
+    pub reviews: usize,
+    /// Bytes of their proposals, and of the files as they are.
+    pub review_bytes: usize,
+    /// Bytes of the outcomes that are kept after they were sent, in case the stream was broken.
+    pub kept_bytes: usize,
+    /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
+    /// headers, 600 s in all), which would end the connection.
+    pub emacs_time: Duration,
+    /// How long the answer to a request may take before it becomes an event stream, which is kept
+    /// alive with comments.
+    pub stream_after: Duration,
+    /// How long a request waits for the first context: less than `stream_after`.
+    pub first_context: Duration,
+    /// Checks of files that may run at once.
+    pub file_checks: usize,
+    /// How long one may take.
+    pub file_check_time: Duration,
+    /// Time between two comments on an idle stream. The client gives up after 300 s without a byte;
+    /// proxies do so earlier.
+    pub keep_alive: Duration,
+    /// Time between two checks of the discovery files.
+    pub repair_interval: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: share_of_descriptors(640),
+            unauthenticated: 64,
+            header_time: Duration::from_secs(30),
+            body: 64 << 20,
+            bodies: 256 << 20,
+            body_time: Duration::from_secs(60),
+            sessions: 512,
+            reviews: 512,
+            review_bytes: 512 << 20,
+            kept_bytes: 64 << 20,
+            emacs_time: Duration::from_secs(60),
+            stream_after: Duration::from_secs(1),
+            first_context: Duration::from_millis(800),
+            file_checks: 16,
+            file_check_time: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            repair_interval: Duration::from_secs(60),
+        }
+    }
+}
+
+/// At most `wanted`, and no more than leaves Emacs enough of the descriptors it may have: 1024 on
+/// most systems, whatever the system allows others.
+#[cfg(unix)]
+fn share_of_descriptors(wanted: usize) -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // Safety: the pointer is to a live value of the right type.
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let all = if answer == 0 { usize::try_from(limit.rlim_cur).unwrap_or(wanted) } else { 256 };
+    wanted.min(all / 8 * 5)
+}
+
+#[cfg(not(unix))]
+fn share_of_descriptors(wanted: usize) -> usize {
+    wanted
+}

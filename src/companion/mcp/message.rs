@@ -1,0 +1,561 @@
+//! JSON-RPC 2.0 messages: parsed once into types, and never looked up by key again.
+
+use memchr::memchr2;
+use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Messages in a batch.
+const MAX_BATCH: usize = 100;
+/// Nested arrays and objects.
+const MAX_DEPTH: usize = 64;
+/// Length of an id, which is sent back.
+const MAX_ID: usize = 1024;
+/// Characters of a message for the user.
+const MAX_FOR_USER: usize = 1000;
+/// Characters of other text of a client that errors repeat.
+const MAX_QUOTED: usize = 100;
+
+/// One message of a client.
+#[derive(Debug)]
+pub enum Message {
+    Request(Request),
+    /// The client has cancelled this request.
+    Cancelled(Id),
+    /// A message for the user.
+    ForUser(String),
+    /// Any other notification. None needs any action, so its content is dropped.
+    Notification,
+    /// The answer to a `ping`, our only request: a result and an error are equally good.
+    Response(Id),
+}
+
+#[derive(Debug)]
+pub struct Request {
+    pub id: Id,
+    pub method: String,
+    pub params: Params,
+}
+
+/// The parameters of a request, or the arguments of a tool, as they came.
+#[derive(Debug, Default)]
+pub struct Params(Option<Box<RawValue>>);
+
+impl Params {
+    /// Parses them as an object; missing ones are an empty object. Drops their text, for that may
+    /// be large, and the call may wait for Emacs.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
+        read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(RpcError::invalid_params)
+    }
+}
+
+impl<'de> Deserialize<'de> for Params {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Params, D::Error> {
+        let raw = Box::<RawValue>::deserialize(from)?;
+        Ok(Params(Some(raw).filter(|raw| raw.get() != "null")))
+    }
+}
+
+/// What the body of a POST holds.
+#[derive(Debug)]
+pub enum Incoming {
+    One(Message),
+    /// Revisions before 2025-06-18 allow several messages at once.
+    Batch(Vec<Result<Message, RpcError>>),
+}
+
+/// The id of a request, kept as it was written: a string or a number.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Id(Box<RawValue>);
+
+impl Id {
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Whether this is the string `text`.
+    pub fn is_text(&self, text: &str) -> bool {
+        serde_json::from_str::<String>(self.0.get()).is_ok_and(|id| id == text)
+    }
+}
+
+/// An error of JSON-RPC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RpcError {
+    pub code: i32,
+    pub message: String,
+}
+
+impl RpcError {
+    pub fn parse_error(reason: impl std::fmt::Display) -> RpcError {
+        RpcError {
+            code: -32700,
+            message: format!("Parse error: {}", truncate(&reason.to_string())),
+        }
+    }
+
+    pub fn invalid_request(reason: impl std::fmt::Display) -> RpcError {
+        RpcError {
+            code: -32600,
+            message: format!("Invalid request: {}", truncate(&reason.to_string())),
+        }
+    }
+
+    pub fn method_not_found(method: &str) -> RpcError {
+        RpcError { code: -32601, message: format!("Method not found: {}", truncate(method)) }
+    }
+
+    pub fn invalid_params(reason: impl std::fmt::Display) -> RpcError {
+        RpcError {
+            code: -32602,
+            message: format!("Invalid params: {}", truncate(&reason.to_string())),
+        }
+    }
+
+    pub fn internal_error() -> RpcError {
+        RpcError { code: -32603, message: "Internal error".to_owned() }
+    }
+}
+
+/// Parses the body of a POST. Parameters stay unparsed until their type is known: a generic tree
+/// would take a hundred times the memory.
+pub fn parse(body: &[u8]) -> Result<Incoming, RpcError> {
+    let text = std::str::from_utf8(body).map_err(RpcError::parse_error)?;
+    if is_too_deep(text) {
+        return Err(RpcError::parse_error("nested too deeply"));
+    }
+    if !text.trim_ascii_start().starts_with('[') {
+        return parse_one(text).map(Incoming::One);
+    }
+    let Batch(items) = serde_json::from_str(text).map_err(RpcError::parse_error)?;
+    match items.len() {
+        0 => Err(RpcError::invalid_request("an empty batch")),
+        1..=MAX_BATCH => {
+            Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get())).collect()))
+        }
+        _ => Err(RpcError::invalid_request(format!("a batch of more than {MAX_BATCH} messages"))),
+    }
+}
+
+fn parse_one(text: &str) -> Result<Message, RpcError> {
+    let raw: RawMessage = read(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => RpcError::invalid_request(error),
+        _ => RpcError::parse_error(error),
+    })?;
+    raw.check()
+}
+
+/// Parses an object. Lone surrogates are replaced rather than refused: after an error the client
+/// would disconnect.
+fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    // Serde would accept an array for a struct, too.
+    if !json.trim_ascii_start().starts_with('{') {
+        serde_json::from_str::<IgnoredAny>(json)?;
+        return Err(serde::de::Error::custom("an object is wanted"));
+    }
+    serde_json::from_str(json).or_else(|error| {
+        replace_lone_surrogates(json.as_bytes())
+            .map_or(Err(error), |mended| serde_json::from_slice(&mended))
+    })
+}
+
+/// The messages of a batch; of too many, only enough to know that.
+struct Batch(Vec<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Batch {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Batch, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = Batch;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+                formatter.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Batch, A::Error> {
+                let mut kept = Vec::new();
+                while kept.len() <= MAX_BATCH
+                    && let Some(item) = items.next_element()?
+                {
+                    kept.push(item);
+                }
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Batch(kept))
+            }
+        }
+        from.deserialize_seq(Items)
+    }
+}
+
+/// Whether arrays and objects are nested deeper than any message of ours.
+fn is_too_deep(json: &str) -> bool {
+    let json = json.as_bytes();
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = json.get(at) {
+        at += 1;
+        match byte {
+            b'"' => at += rest_of_string(&json[at..]),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return true;
+        }
+    }
+    false
+}
+
+/// The length of what is left of the string in which `json` begins: most of a large message.
+fn rest_of_string(json: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(offset) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += offset;
+        if json[at] == b'"' {
+            return at + 1;
+        }
+        at += 2; // what is escaped is not the end
+    }
+    json.len()
+}
+
+/// Replaces escapes of lone surrogates, which JavaScript's strings may hold and UTF-8 cannot, by
+/// that of U+FFFD, which is what Node writes to a file for them. `None` if there are none.
+fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
+    const ESCAPE: usize = r"\u0000".len();
+    let unit = |at: usize| {
+        let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut mended: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(offset) = json.get(at..)?.iter().position(|byte| *byte == b'\\') {
+        at += offset;
+        at += match (unit(at), unit(at + ESCAPE)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
+            (Some(0xd800..=0xdfff), _) => {
+                let mended = mended.get_or_insert_with(|| json.to_vec());
+                mended[at..at + ESCAPE].copy_from_slice(br"\ufffd");
+                ESCAPE
+            }
+            (Some(_), _) => ESCAPE,
+            (None, _) => 2, // another escape
+        };
+    }
+    mended
+}
+
+/// The members of a message as they came. `Some(null)` differs from no member.
+#[derive(Deserialize)]
+struct RawMessage {
+    jsonrpc: String,
+    #[serde(default, deserialize_with = "present")]
+    id: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    method: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    params: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "present")]
+    error: Option<IgnoredAny>,
+}
+
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+impl RawMessage {
+    fn check(self) -> Result<Message, RpcError> {
+        if self.jsonrpc != "2.0" {
+            return Err(RpcError::invalid_request("\"jsonrpc\" must be \"2.0\""));
+        }
+        let id = self.id.map(check_id).transpose()?;
+        let is_response = match (&self.result, &self.error) {
+            (None, None) => false,
+            (Some(_), Some(_)) => {
+                return Err(RpcError::invalid_request("both \"result\" and \"error\""));
+            }
+            _ => true,
+        };
+        if self.params.as_ref().is_some_and(|params| !params.get().starts_with(['{', '['])) {
+            return Err(RpcError::invalid_request("\"params\" must be structured"));
+        }
+        let params = Params(self.params);
+        match (self.method, id, is_response) {
+            (Some(_), _, true) => Err(RpcError::invalid_request("both \"method\" and a response")),
+            (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
+            (Some(method), None, false) => Ok(notification(&method, params)),
+            (None, Some(id), true) => Ok(Message::Response(id)),
+            (None, ..) => Err(RpcError::invalid_request("neither a method nor a response")),
+        }
+    }
+}
+
+fn notification(method: &str, params: Params) -> Message {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled {
+        request_id: Box<RawValue>,
+    }
+    if method != "notifications/cancelled" {
+        return for_user(method, params).map_or(Message::Notification, Message::ForUser);
+    }
+    // One that names no request is ignored: notifications get no answer, not even an error.
+    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(request_id).ok());
+    id.map_or(Message::Notification, Message::Cancelled)
+}
+
+/// The text of document 003's `sendNotification` and of MCP's log messages.
+fn for_user(method: &str, params: Params) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Text {
+        message: Option<String>,
+        data: Option<String>,
+    }
+    if method == "notifications/progress" {
+        return None; // it is about a request of ours, and none of those makes progress
+    }
+    let Text { message, data } = params.read().ok()?;
+    let data = data.filter(|_| method == "notifications/message");
+    message
+        .or(data)
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| text.chars().take(MAX_FOR_USER).collect())
+}
+
+/// An id is a string or a number. Null is neither, nor is it the same as no id.
+fn check_id(raw: Box<RawValue>) -> Result<Id, RpcError> {
+    if raw.get().len() > MAX_ID {
+        return Err(RpcError::invalid_request("\"id\" is too long"));
+    }
+    match raw.get().as_bytes().first() {
+        Some(b'"' | b'-' | b'0'..=b'9') => Ok(Id(raw)),
+        _ => Err(RpcError::invalid_request("\"id\" must be a string or a number")),
+    }
+}
+
+/// The answer to one request.
+#[derive(Debug, Serialize)]
+pub struct Response {
+    jsonrpc: &'static str,
+    id: Option<Id>,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Outcome {
+    Result(Output),
+    Error(RpcError),
+}
+
+/// The result of a request.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Output {
+    Made(Value),
+    /// Always the same, so serialised once.
+    Ready(&'static RawValue),
+}
+
+impl From<Value> for Output {
+    fn from(value: Value) -> Output {
+        Output::Made(value)
+    }
+}
+
+impl Response {
+    pub fn new(id: Id, outcome: Result<Output, RpcError>) -> Response {
+        let outcome = match outcome {
+            Ok(result) => Outcome::Result(result),
+            Err(failure) => Outcome::Error(failure),
+        };
+        Response { jsonrpc: "2.0", id: Some(id), outcome }
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a response always serialises")
+    }
+
+    /// For a message whose id is unknown.
+    pub fn failure(failure: RpcError) -> Response {
+        Response { jsonrpc: "2.0", id: None, outcome: Outcome::Error(failure) }
+    }
+}
+
+/// The answer to a batch.
+pub fn batch_json(responses: &[Response]) -> String {
+    serde_json::to_string(responses).expect("responses always serialise")
+}
+
+/// The beginning of a client's text, for an error message.
+pub fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A notification of ours as it goes over the wire.
+pub fn notification_json(notification: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Envelope<'a, T> {
+        jsonrpc: &'static str,
+        #[serde(flatten)]
+        notification: &'a T,
+    }
+    serde_json::to_string(&Envelope { jsonrpc: "2.0", notification })
+        .expect("strings, numbers and maps with string keys always serialise")
+}
+
+/// Our only request to a client.
+pub fn ping_json(id: &str) -> String {
+    serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn code(text: &str) -> Option<i32> {
+        parse(text.as_bytes()).err().map(|failure| failure.code)
+    }
+
+    fn request(text: &str) -> Request {
+        match parse(text.as_bytes()) {
+            Ok(Incoming::One(Message::Request(request))) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn ids_go_back_as_they_came() {
+        for id in ["0", "-7", "1.50", "\"a\\u0041\"", "123456789012345678901234567890"] {
+            let request = request(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+            let response = Response::new(request.id, Ok(Value::Object(Default::default()).into()));
+            assert_eq!(
+                serde_json::to_string(&response).unwrap(),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_a_parse_error() {
+        let deep = "[".repeat(100_000);
+        for text in ["", "{", "nonsense", "{\"jsonrpc\":\"2.0\"", &deep] {
+            assert_eq!(code(text), Some(-32700), "{text:.20}");
+        }
+        assert_eq!(parse(b"\xff").unwrap_err().code, -32700);
+        assert_eq!(parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").unwrap_err().code, -32700);
+    }
+
+    #[test]
+    fn halves_of_characters_are_replaced_and_nothing_else() {
+        for (escaped, text) in [
+            (r"a\ud83d\ude00b", "a😀b"),
+            (r"a\ud83db", "a\u{fffd}b"),
+            (r"\ude00\ud83d", "\u{fffd}\u{fffd}"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}😀"),
+            (r"\\ud83d\ud83d", "\\ud83d\u{fffd}"),
+            (r"\u00e9\n\ud83d\n", "é\n\u{fffd}\n"),
+        ] {
+            let json = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"text":"{escaped}"}}}}"#
+            );
+            let params: BTreeMap<String, String> = request(&json).params.read().unwrap();
+            assert_eq!(params["text"], text, "{escaped}");
+        }
+        for broken in [r"\ud83", r"\", r"\u", r"\ud83d\u", r"\ud83d\"] {
+            assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","method":"{broken}"#)), Some(-32700));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_invalid_request() {
+        for text in [
+            "1",
+            "null",
+            "{}",
+            "[]",
+            r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+            r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"text"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+            r#"{"jsonrpc":"2.0","result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+        ] {
+            assert_eq!(code(text), Some(-32600), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_would_take_too_much_is_refused() {
+        let batch = |count: usize| format!("[{}1]", "1,".repeat(count - 1));
+        assert_eq!(code(&batch(MAX_BATCH)), None);
+        assert_eq!(code(&batch(MAX_BATCH + 1)), Some(-32600));
+        assert_eq!(code(&format!("{}x", batch(MAX_BATCH + 1))), Some(-32700));
+        let id = "1".repeat(MAX_ID);
+        assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#)), None);
+        assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","id":1{id},"method":"a"}}"#)), Some(-32600));
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let with = |value: &str| format!(r#"{{"jsonrpc":"2.0","method":"a","params":{value}}}"#);
+        assert_eq!(code(&with(&nested(MAX_DEPTH - 1))), None);
+        assert_eq!(code(&with(&nested(MAX_DEPTH))), Some(-32700));
+        assert_eq!(code(&with(&format!(r#"["\"{}"]"#, "[".repeat(1000)))), None);
+        let behind_a_string = format!(r#"["\"\\",{}]"#, nested(MAX_DEPTH - 1));
+        assert_eq!(code(&with(&behind_a_string)), Some(-32700));
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"a\"#), Some(-32700));
+    }
+
+    #[test]
+    fn little_is_repeated_of_what_a_client_says() {
+        let failure = RpcError::method_not_found(&"é".repeat(1000));
+        assert_eq!(failure.message, format!("Method not found: {}...", "é".repeat(MAX_QUOTED)));
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        assert_eq!(code(r#"[["2.0",1,"ping"]]"#), None); // a batch of one bad message
+        let params = request(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":["x"]}"#).params;
+        assert_eq!(params.read::<BTreeMap<String, String>>().unwrap_err().code, -32602);
+    }
+
+    #[test]
+    fn a_batch_keeps_its_good_messages() {
+        let text = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 7]"#;
+        let Ok(Incoming::Batch(items)) = parse(text.as_bytes()) else { panic!() };
+        assert!(matches!(items[0], Ok(Message::Request(_))));
+        assert_eq!(items[1].as_ref().unwrap_err().code, -32600);
+    }
+
+    #[test]
+    fn responses_and_notifications_are_told_apart() {
+        let response = parse(br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#);
+        assert!(matches!(response, Ok(Incoming::One(Message::Response(_)))));
+        let notification = parse(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        assert!(matches!(notification, Ok(Incoming::One(Message::Notification))));
+    }
+
+    #[test]
+    fn what_is_said_about_a_request_of_ours_is_not_for_the_user() {
+        for (method, shown) in [("sendNotification", true), ("notifications/progress", false)] {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"message":"half"}}}}"#);
+            let Ok(Incoming::One(message)) = parse(text.as_bytes()) else { panic!() };
+            assert_eq!(matches!(message, Message::ForUser(_)), shown, "{method}");
+        }
+    }
+}

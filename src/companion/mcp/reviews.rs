@@ -1,0 +1,262 @@
+//! The reviews that await an outcome, and the sessions that own them.
+//!
+//! A session has at most one open review of a file, and the newest wins: the client identifies a
+//! review by its path alone, and would take the outcome of the older one for that of the newer one.
+//! There is no lock, no clock and no connection here; `sessions` decides when things happen.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use super::client::SessionId;
+use crate::bridge::CallId;
+use crate::ide::ReviewId;
+
+#[derive(Default)]
+pub struct Reviews {
+    /// The key enforces the rule: a session and a path have one entry.
+    open: BTreeMap<Key, Review>,
+    last: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    owner: SessionId,
+    /// Exactly as the client wrote it, for it identifies the review by this string.
+    path: Arc<str>,
+}
+
+struct Review {
+    id: ReviewId,
+    /// The session that opened it; its owner may be another one by now.
+    proposer: SessionId,
+    /// Of the proposal, and of the file as it was then.
+    bytes: usize,
+    /// The call in which the client asked Lisp to decide it.
+    deciding: Option<CallId>,
+    /// See `supersede`.
+    superseded: bool,
+}
+
+/// A review that has come to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub id: ReviewId,
+    pub owner: SessionId,
+    pub proposer: SessionId,
+    pub path: Arc<str>,
+    pub superseded: bool,
+}
+
+/// What is open, in number and bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    pub count: usize,
+    pub bytes: usize,
+}
+
+impl Reviews {
+    /// Opens a review. Returns it, and the one that it replaces.
+    pub fn open(
+        &mut self,
+        owner: &SessionId,
+        path: &str,
+        bytes: usize,
+    ) -> (ReviewId, Option<ReviewId>) {
+        self.last += 1;
+        let id = ReviewId(self.last);
+        let proposer = owner.clone();
+        let review = Review { id, proposer, bytes, deciding: None, superseded: false };
+        let older = self.open.insert(Key::new(owner, path), review);
+        (id, older.map(|review| review.id))
+    }
+
+    /// The open review of `path` that `owner` has.
+    pub fn find(&self, owner: &SessionId, path: &str) -> Option<ReviewId> {
+        self.open.get(&Key::new(owner, path)).map(|review| review.id)
+    }
+
+    /// All open reviews, oldest first.
+    pub fn all(&self) -> Vec<ReviewId> {
+        self.ids_where(|_, _| true)
+    }
+
+    /// Those of one owner, oldest first.
+    pub fn of(&self, owner: &SessionId) -> Vec<ReviewId> {
+        self.ids_where(|key, _| key.owner == *owner)
+    }
+
+    /// The load without the review of `path` that `owner` has.
+    pub fn load_without(&self, owner: &SessionId, path: &str) -> Load {
+        let others = self.open.iter().filter(|(key, _)| !key.is(owner, path));
+        others.fold(Load::default(), |load, (_, review)| Load {
+            count: load.count + 1,
+            bytes: load.bytes + review.bytes,
+        })
+    }
+
+    /// Removes a review. `None` if it was no longer open.
+    pub fn end(&mut self, id: ReviewId) -> Option<Ended> {
+        let key = self.key_of(id)?;
+        let Review { proposer, superseded, .. } = self.open.remove(&key)?;
+        Some(Ended { id, owner: key.owner, proposer, path: key.path, superseded })
+    }
+
+    /// Whether the session that opened the review still owns it.
+    pub fn is_owned_by_proposer(&self, id: ReviewId) -> bool {
+        self.open.iter().any(|(key, review)| review.id == id && review.proposer == key.owner)
+    }
+
+    /// Notes that `call` asks for a decision. False if an earlier call does that `is_awaited`
+    /// still.
+    pub fn begin_decision(
+        &mut self,
+        id: ReviewId,
+        call: CallId,
+        is_awaited: impl Fn(CallId) -> bool,
+    ) -> bool {
+        let Some(review) = self.open.values_mut().find(|review| review.id == id) else {
+            return false;
+        };
+        let begins = !review.deciding.is_some_and(is_awaited);
+        if begins {
+            review.deciding = Some(call);
+        }
+        begins
+    }
+
+    /// Notes that the client of `owner` has proposed another change of `path` in a later session:
+    /// unless it returns to this session, it no longer waits for the review.
+    pub fn supersede(&mut self, owner: &SessionId, path: &str) {
+        if let Some(review) = self.open.get_mut(&Key::new(owner, path)) {
+            review.superseded = true;
+        }
+    }
+
+    /// Makes `successor` the owner of the reviews of `lost`. Returns the reviews that this ends.
+    pub fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
+        let superseded = self.ids_where(|key, review| key.owner == *lost && review.superseded);
+        for review in &superseded {
+            self.end(*review);
+        }
+        let moved = self.ids_where(|key, _| key.owner == *lost);
+        superseded.into_iter().chain(self.give(successor, moved)).collect()
+    }
+
+    /// Gives back to `proposer`, which has returned, what others have inherited from it. Returns
+    /// the reviews that this ends.
+    pub fn give_back(&mut self, proposer: &SessionId) -> Vec<ReviewId> {
+        let away =
+            self.ids_where(|key, review| review.proposer == *proposer && key.owner != *proposer);
+        self.give(proposer, away)
+    }
+
+    /// Moves reviews to `owner`. Of two for one file the newer one stays; returns the others.
+    fn give(&mut self, owner: &SessionId, reviews: Vec<ReviewId>) -> Vec<ReviewId> {
+        reviews.into_iter().filter_map(|id| self.give_one(owner, id)).collect()
+    }
+
+    fn give_one(&mut self, owner: &SessionId, id: ReviewId) -> Option<ReviewId> {
+        let key = self.key_of(id)?;
+        let review = self.open.remove(&key)?;
+        match self.open.entry(Key { owner: owner.clone(), path: key.path }) {
+            Entry::Occupied(other) if other.get().id > id => Some(id),
+            Entry::Occupied(mut other) => Some(other.insert(review).id),
+            Entry::Vacant(place) => {
+                place.insert(review);
+                None
+            }
+        }
+    }
+
+    fn key_of(&self, id: ReviewId) -> Option<Key> {
+        self.open.iter().find(|(_, review)| review.id == id).map(|(key, _)| key.clone())
+    }
+
+    fn ids_where(&self, matches: impl Fn(&Key, &Review) -> bool) -> Vec<ReviewId> {
+        let found = self.open.iter().filter(|(key, review)| matches(key, review));
+        let mut ids: Vec<ReviewId> = found.map(|(_, review)| review.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+impl Key {
+    fn new(owner: &SessionId, path: &str) -> Key {
+        Key { owner: owner.clone(), path: path.into() }
+    }
+
+    fn is(&self, owner: &SessionId, path: &str) -> bool {
+        self.owner == *owner && *self.path == *path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owners() -> [SessionId; 2] {
+        ["one", "two"].map(SessionId::from)
+    }
+
+    #[test]
+    fn a_second_review_of_a_file_takes_the_place_of_the_first() {
+        let ([one, two], mut reviews) = (owners(), Reviews::default());
+        let (first, _) = reviews.open(&one, "/a", 1);
+        let (other, _) = reviews.open(&two, "/a", 1);
+        let (second, replaced) = reviews.open(&one, "/a", 5);
+        assert_eq!(replaced, Some(first));
+        assert_eq!(reviews.find(&one, "/a"), Some(second));
+        assert_eq!(reviews.end(first), None);
+        assert_eq!(reviews.all(), [other, second]);
+        assert_eq!(reviews.load_without(&two, "/a"), Load { count: 1, bytes: 5 });
+    }
+
+    #[test]
+    fn a_successor_has_the_newer_of_two_reviews() {
+        for heir_is_newer in [true, false] {
+            let ([lost, successor], mut reviews) = (owners(), Reviews::default());
+            let mut order = [&lost, &successor];
+            if !heir_is_newer {
+                order.reverse();
+            }
+            let [older, newer] = order.map(|owner| reviews.open(owner, "/a", 1).0);
+            let (alone, _) = reviews.open(&lost, "/b", 1);
+            assert_eq!(reviews.inherit(&successor, &lost), [older]);
+            assert_eq!(reviews.of(&successor), [newer, alone]);
+            assert_eq!(reviews.of(&lost), []);
+        }
+    }
+
+    #[test]
+    fn what_its_client_has_proposed_anew_is_not_inherited() {
+        let ([lost, successor], mut reviews) = (owners(), Reviews::default());
+        let (stale, _) = reviews.open(&lost, "/a", 1);
+        let (newer, _) = reviews.open(&successor, "/a", 1);
+        reviews.supersede(&lost, "/a");
+        reviews.end(newer);
+        assert_eq!(reviews.inherit(&successor, &lost), [stale]);
+        assert_eq!(reviews.all(), []);
+    }
+
+    #[test]
+    fn who_comes_back_has_its_own_again() {
+        let ([lost, successor], mut reviews) = (owners(), Reviews::default());
+        let (its, _) = reviews.open(&lost, "/a", 1);
+        let (other, _) = reviews.open(&successor, "/b", 1);
+        reviews.inherit(&successor, &lost);
+        assert!(!reviews.is_owned_by_proposer(its));
+        assert_eq!(reviews.give_back(&lost), []);
+        assert_eq!((reviews.of(&lost), reviews.of(&successor)), (vec![its], vec![other]));
+        assert!(reviews.is_owned_by_proposer(its));
+    }
+
+    #[test]
+    fn a_decision_is_asked_for_once_at_a_time() {
+        let ([one, _], mut reviews) = (owners(), Reviews::default());
+        let (review, _) = reviews.open(&one, "/a", 1);
+        assert!(reviews.begin_decision(review, CallId(1), |_| true));
+        assert!(!reviews.begin_decision(review, CallId(2), |call| call == CallId(1)));
+        assert!(reviews.begin_decision(review, CallId(3), |_| false));
+    }
+}

@@ -1,0 +1,219 @@
+//! One session: its outbox, its stream, its calls, and whether its client is still there.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::calls::Calls;
+use super::client::{Client, Peer};
+use super::outbox::{Outbox, Outgoing};
+use super::places::Place;
+use super::revision::Revision;
+use crate::agent::Agent;
+use crate::process::Process;
+
+/// A session without a stream or requests is removed after this time.
+pub const IDLE_LIMIT: Duration = Duration::from_secs(120);
+/// A client counts as gone when its stream has been lost for this long: a live one reopens it after
+/// a second or two. Its reviews are closed then, unless its process is known to live.
+pub const STREAM_GRACE: Duration = Duration::from_secs(5);
+/// How often to check whether the process of a client without a stream still lives.
+pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often to check whether a client has changed its directory, which takes microseconds for
+/// each.
+const PLACE_INTERVAL: Duration = Duration::from_secs(1);
+/// The id of all our pings: each supersedes the one before.
+pub const PING: &str = "ping";
+
+pub struct Session {
+    pub client: Client,
+    /// The requests of its clients name no session: see `enter_unnamed`.
+    pub is_unnamed: bool,
+    pub peer: Peer,
+    /// Determines which context it is sent: none while its process is being looked for.
+    pub place: Option<Place>,
+    /// When `place` was determined.
+    pub placed: Instant,
+    pub revision: Revision,
+    pub begun: Instant,
+    /// When the ping was sent that it has not answered.
+    pub pinged: Option<Instant>,
+    pub outbox: Outbox,
+    /// The client has asked for the active file, as those of document 003 do: it is notified of
+    /// changes.
+    pub wants_active_file: bool,
+    pub stream: Stream,
+    /// HTTP requests being answered.
+    pub busy: usize,
+    pub calls: Calls,
+    pub last_used: Instant,
+    /// When the client sent a request last.
+    pub last_request: Instant,
+    /// Another session has replaced this one, whose client seemed to be gone.
+    pub replaced: bool,
+}
+
+pub enum Stream {
+    /// The session has not opened one yet.
+    Never,
+    /// `number` distinguishes a stream from the one that replaced it.
+    Open {
+        number: u64,
+        waker: Option<Waker>,
+    },
+    Lost {
+        since: Instant,
+    },
+    /// The clients of an unnamed session read `/events` instead.
+    Events,
+}
+
+impl Session {
+    pub fn new(client: Client, revision: Revision) -> Session {
+        let now = Instant::now();
+        Session {
+            client,
+            is_unnamed: false,
+            peer: Peer::Unknown,
+            place: Some(Place::Unknown),
+            placed: now,
+            revision,
+            begun: now,
+            pinged: None,
+            outbox: Outbox::default(),
+            wants_active_file: false,
+            stream: Stream::Never,
+            busy: 0,
+            calls: Calls::default(),
+            last_used: now,
+            last_request: now,
+            replaced: false,
+        }
+    }
+
+    pub fn unnamed(agent: &Arc<Agent>) -> Session {
+        let (name, version) = (agent.title.clone(), String::new());
+        let client = Client { agent: agent.clone(), name, version };
+        Session { is_unnamed: true, ..Session::new(client, Revision::NEWEST) }
+    }
+
+    /// Whether it is sent the context of `place`.
+    pub fn is_sent_context_of(&self, place: &Place) -> bool {
+        !self.is_unnamed && self.place.as_ref() == Some(place)
+    }
+
+    /// Whether it is time to check where the client works. A search for its process may have ended
+    /// with the server that was replaced.
+    pub fn is_place_stale(&self) -> bool {
+        match &self.place {
+            None => self.placed.elapsed() >= STREAM_GRACE,
+            Some(Place::Unknown) => false,
+            Some(Place::Directory(_)) => self.placed.elapsed() >= PLACE_INTERVAL,
+        }
+    }
+
+    /// Where the client is now, as far as is known.
+    pub fn place_now(&self) -> Place {
+        match Place::of(self.peer.process()) {
+            Place::Unknown => self.place.clone().unwrap_or(Place::Unknown),
+            place => place,
+        }
+    }
+
+    pub fn push(&mut self, message: Outgoing) {
+        self.outbox.push(message);
+        self.wake();
+    }
+
+    pub fn ping(&mut self, message: Arc<str>) {
+        self.pinged = Some(Instant::now());
+        self.push(Outgoing::Ping(message));
+    }
+
+    pub fn wake(&mut self) {
+        if let Stream::Open { waker, .. } = &mut self.stream
+            && let Some(waker) = waker.take()
+        {
+            waker.wake();
+        }
+    }
+
+    /// When to remove this session, unless it is used before.
+    pub fn idle_until(&self) -> Option<Instant> {
+        match self.stream {
+            Stream::Open { .. } | Stream::Events => None,
+            _ if self.busy > 0 => None,
+            Stream::Never => Some(self.last_used + IDLE_LIMIT),
+            Stream::Lost { since } => Some(self.last_used.max(since) + IDLE_LIMIT),
+        }
+    }
+
+    /// When the client counts as gone, unless it reopens its stream before.
+    pub fn gone_at(&self) -> Option<Instant> {
+        match self.stream {
+            Stream::Lost { since } => Some(since + STREAM_GRACE),
+            _ => None,
+        }
+    }
+
+    pub fn is_connected(&self, now: Instant) -> bool {
+        self.gone_at().is_none_or(|gone| gone > now)
+    }
+
+    /// Whether the client can still come back for its reviews.
+    pub fn may_return(&self, now: Instant) -> bool {
+        self.is_connected(now) || self.peer.process().is_some_and(Process::is_alive)
+    }
+
+    /// Whether the client had a stream that broke, and has not come back.
+    pub fn is_lost(&self) -> bool {
+        matches!(self.stream, Stream::Lost { .. })
+    }
+
+    /// Whether the client's process is known to have ended.
+    pub fn is_dead(&self) -> bool {
+        self.is_lost() && self.peer.process().is_some_and(|process| !process.is_alive())
+    }
+
+    /// Whether `later` is of the same client, and began when this session's stream was lost or
+    /// later.
+    pub fn may_be_replaced_by(&self, later: &Session) -> bool {
+        matches!(self.stream, Stream::Lost { since } if later.begun + RECHECK_INTERVAL > since)
+            && self.is_earlier_of(later)
+    }
+
+    /// Whether `later` is of the same client, as far as we know.
+    pub fn is_earlier_of(&self, later: &Session) -> bool {
+        self.begun < later.begun
+            && self.client == later.client
+            && match (&self.peer, &later.peer) {
+                (Peer::Client(process), Peer::Client(other)) => process == other,
+                _ => false,
+            }
+    }
+
+    /// Whether this session was in use well after `later` had begun.
+    pub fn outlived(&self, later: &Session) -> bool {
+        let last_sign = match self.stream {
+            Stream::Open { .. } | Stream::Events => Instant::now(),
+            Stream::Lost { since } => since.max(self.last_request),
+            Stream::Never => self.last_request,
+        };
+        last_sign > later.begun + RECHECK_INTERVAL
+    }
+}
+
+impl Stream {
+    /// Makes the stream open, ends the one that was. Returns the number of the new one.
+    pub fn replace(&mut self) -> u64 {
+        static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        let older = std::mem::replace(self, Stream::Open { number, waker: None });
+        if let Stream::Open { waker: Some(waker), .. } = older {
+            waker.wake();
+        }
+        number
+    }
+}

@@ -1,0 +1,148 @@
+//! Contexts: where clients work, and which of them are sent what the user looks at.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::Sessions;
+use super::table::Table;
+use crate::bridge::Event;
+use crate::ide::{ActiveFile, IdeContext, Notification};
+use crate::mcp::client::SessionId;
+use crate::mcp::message::notification_json;
+use crate::mcp::outbox::Outgoing;
+use crate::mcp::places::{Context, Place};
+
+/// How many clients are checked at once for whether they have moved, since Emacs waits meanwhile.
+const MAX_PLACE_CHECKS: usize = 16;
+
+impl Sessions {
+    /// Where clients work, without duplicates.
+    pub fn places(&self) -> Vec<Place> {
+        let mut table = self.table();
+        self.update_places(&mut table);
+        table.places()
+    }
+
+    /// Updates the places of clients, beginning with those that were checked longest ago.
+    pub(super) fn update_places(&self, table: &mut Table) {
+        let mut due: Vec<_> =
+            table.sessions.iter().filter(|(_, session)| session.is_place_stale()).collect();
+        due.sort_unstable_by_key(|(_, session)| session.placed);
+        due.truncate(MAX_PLACE_CHECKS);
+        let found: Vec<_> =
+            due.into_iter().map(|(id, session)| (id.clone(), session.place_now())).collect();
+        for (id, place) in found {
+            self.set_place(table, &id, place);
+        }
+    }
+
+    /// Notes where the client of a session works, which decides the contexts that it is sent.
+    pub(super) fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
+        let context = table.contexts.get(&place).map(|context| context.message.clone());
+        let Some(session) = table.sessions.get_mut(id) else { return };
+        session.placed = Instant::now();
+        if session.place.as_ref() == Some(&place) {
+            return;
+        }
+        session.place = Some(place);
+        session.outbox.forget_context();
+        if let Some(context) = context {
+            session.push(Outgoing::Context(context));
+        }
+        self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
+    }
+
+    /// Sends the clients in each of these places its context, unless they have been sent the same.
+    pub fn publish_contexts(&self, contexts: Vec<(Place, IdeContext)>) {
+        let contexts: Vec<_> =
+            contexts.into_iter().map(|(place, snapshot)| (place, Context::new(snapshot))).collect();
+        let mut table = self.table();
+        if table.announced == 0 {
+            return;
+        }
+        for (place, context) in contexts {
+            if !table.contexts.is_known(&place, &context) {
+                table.send_context(place, context);
+            }
+        }
+        let places = table.places();
+        table.contexts.keep(&places);
+        drop(table);
+        self.published.notify_waiters();
+    }
+
+    /// The active file, for a client of document 003, which is notified of changes from now on. If
+    /// there is no context yet, waits a moment for Emacs to publish one.
+    pub(crate) async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
+        let published = self.published.notified();
+        {
+            let mut table = self.table();
+            if let Some(session) = table.sessions.get_mut(session) {
+                session.wants_active_file = true;
+            }
+            if let Some(context) = table.context_of(session) {
+                return context.snapshot.active_file();
+            }
+            if table.ending {
+                return None;
+            }
+        }
+        let _ = tokio::time::timeout(self.limits.first_context, published).await;
+        self.table().context_of(session)?.snapshot.active_file()
+    }
+}
+
+impl Table {
+    /// Where clients work, without duplicates.
+    fn places(&self) -> Vec<Place> {
+        let named = self.sessions.values().filter(|session| !session.is_unnamed);
+        let of_sessions = named.filter_map(|session| session.place.as_ref());
+        let of_listeners = self.listeners.describe().map(|(_, _, place, _)| place);
+        let mut places: Vec<Place> = Vec::new();
+        for place in of_sessions.chain(of_listeners) {
+            if !places.contains(place) {
+                places.push(place.clone());
+            }
+        }
+        places
+    }
+
+    /// The context for a session.
+    pub(super) fn context_of(&self, id: &SessionId) -> Option<&Context> {
+        self.contexts.get(self.sessions.get(id)?.place.as_ref()?)
+    }
+
+    /// Sends the clients in `place` a new context, each in the format of its document.
+    fn send_context(&mut self, place: Place, context: Context) {
+        if self.listeners.any_in(&place) {
+            self.listeners.queue_context(&place, &event_json(&context.snapshot));
+        }
+        let before = self.contexts.get(&place).map(|context| context.snapshot.active_file());
+        let active = context.snapshot.active_file();
+        let active_is_new = before.as_ref() != Some(&active);
+        let mut active_message = None;
+        for session in
+            self.sessions.values_mut().filter(|session| session.is_sent_context_of(&place))
+        {
+            session.push(Outgoing::Context(context.message.clone()));
+            if session.wants_active_file && active_is_new {
+                let message =
+                    active_message.get_or_insert_with(|| active_file_json(active.as_ref()));
+                session.push(Outgoing::ActiveFile(message.clone()));
+            }
+        }
+        self.contexts.set(place, context);
+    }
+}
+
+/// A context as readers of `/events` get it.
+pub(super) fn event_json(snapshot: &IdeContext) -> Arc<str> {
+    notification_json(&Notification::ContextEvent(&snapshot.event())).into()
+}
+
+fn active_file_json(active: Option<&ActiveFile>) -> Arc<str> {
+    let params = active.map_or_else(|| json!({}), |active| json!(active));
+    notification_json(&Notification::ActiveFile(&params)).into()
+}

@@ -1,0 +1,233 @@
+//! The sessions of a companion, behind one lock.
+//!
+//! `Sessions` is shared between the server's thread and Emacs's main thread. Everything is behind
+//! one mutex, held briefly and never across an await or a call into Lisp. Sending an event to Lisp
+//! while holding it is fine, and keeps the events in order.
+//!
+//! The lock guards the `Table`. Each of the other files does one thing with it: they use the table
+//! and this file, `outcomes`, `requests` and `lifetime` also `succession`, and that `context`.
+
+mod context;
+mod lifetime;
+mod outcomes;
+mod requests;
+mod streams;
+mod succession;
+mod table;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub use super::client::{Client, SessionId};
+pub use outcomes::DecisionRequest;
+pub use requests::ActiveSession;
+pub use streams::{EventReader, StreamReader};
+
+use super::places::Place;
+use super::revision::Revision;
+use super::session::{Session, Stream};
+use crate::bridge::{Bridge, Event};
+use crate::ide::ReviewId;
+use crate::limits::Limits;
+use crate::lock::lock;
+use crate::process::Process;
+use table::Table;
+
+/// The error for requests that come too late.
+pub const STOPPING: &str = "the companion is stopping";
+
+/// The sessions of a companion.
+pub struct Sessions {
+    bridge: Arc<Bridge>,
+    limits: Limits,
+    table: Mutex<Table>,
+    /// Wakes `expire_forever` when the next deadline may have come closer.
+    changed: Notify,
+    /// Wakes requests that wait for the first context.
+    published: Notify,
+}
+
+/// A session, or event stream, as the user sees it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The beginning of its id, enough to distinguish it from the others. Whoever knew the whole
+    /// id, and the token, could impersonate its client.
+    pub key: String,
+    /// The name of the client, for the user.
+    pub client: String,
+    /// The process of the client, if it is known.
+    pub process: Option<u32>,
+    /// `None` while the process of the client is being looked for.
+    pub place: Option<Place>,
+    /// The time since it began.
+    pub age: Duration,
+    /// Whether the stream is open; `None` if it never was.
+    pub listens: Option<bool>,
+    /// Its open reviews.
+    pub reviews: Vec<ReviewId>,
+    /// How many outcomes it has not been sent.
+    pub undelivered: usize,
+}
+
+impl Sessions {
+    pub(crate) fn new(bridge: Arc<Bridge>, limits: Limits) -> Sessions {
+        Sessions {
+            bridge,
+            limits,
+            table: Mutex::default(),
+            changed: Notify::new(),
+            published: Notify::new(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.table)
+    }
+
+    /// Starts a session.
+    pub(crate) fn open(&self, client: Client, revision: Revision) -> anyhow::Result<SessionId> {
+        self.begin(&mut self.table(), Session::new(client, revision))
+    }
+
+    fn begin(&self, table: &mut Table, session: Session) -> anyhow::Result<SessionId> {
+        if table.ending {
+            anyhow::bail!(STOPPING);
+        }
+        let id = SessionId::random()?;
+        if table.sessions.len() >= self.limits.sessions {
+            let least_used = table.least_used(&session.client.agent);
+            let Some(least_used) = least_used else { anyhow::bail!("too many sessions") };
+            self.remove(table, &least_used);
+        }
+        table.sessions.insert(id.clone(), session);
+        table.update_unnamed_streams();
+        self.announce(table, Instant::now());
+        self.changed.notify_one();
+        Ok(id)
+    }
+
+    /// How many clients are connected, as far as we know.
+    pub fn count(&self) -> usize {
+        self.table().announced
+    }
+
+    /// The processes of all clients, without duplicates.
+    pub(crate) fn processes(&self) -> Vec<Process> {
+        let mut processes: Vec<Process> = Vec::new();
+        for process in self.table().sessions.values().filter_map(|session| session.peer.process()) {
+            if !processes.contains(process) {
+                processes.push(process.clone());
+            }
+        }
+        processes
+    }
+
+    /// All sessions, oldest first, then the event streams.
+    pub fn describe(&self) -> Vec<Description> {
+        let table = self.table();
+        let mut sessions: Vec<_> = table.sessions.iter().collect();
+        sessions.sort_by_key(|(_, session)| session.begun);
+        let describe = |(id, session): (&SessionId, &Session)| Description {
+            key: id.key().to_owned(),
+            client: session.client.describe(),
+            process: session.peer.process().map(Process::id),
+            place: session.place.clone(),
+            age: session.begun.elapsed(),
+            listens: match session.stream {
+                Stream::Never => None,
+                Stream::Open { .. } | Stream::Events => Some(true),
+                Stream::Lost { .. } => Some(false),
+            },
+            reviews: table.reviews.of(id),
+            undelivered: session.outbox.waiting(),
+        };
+        let listeners =
+            table.listeners.describe().map(|(number, agent, place, begun)| Description {
+                key: listener_key(number),
+                client: format!("{} (event stream)", agent.title),
+                process: None,
+                place: Some(place.clone()),
+                age: begun.elapsed(),
+                listens: Some(true),
+                reviews: Vec::new(),
+                undelivered: 0,
+            });
+        sessions.into_iter().map(describe).chain(listeners).collect()
+    }
+
+    /// Ends the session, or event stream, with this key, as the user wishes. Closes its reviews.
+    pub fn disconnect(&self, key: &str) -> bool {
+        let mut table = self.table();
+        let numbers: Vec<u64> = table.listeners.describe().map(|(number, ..)| number).collect();
+        if let Some(number) = numbers.into_iter().find(|number| listener_key(*number) == key) {
+            self.remove_listener(&mut table, number);
+            return true;
+        }
+        let Some(id) = table.sessions.keys().find(|id| id.key() == key).cloned() else {
+            return false;
+        };
+        self.remove(&mut table, &id);
+        true
+    }
+
+    fn remove(&self, table: &mut Table, id: &SessionId) {
+        let Some(mut session) = table.sessions.remove(id) else { return };
+        session.wake();
+        self.close_reviews_of(table, id);
+        self.announce(table, Instant::now());
+    }
+
+    fn remove_listener(&self, table: &mut Table, number: u64) {
+        table.listeners.remove(number);
+        table.update_unnamed_streams();
+        self.announce(table, Instant::now());
+        self.changed.notify_one();
+    }
+
+    /// Notifies Lisp if the number of clients has changed. While there are none, Lisp publishes no
+    /// context, and does not withdraw one either: so all contexts are dropped.
+    fn announce(&self, table: &mut Table, now: Instant) {
+        // Listeners are counted instead of the sessions that they belong to.
+        let counts = |session: &&Session| {
+            session.is_connected(now) && !matches!(session.stream, Stream::Events)
+        };
+        let connected = table.sessions.values().filter(counts).count() + table.listeners.count();
+        if connected != table.announced {
+            table.announced = connected;
+            if connected == 0 {
+                table.forget_context();
+            }
+            self.bridge.send(Event::ClientsChanged);
+        }
+    }
+
+    /// Closes the reviews of a session, whose client no longer waits for them.
+    fn close_reviews_of(&self, table: &mut Table, id: &SessionId) {
+        for review in table.reviews.of(id) {
+            table.reviews.end(review);
+            self.notify_closed([review]);
+        }
+    }
+
+    /// Notifies Lisp that reviews have ended without the user.
+    fn notify_closed(&self, reviews: impl IntoIterator<Item = ReviewId>) {
+        for review in reviews {
+            self.bridge.send(Event::CloseReview { review, call: None });
+        }
+    }
+}
+
+/// The counterpart of a session's key.
+fn listener_key(number: u64) -> String {
+    format!("events-{number}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! The reviews of sessions, from the proposal to the delivery of the outcome.
+
+use super::table::Table;
+use super::{STOPPING, Sessions};
+use crate::bridge::{CallId, Event};
+use crate::ide::{Notification, Outcome, ReviewId};
+use crate::mcp::client::SessionId;
+use crate::mcp::message::notification_json;
+use crate::mcp::outbox::Decided;
+use crate::mcp::places::Place;
+use crate::mcp::reviews::Ended;
+use crate::process::Process;
+use tokio::time::Instant;
+
+/// Why a review cannot be opened.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// No outcome could follow.
+    Stopping,
+    SessionEnded,
+    /// The client has not read the outcomes of earlier reviews.
+    TooManyUnread,
+    /// The user has to decide some reviews first.
+    TooManyOpen,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Refused::Stopping => STOPPING,
+            Refused::SessionEnded => "the session has ended",
+            Refused::TooManyUnread => {
+                "too many outcomes wait for you: open your event stream and read them"
+            }
+            Refused::TooManyOpen => "too many reviews wait for the user: decide some of them first",
+        })
+    }
+}
+
+/// Whether Lisp was asked to decide a review.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DecisionRequest {
+    Sent,
+    NotOpen,
+    /// Another call is waiting for that.
+    Already,
+    /// Lisp has not handled the earlier requests yet.
+    TooMany,
+}
+
+/// A review that its client has closed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Closed {
+    pub review: ReviewId,
+    /// Whether the session that opened it has closed it, not another one of the same client.
+    pub by_proposer: bool,
+}
+
+impl Sessions {
+    /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The
+    /// file now has `bytes_now`, all of which Emacs reads.
+    pub(crate) fn open_review(
+        &self,
+        session: &SessionId,
+        path: String,
+        content: String,
+        bytes_now: usize,
+    ) -> Result<ReviewId, Refused> {
+        let mut table = self.table();
+        if table.ending {
+            return Err(Refused::Stopping);
+        }
+        let Some(entry) = table.sessions.get_mut(session) else {
+            return Err(Refused::SessionEnded);
+        };
+        let (client, info) = (entry.client.describe(), entry.client.info());
+        let agent = entry.client.agent.name.clone();
+        let process = entry.peer.own_process().map(Process::id);
+        entry.outbox.forget_outcomes_of(&path);
+        if entry.outbox.is_full() {
+            return Err(Refused::TooManyUnread);
+        }
+        let bytes = content.len() + bytes_now;
+        let load = table.reviews.load_without(session, &path);
+        let fits = load.count < self.limits.reviews
+            && load.bytes + table.undelivered_bytes() + bytes <= self.limits.review_bytes
+            && self.bridge.has_room_for(bytes);
+        if !fits {
+            return Err(Refused::TooManyOpen);
+        }
+        table.supersede(session, &path);
+        let (review, older) = table.reviews.open(session, &path, bytes);
+        self.notify_closed(older);
+        self.bridge.send(Event::OpenReview { review, agent, client, info, process, path, content });
+        Ok(review)
+    }
+
+    /// Closes a review, as its client wishes; Lisp answers `call` with the final text. Unless
+    /// `silent`, the session is notified that the review was rejected.
+    pub(crate) fn close_review(
+        &self,
+        session: &SessionId,
+        path: &str,
+        silent: bool,
+        call: CallId,
+    ) -> Option<Closed> {
+        let mut table = self.table();
+        self.claim(&mut table, session, path);
+        let review = table.reviews.find(session, path)?;
+        let by_proposer = table.reviews.is_owned_by_proposer(review);
+        if silent {
+            table.reviews.end(review);
+        } else {
+            table.settle(review, &Outcome::Rejected);
+        }
+        self.bridge.send(Event::CloseReview { review, call: Some(call) });
+        Some(Closed { review, by_proposer })
+    }
+
+    /// Asks Lisp to decide a review like the user, as the client that opened it wishes. The client
+    /// works in `place`, if that is not the place of the session.
+    pub(crate) fn request_decision(
+        &self,
+        session: &SessionId,
+        path: &str,
+        accept: bool,
+        call: CallId,
+        place: Option<Place>,
+    ) -> DecisionRequest {
+        let mut table = self.table();
+        let Some(review) = table.reviews.find(session, path) else {
+            return DecisionRequest::NotOpen;
+        };
+        if !self.bridge.has_room_for_decision() {
+            return DecisionRequest::TooMany; // calls that were cancelled leave their events behind
+        }
+        if !table.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
+            return DecisionRequest::Already;
+        }
+        let own = || table.sessions.get(session).and_then(|session| session.place.clone());
+        let place = place.or_else(own).unwrap_or(Place::Unknown);
+        let directory = place.directory().map(str::to_owned);
+        self.bridge.send(Event::DecideReview { review, accept, call, directory });
+        DecisionRequest::Sent
+    }
+
+    /// Reports the user's decision to the session that owns the review. False if that is not open.
+    pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
+        let mut table = self.table();
+        let settled = table.settle(review, &outcome);
+        table.limit_kept(self.limits.kept_bytes);
+        drop(table);
+        self.changed.notify_one();
+        settled
+    }
+
+    /// The outcome of the latest review of `path` in an unnamed session, if it is still kept.
+    pub(crate) fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
+        let table = self.table();
+        let session = table.sessions.get(session).filter(|session| session.is_unnamed)?;
+        session.outbox.outcome_of(path).map(|decided| Outcome::from_event(&decided.text))
+    }
+}
+
+impl Table {
+    /// Ends a review and queues its outcome for the session that owns it.
+    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
+        let Some(ended) = self.reviews.end(review) else { return false };
+        let Ended { id, owner, proposer, path, superseded } = ended;
+        let Some(session) = self.sessions.get(&owner) else { return true };
+        let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
+        let has_readers = self.listeners.any_of(&agent);
+        let event = (has_readers || is_unnamed)
+            .then(|| notification_json(&Notification::outcome_event(&path, outcome)).into());
+        if let Some(event) = &event {
+            self.listeners.queue_outcome(&agent, event);
+        }
+        let text = match event.filter(|_| is_unnamed) {
+            Some(event) => event,
+            None => notification_json(&Notification::outcome(&path, outcome)).into(),
+        };
+        let brief = Notification::brief_outcome(&path, outcome)
+            .filter(|_| owner == proposer && !is_unnamed)
+            .map(|notification| notification_json(&notification).into());
+        self.deliver(&owner, [Decided { review: id, proposer, path, text, brief, superseded }]);
+        if let Some(session) = self.sessions.get_mut(&owner).filter(|_| is_unnamed) {
+            session.last_used = Instant::now();
+            if has_readers {
+                session.outbox.mark_all_sent();
+            }
+        }
+        true
+    }
+
+    /// The client of a session proposes a change of `path`: it no longer waits for outcomes of
+    /// earlier proposals in its sessions before.
+    fn supersede(&mut self, id: &SessionId, path: &str) {
+        let Some(session) = self.sessions.get(id) else { return };
+        let earlier = self.sessions_where(|_, other| other.is_earlier_of(session));
+        for other in earlier {
+            self.reviews.supersede(&other, path);
+            if let Some(other) = self.sessions.get_mut(&other) {
+                other.outbox.supersede(path);
+            }
+        }
+    }
+
+    /// Bytes of messages that clients have not read.
+    fn undelivered_bytes(&self) -> usize {
+        self.sessions.values().map(|session| session.outbox.waiting_bytes()).sum()
+    }
+
+    /// Drops messages that are kept in case a stream was broken, of the least recently used
+    /// sessions first, until all sessions together keep no more than `limit` bytes.
+    fn limit_kept(&mut self, limit: usize) {
+        let mut sessions: Vec<_> =
+            self.sessions.values_mut().filter(|session| session.outbox.kept_bytes() > 0).collect();
+        sessions.sort_unstable_by_key(|session| session.last_used);
+        let mut kept: usize = sessions.iter().map(|session| session.outbox.kept_bytes()).sum();
+        for session in sessions {
+            if kept <= limit {
+                break;
+            }
+            kept -= session.outbox.kept_bytes();
+            session.outbox.forget_kept();
+        }
+    }
+}

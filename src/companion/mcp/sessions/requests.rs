@@ -1,0 +1,191 @@
+//! The requests of sessions that are being answered.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::Sessions;
+use crate::agent::Agent;
+use crate::bridge::Event;
+use crate::ide::IdeContext;
+use crate::mcp::client::SessionId;
+use crate::mcp::message::Id;
+use crate::mcp::outbox::Outgoing;
+use crate::mcp::places::{Context, Place};
+use crate::mcp::revision::Revision;
+use crate::mcp::session::{PING, Session};
+
+/// Finds out where the client of a request works: too costly to be done for every request.
+pub type FindPlace = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Place> + Send>> + Send + Sync>;
+
+/// A session with an HTTP request in progress, which keeps it alive.
+pub struct ActiveSession {
+    sessions: Arc<Sessions>,
+    session: SessionId,
+    revision: Revision,
+    /// Finds out where the client works, if the request names no session.
+    unnamed: Option<FindPlace>,
+}
+
+/// A call in progress, which its client may cancel.
+pub struct Call<'a> {
+    session: &'a ActiveSession,
+    id: Id,
+    /// None if the session has ended.
+    cancelled: Option<oneshot::Receiver<()>>,
+}
+
+impl Sessions {
+    /// Finds the session of a request of `agent`, and keeps it alive until the request is answered.
+    pub(crate) fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<ActiveSession> {
+        let mut table = self.table();
+        let (id, session) = table.find(id, agent)?;
+        let busy = self.occupy(session, id.clone(), None);
+        if std::mem::take(&mut session.replaced) {
+            self.give_back(&mut table, &id);
+        }
+        Some(busy)
+    }
+
+    /// Finds, or begins, the session of a request that names none, like those of document 004. All
+    /// clients with the token of `agent` share it: they cannot be distinguished.
+    pub(crate) fn enter_unnamed(
+        self: &Arc<Self>,
+        agent: &Arc<Agent>,
+        place: FindPlace,
+    ) -> anyhow::Result<ActiveSession> {
+        let mut table = self.table();
+        let id = match table.unnamed(agent) {
+            Some(id) => id,
+            None => self.begin(&mut table, Session::unnamed(agent))?,
+        };
+        let session = table.sessions.get_mut(&id).expect("it has just been found");
+        Ok(self.occupy(session, id, Some(place)))
+    }
+
+    /// Keeps `session`, whose id is `id`, alive until a request is answered.
+    fn occupy(
+        self: &Arc<Self>,
+        session: &mut Session,
+        id: SessionId,
+        unnamed: Option<FindPlace>,
+    ) -> ActiveSession {
+        session.busy += 1;
+        session.last_request = Instant::now();
+        ActiveSession { sessions: self.clone(), session: id, revision: session.revision, unnamed }
+    }
+
+    /// The revision of the session of a request of `agent`.
+    pub(crate) fn revision(&self, id: &str, agent: &Agent) -> Option<Revision> {
+        self.table().find(id, agent).map(|(_, session)| session.revision)
+    }
+}
+
+impl ActiveSession {
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Whether the request names no session.
+    pub fn is_unnamed(&self) -> bool {
+        self.unnamed.is_some()
+    }
+
+    /// Finds out where the client works, unless that is the place of the session.
+    pub async fn find_place(&self) -> Option<Place> {
+        match &self.unnamed {
+            Some(find) => Some(find().await),
+            None => None,
+        }
+    }
+
+    /// Begins the call with this id.
+    pub fn begin(&self, id: &Id) -> Call<'_> {
+        let mut table = self.sessions.table();
+        let session = table.sessions.get_mut(&self.session);
+        let cancelled = session.map(|session| session.calls.begin(id));
+        Call { session: self, id: id.clone(), cancelled }
+    }
+
+    /// Cancels the call with this id, which gets no answer. Clients without a session of their own
+    /// cannot do that: they might cancel a call of another client.
+    pub fn cancel(&self, id: &Id) {
+        if self.unnamed.is_some() {
+            return;
+        }
+        let mut table = self.sessions.table();
+        if let Some(session) = table.sessions.get_mut(&self.session) {
+            session.calls.cancel(id);
+        }
+    }
+
+    /// Handles the client's answer to a request of ours, which can only be a ping.
+    pub fn pong(&self, id: &Id) {
+        let mut table = self.sessions.table();
+        let Some(session) = table.sessions.get_mut(&self.session) else { return };
+        if let Some(pinged) = session.pinged.take_if(|_| id.is_text(PING)) {
+            let client = session.client.describe();
+            self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
+        }
+    }
+
+    /// Sends the client an empty context if there is none yet. After a `ping` some clients wait for
+    /// a context, and disconnect if none comes, however busy Emacs is.
+    pub fn ensure_context(&self) {
+        let mut table = self.sessions.table();
+        if table.context_of(&self.session).is_none()
+            && let Some(session) = table.sessions.get_mut(&self.session)
+            && !session.is_unnamed
+        {
+            let no_file = Context::new(IdeContext::new(Vec::new()));
+            session.push(Outgoing::Context(no_file.message));
+        }
+    }
+
+    /// Passes a message of the client on to the user.
+    pub fn forward_to_user(&self, text: &str) {
+        let table = self.sessions.table();
+        let Some(session) = table.sessions.get(&self.session) else { return };
+        self.sessions.bridge.send_message(session.client.describe(), text.to_owned());
+    }
+}
+
+impl Drop for ActiveSession {
+    fn drop(&mut self) {
+        let mut table = self.sessions.table();
+        if let Some(session) = table.sessions.get_mut(&self.session) {
+            session.busy -= 1;
+            session.last_used = Instant::now();
+            if session.idle_until().is_some() {
+                self.sessions.changed.notify_one();
+            }
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Waits until the client cancels the call, forever if it does not.
+    pub async fn cancelled(&mut self) {
+        let Some(cancelled) = &mut self.cancelled else { return std::future::pending().await };
+        if cancelled.await.is_err() {
+            // The session has ended, or the client reused the id: the call goes on.
+            std::future::pending().await
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.cancelled = None;
+        let mut table = self.session.sessions.table();
+        if let Some(session) = table.sessions.get_mut(&self.session.session) {
+            session.calls.end(&self.id);
+        }
+    }
+}

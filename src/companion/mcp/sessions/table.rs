@@ -1,0 +1,151 @@
+//! The table of sessions, and the state that they share: open reviews, contexts, and readers of
+//! `/events`. It knows neither the lock nor Emacs.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+
+use crate::agent::Agent;
+use crate::mcp::client::SessionId;
+use crate::mcp::listeners::Listeners;
+use crate::mcp::outbox::{Decided, Outgoing};
+use crate::mcp::places::Contexts;
+use crate::mcp::reviews::Reviews;
+use crate::mcp::session::{Session, Stream};
+
+#[derive(Default)]
+pub struct Table {
+    pub sessions: HashMap<SessionId, Session>,
+    pub reviews: Reviews,
+    pub contexts: Contexts,
+    pub listeners: Listeners,
+    /// The number of connected clients that Lisp was last notified of.
+    pub announced: usize,
+    /// The companion is stopping: streams end when they have sent what is queued.
+    pub ending: bool,
+}
+
+impl Table {
+    pub fn find(&mut self, id: &str, agent: &Agent) -> Option<(SessionId, &mut Session)> {
+        let id = SessionId::from(id);
+        let session = self.sessions.get_mut(&id)?;
+        // One agent must not speak for another.
+        if *session.client.agent != *agent {
+            return None;
+        }
+        session.last_used = Instant::now();
+        Some((id, session))
+    }
+
+    /// The unnamed session of `agent`.
+    pub fn unnamed(&self, agent: &Agent) -> Option<SessionId> {
+        let mut all = self.sessions.iter();
+        let found = all.find(|(_, session)| session.is_unnamed && *session.client.agent == *agent);
+        found.map(|(id, _)| id.clone())
+    }
+
+    pub fn sessions_where(&self, matches: impl Fn(&SessionId, &Session) -> bool) -> Vec<SessionId> {
+        let found = self.sessions.iter().filter(|(id, session)| matches(id, session));
+        found.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The session to remove in favour of a new one of `agent`: one that is not in use. Sessions
+    /// that await nothing go first, and those of the same agent; those of other agents that await
+    /// an outcome stay.
+    pub fn least_used(&self, agent: &Agent) -> Option<SessionId> {
+        let unused = self.sessions.iter().filter(|(_, session)| session.idle_until().is_some());
+        let ranked = unused.filter_map(|(id, session)| {
+            let owed = session.outbox.has_outcome() || !self.reviews.of(id).is_empty();
+            let own = *session.client.agent == *agent;
+            (own || !owed).then_some((id, (owed, !own, session.last_used)))
+        });
+        ranked.min_by_key(|(_, rank)| *rank).map(|(id, _)| id.clone())
+    }
+
+    /// Notes whether there are listeners for unnamed sessions, which have them instead of a stream.
+    pub fn update_unnamed_streams(&mut self) {
+        for session in self.sessions.values_mut().filter(|session| session.is_unnamed) {
+            if self.listeners.any_of(&session.client.agent) {
+                session.stream = Stream::Events;
+            } else if let Stream::Events = session.stream {
+                session.stream = Stream::Lost { since: Instant::now() };
+            }
+        }
+    }
+
+    /// Drops all contexts, including those that wait for sessions that may come back.
+    pub fn forget_context(&mut self) {
+        self.contexts.forget();
+        for session in self.sessions.values_mut() {
+            session.outbox.forget_context();
+        }
+    }
+
+    /// Queues outcomes for a session, except those that it would take for that of a newer review.
+    pub fn deliver(&mut self, id: &SessionId, outcomes: impl IntoIterator<Item = Decided>) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        for decided in outcomes {
+            if self.reviews.find(id, &decided.path).is_none_or(|open| open < decided.review) {
+                session.push(Outgoing::Outcome(decided));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::tests::agent;
+    use crate::mcp::client::Client;
+    use crate::mcp::revision::Revision;
+
+    /// A table with a session of `agent` under each of the `ids`.
+    fn table(agent: Agent, ids: &[&str]) -> Table {
+        let client = Client { agent: agent.into(), name: String::new(), version: String::new() };
+        let session = || Session::new(client.clone(), Revision::NEWEST);
+        let sessions = ids.iter().map(|id| (SessionId::from(*id), session())).collect();
+        Table { sessions, ..Table::default() }
+    }
+
+    #[test]
+    fn a_session_is_found_only_by_its_own_agent() {
+        let mut table = table(agent("gemini"), &["one"]);
+        assert!(table.find("one", &agent("gemini")).is_some());
+        assert!(table.find("one", &agent("qwen")).is_none());
+        assert!(table.find("other", &agent("gemini")).is_none());
+    }
+
+    #[test]
+    fn an_outcome_is_not_delivered_while_a_newer_review_of_the_file_is_open() {
+        let mut table = table(agent("gemini"), &["one"]);
+        let id = SessionId::from("one");
+        let (older, _) = table.reviews.open(&id, "/a", 0);
+        let (newer, _) = table.reviews.open(&id, "/a", 0);
+        let outcome = |review| Decided {
+            review,
+            proposer: id.clone(),
+            path: "/a".into(),
+            text: "text".into(),
+            brief: None,
+            superseded: false,
+        };
+        table.deliver(&id, [outcome(older)]);
+        assert_eq!(table.sessions[&id].outbox.waiting(), 0);
+        table.reviews.end(newer);
+        table.deliver(&id, [outcome(newer)]);
+        assert_eq!(table.sessions[&id].outbox.waiting(), 1);
+    }
+
+    #[test]
+    fn a_session_that_awaits_an_outcome_makes_room_for_none_of_another_agent() {
+        let mut table = table(agent("gemini"), &["one"]);
+        let id = SessionId::from("one");
+        let (gemini, qwen) = (agent("gemini"), agent("qwen"));
+        assert_eq!(table.least_used(&qwen), Some(id.clone()));
+        table.reviews.open(&id, "/a", 0);
+        assert_eq!(table.least_used(&qwen), None);
+        assert_eq!(table.least_used(&gemini), Some(id.clone()));
+        table.sessions.get_mut(&id).unwrap().busy = 1;
+        assert_eq!(table.least_used(&gemini), None);
+    }
+}

@@ -1,0 +1,498 @@
+//! What becomes of sessions, without a server around them.
+
+mod handover;
+
+use std::task::{Poll, Waker};
+
+use super::outcomes::Closed;
+use super::*;
+use crate::agent::Agent;
+use crate::agent::tests::agent;
+use crate::bridge::CallId;
+use crate::ide::{File, IdeContext, Notification, Outcome};
+use crate::mcp::message::notification_json;
+use crate::mcp::session::{IDLE_LIMIT, RECHECK_INTERVAL, STREAM_GRACE};
+
+/// Between two sessions: which of them is the later one matters.
+const MOMENT: Duration = Duration::from_millis(1);
+
+fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
+    let bridge = Arc::new(Bridge::new());
+    (bridge.clone(), Arc::new(Sessions::new(bridge, Limits::default())))
+}
+
+fn events(bridge: &Bridge) -> Vec<Event> {
+    std::iter::from_fn(|| bridge.next_event()).collect()
+}
+
+fn gemini() -> Agent {
+    agent("gemini")
+}
+
+fn client(name: &str) -> Client {
+    let version = if name.is_empty() { "" } else { "1" };
+    Client { agent: gemini().into(), name: name.to_owned(), version: version.to_owned() }
+}
+
+/// Opens a session of this very process, and its stream.
+async fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
+    tokio::time::advance(MOMENT).await;
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.identify(&session, Process::with_id(std::process::id()));
+    let stream = sessions.open_stream(&session, None).unwrap();
+    (session, stream)
+}
+
+fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
+    sessions.open_review(session, "/a".to_owned(), String::new(), 0).unwrap()
+}
+
+#[test]
+fn a_client_whose_stream_does_not_return_is_gone() {
+    let (bridge, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let stream = sessions.open_stream(&session, None);
+    let review = open_review(&sessions, &session);
+    events(&bridge);
+    drop(stream);
+    let lost = Instant::now();
+    let deadline = sessions.expire(lost).unwrap();
+    assert!(deadline <= lost + STREAM_GRACE);
+    assert_eq!(events(&bridge), []);
+    sessions.expire(lost + STREAM_GRACE);
+    let closed = Event::CloseReview { review, call: None };
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
+    assert_eq!(sessions.count(), 0);
+    assert!(!sessions.decide(review, Outcome::Rejected));
+    // It may still come back.
+    let _stream = sessions.open_stream(&session, None);
+    assert_eq!(sessions.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
+    let (_, sessions) = sessions();
+    let publish = |path: &str| {
+        let file = File { path: path.to_owned(), is_active: Some(true), ..File::default() };
+        sessions.publish_contexts(vec![(Place::Unknown, IdeContext::new(vec![file]))]);
+    };
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.active_file(&session).await; // as a client of document 003
+    let stream = sessions.open_stream(&session, None).unwrap();
+    publish("/heard");
+    assert_eq!(received(&stream), 2);
+    publish("/waits");
+    drop(stream);
+    pass(&sessions, STREAM_GRACE).await;
+    publish("/while-away");
+    for last_event in [None, Some(0)] {
+        let back = sessions.open_stream(&session, last_event).unwrap();
+        assert_eq!(received(&back), 0);
+    }
+    publish("/now");
+    let back = sessions.open_stream(&session, None).unwrap();
+    assert_eq!(received(&back), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_being_looked_for_hears_nothing_yet_and_not_for_ever() {
+    let (_, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.begin_identification(&session);
+    let stream = sessions.open_stream(&session, None).unwrap();
+    let publish = || {
+        let contexts = vec![(Place::Unknown, IdeContext::new(Vec::new()))];
+        sessions.publish_contexts(contexts);
+    };
+    assert_eq!(sessions.places(), []);
+    publish();
+    assert_eq!(received(&stream), 0);
+    pass(&sessions, STREAM_GRACE).await;
+    assert_eq!(sessions.places(), [Place::Unknown]);
+    publish();
+    assert_eq!(received(&stream), 1);
+}
+
+#[test]
+fn a_stream_that_returns_in_time_keeps_its_reviews() {
+    let (_, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    drop(sessions.open_stream(&session, None));
+    let review = open_review(&sessions, &session);
+    let _stream = sessions.open_stream(&session, None);
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    assert!(sessions.decide(review, Outcome::Rejected));
+}
+
+#[test]
+fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
+    let (bridge, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let review = open_review(&sessions, &session);
+    assert_eq!(sessions.count(), 1);
+    events(&bridge);
+    let busy = sessions.enter(session.as_str(), &gemini());
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    drop(busy);
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    let closed = Event::CloseReview { review, call: None };
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
+    assert_eq!(sessions.count(), 0);
+    assert!(sessions.enter(session.as_str(), &gemini()).is_none());
+}
+
+#[test]
+fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
+    let (bridge, sessions) = sessions();
+    let open = || sessions.open(client(""), Revision::NEWEST).unwrap();
+    let process = Process::with_id(std::process::id()).unwrap();
+    let old = open();
+    sessions.identify(&old, Some(process.clone()));
+    drop(sessions.open_stream(&old, None));
+    let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
+    let open_one = open_review(&sessions, &old);
+    events(&bridge);
+    sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
+    assert_eq!(events(&bridge), [Event::ClientsChanged]);
+    assert!(sessions.decide(decided, Outcome::Rejected));
+    let (other, successor) = (open(), open());
+    sessions.identify(&successor, Some(process));
+    sessions.expire(Instant::now() + STREAM_GRACE);
+    assert!(sessions.decide(open_one, Outcome::Rejected));
+    let received = |session| {
+        let reader = sessions.open_stream(session, None).unwrap();
+        let next = || match reader.poll_next(Waker::noop()) {
+            Poll::Ready(Some((_, message))) => Some(message.to_string()),
+            _ => None,
+        };
+        std::iter::from_fn(next).collect::<Vec<_>>()
+    };
+    let rejected = |path| {
+        let notification = Notification::DiffRejected { file_path: path };
+        notification_json(&notification)
+    };
+    assert_eq!(received(&successor), [rejected("/decided"), rejected("/a")]);
+    assert_eq!(received(&other), [""; 0]);
+    assert_eq!(received(&old), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_clients_in_one_process_each_keeps_its_own() {
+    let (_, sessions) = sessions();
+    let (one, stream) = open_here(&sessions).await;
+    let (_, other) = open_here(&sessions).await;
+    tokio::time::advance(2 * STREAM_GRACE).await; // the stream is lost long after both began
+    let review = open_review(&sessions, &one);
+    drop(stream);
+    sessions.expire(Instant::now() + STREAM_GRACE);
+    assert!(sessions.decide(review, Outcome::Rejected));
+    assert!(matches!(other.poll_next(Waker::noop()), Poll::Pending));
+    let back = sessions.open_stream(&one, None).unwrap();
+    assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+}
+
+fn listen(sessions: &Arc<Sessions>, agent: Agent) -> EventReader {
+    sessions.listen(agent.into(), Place::Unknown)
+}
+
+fn enter_unnamed(sessions: &Arc<Sessions>) -> ActiveSession {
+    let nowhere = || Box::pin(std::future::ready(Place::Unknown)) as _;
+    sessions.enter_unnamed(&gemini().into(), Box::new(nowhere)).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_of_a_client_without_session_end_when_it_does_not_listen_any_more() {
+    let (bridge, sessions) = sessions();
+    let review = open_review(&sessions, enter_unnamed(&sessions).session());
+    drop(listen(&sessions, agent("qwen")));
+    pass(&sessions, 2 * IDLE_LIMIT).await; // it may be one that never listens
+    drop((listen(&sessions, gemini()), listen(&sessions, gemini())));
+    pass(&sessions, STREAM_GRACE / 2).await;
+    let reader = listen(&sessions, gemini());
+    pass(&sessions, STREAM_GRACE).await;
+    sessions.interrupt_streams();
+    drop(reader);
+    pass(&sessions, STREAM_GRACE / 2).await;
+    let reader = listen(&sessions, gemini());
+    pass(&sessions, STREAM_GRACE).await;
+    assert_eq!(sessions.describe()[0].reviews, [review]);
+    drop(reader);
+    events(&bridge);
+    pass(&sessions, STREAM_GRACE).await;
+    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
+    pass(&sessions, IDLE_LIMIT).await;
+    assert_eq!(sessions.describe(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_without_session_has_not_heard_is_kept_for_a_while() {
+    let (_, sessions) = sessions();
+    let session = enter_unnamed(&sessions).session().clone();
+    let review = open_review(&sessions, &session);
+    pass(&sessions, 2 * IDLE_LIMIT).await;
+    assert!(sessions.decide(review, Outcome::Rejected));
+    pass(&sessions, IDLE_LIMIT / 2).await;
+    assert_eq!(sessions.outcome(&session, "/a"), Some(Outcome::Rejected));
+    pass(&sessions, IDLE_LIMIT).await;
+    assert_eq!(sessions.outcome(&session, "/a"), None);
+}
+
+/// Lets time pass.
+async fn pass(sessions: &Sessions, time: Duration) {
+    tokio::time::advance(time).await;
+    sessions.expire(Instant::now());
+}
+
+fn received(stream: &StreamReader) -> usize {
+    std::iter::from_fn(|| next(stream)).count()
+}
+
+fn next(stream: &StreamReader) -> Option<String> {
+    match stream.poll_next(Waker::noop()) {
+        Poll::Ready(next) => next.map(|(_, text)| text.to_string()),
+        Poll::Pending => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_client_behind_the_same_proxy_takes_nothing() {
+    let (_, sessions) = sessions();
+    let (one, stream) = open_here(&sessions).await;
+    let review = open_review(&sessions, &one);
+    drop(stream);
+    let (_, other) = open_here(&sessions).await; // as soon as it begins
+    let back = sessions.open_stream(&one, None).unwrap();
+    assert!(sessions.decide(review, Outcome::Rejected));
+    assert_eq!((received(&back), received(&other)), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_late_has_what_another_was_given() {
+    for decided_before in [true, false] {
+        let (_, sessions) = sessions();
+        let (one, stream) = open_here(&sessions).await;
+        let review = open_review(&sessions, &one);
+        drop(stream);
+        let (_, other) = open_here(&sessions).await;
+        pass(&sessions, STREAM_GRACE).await;
+        let decide = || assert!(sessions.decide(review, Outcome::Rejected));
+        if decided_before {
+            decide();
+        }
+        let back = sessions.enter(one.as_str(), &gemini()).unwrap();
+        let back = sessions.open_stream(back.session(), None).unwrap();
+        if !decided_before {
+            decide();
+        }
+        assert_eq!((received(&back), received(&other)), (1, 0));
+        // From now on both are known for what they are.
+        let review = open_review(&sessions, &one);
+        drop(back);
+        pass(&sessions, STREAM_GRACE).await;
+        assert!(sessions.decide(review, Outcome::Rejected));
+        assert_eq!(received(&other), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_hears_the_text_that_is_left_out_for_the_proposer() {
+    for decided_before in [true, false] {
+        let (_, sessions) = sessions();
+        let (lost, stream) = open_here(&sessions).await;
+        let review = open_review(&sessions, &lost);
+        let outcome = Outcome::Accepted { content: "text".to_owned(), may_omit: true };
+        let decide = || assert!(sessions.decide(review, outcome.clone()));
+        if decided_before {
+            decide();
+            assert!(!next(&stream).unwrap().contains("text"));
+        }
+        drop(stream);
+        let (_, successor) = open_here(&sessions).await;
+        pass(&sessions, STREAM_GRACE).await;
+        if !decided_before {
+            decide();
+        }
+        assert!(next(&successor).unwrap().contains("text"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_successor_recognised_late_hears_no_outcome_of_what_it_has_proposed_anew() {
+    let (_, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions).await;
+    let stale = open_review(&sessions, &lost);
+    drop(stream);
+    assert!(sessions.decide(stale, Outcome::Rejected));
+    let successor = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let review = open_review(&sessions, &successor);
+    sessions.identify(&successor, Process::with_id(std::process::id()));
+    pass(&sessions, STREAM_GRACE).await;
+    let stream = sessions.open_stream(&successor, None).unwrap();
+    assert_eq!(received(&stream), 0);
+    assert!(sessions.decide(review, Outcome::Rejected));
+    assert_eq!(received(&stream), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_just_began_anew_may_close_what_it_has_opened_before() {
+    let (_, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions).await;
+    let review = open_review(&sessions, &lost);
+    let close = |session| sessions.close_review(session, "/a", true, CallId(1));
+    let other = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let (successor, successors_stream) = open_here(&sessions).await;
+    assert_eq!(close(&successor), None);
+    drop((stream, successors_stream));
+    assert_eq!(close(&other), None);
+    assert_eq!(close(&successor), Some(Closed { review, by_proposer: false }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_took_leave_hears_nothing_of_what_was_before() {
+    let (bridge, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions).await;
+    let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
+    let open = open_review(&sessions, &lost);
+    assert!(sessions.decide(decided, Outcome::Rejected));
+    assert_eq!(received(&stream), 1);
+    drop(stream);
+    let (last, _stream) = open_here(&sessions).await;
+    assert!(sessions.close(last.as_str(), &gemini()));
+    let (_, stream) = open_here(&sessions).await;
+    events(&bridge);
+    pass(&sessions, STREAM_GRACE).await;
+    assert_eq!(received(&stream), 0);
+    assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_of_a_client_behind_a_proxy_end_though_the_proxy_lives() {
+    let (bridge, sessions) = sessions();
+    let (one, stream) = open_here(&sessions).await;
+    let (_, _other) = open_here(&sessions).await;
+    pass(&sessions, 2 * RECHECK_INTERVAL).await;
+    let review = open_review(&sessions, &one);
+    drop(stream);
+    events(&bridge);
+    pass(&sessions, IDLE_LIMIT).await;
+    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_end_a_later_session_hears_what_the_lost_one_waits_for() {
+    let (_, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions).await;
+    open_review(&sessions, &lost);
+    drop(stream);
+    let (_, successor) = open_here(&sessions).await;
+    sessions.end_all();
+    assert!(matches!(successor.poll_next(Waker::noop()), Poll::Ready(Some(_))));
+    assert!(matches!(successor.poll_next(Waker::noop()), Poll::Ready(None)));
+}
+
+#[test]
+fn a_review_that_comes_while_stopping_is_refused() {
+    let (bridge, sessions) = sessions();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.end_all();
+    events(&bridge);
+    let refused = sessions.open_review(&session, "/a".to_owned(), String::new(), 0).unwrap_err();
+    assert_eq!(refused.to_string(), "the companion is stopping");
+    assert_eq!(events(&bridge), []);
+}
+
+#[test]
+fn a_process_that_only_began_the_session_is_not_its_client() {
+    let (_, sessions) = sessions();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.identify(&session, Process::with_id(child.id()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(sessions.open_stream(&session, None));
+    sessions.expire(Instant::now());
+    assert!(sessions.enter(session.as_str(), &gemini()).is_some());
+}
+
+#[test]
+fn a_process_that_ended_is_not_waited_for() {
+    let (bridge, sessions) = sessions();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.identify(&session, Process::with_id(child.id()));
+    drop(sessions.open_stream(&session, None));
+    let review = open_review(&sessions, &session);
+    events(&bridge);
+    sessions.expire(Instant::now());
+    assert_eq!(events(&bridge), []);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    sessions.expire(Instant::now());
+    let closed = Event::CloseReview { review, call: None };
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
+}
+
+#[test]
+fn sessions_are_described_and_can_be_ended() {
+    let (bridge, sessions) = sessions();
+    let first = sessions.open(client("cli"), Revision::NEWEST).unwrap();
+    let second = sessions.open(client(""), Revision::NEWEST).unwrap();
+    sessions.identify(&first, Process::with_id(std::process::id()));
+    let stream = sessions.open_stream(&first, None);
+    let (decided, open) = (
+        sessions.open_review(&first, "/decided".to_owned(), String::new(), 0).unwrap(),
+        open_review(&sessions, &first),
+    );
+    sessions.decide(decided, Outcome::Rejected);
+    let [one, other] = &sessions.describe()[..] else { panic!("two sessions") };
+    assert_eq!((one.client.as_str(), one.process), ("cli 1", Some(std::process::id())));
+    assert_eq!((one.listens, &one.reviews[..], one.undelivered), (Some(true), &[open][..], 1));
+    assert_eq!((other.listens, other.reviews.len(), other.undelivered), (None, 0, 0));
+    drop(stream);
+    assert_eq!(sessions.describe()[0].listens, Some(false));
+    events(&bridge);
+    assert!(sessions.disconnect(&one.key));
+    let closed = Event::CloseReview { review: open, call: None };
+    assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
+    assert!(!sessions.disconnect(&one.key));
+    assert!(sessions.enter(first.as_str(), &gemini()).is_none());
+    assert!(sessions.enter(second.as_str(), &gemini()).is_some());
+}
+
+#[test]
+fn the_session_unused_longest_makes_room() {
+    let limits = Limits { sessions: 4, ..Limits::default() };
+    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
+    let first = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let _stream = sessions.open_stream(&first, None);
+    let second = sessions.open(client(""), Revision::NEWEST).unwrap();
+    for _ in 0..3 {
+        sessions.open(client(""), Revision::NEWEST).unwrap();
+    }
+    assert_eq!(sessions.count(), 4);
+    assert!(sessions.enter(first.as_str(), &gemini()).is_some());
+    assert!(sessions.enter(second.as_str(), &gemini()).is_none());
+}
+
+#[test]
+fn what_is_owed_to_a_session_is_safe_from_the_flood_of_another_agent() {
+    let limits = Limits { sessions: 4, ..Limits::default() };
+    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
+    let owed =
+        [sessions.open(client(""), Revision::NEWEST), sessions.open(client(""), Revision::NEWEST)];
+    let [waits, open] = owed.map(Result::unwrap);
+    let decided = open_review(&sessions, &waits);
+    sessions.decide(decided, Outcome::Rejected);
+    open_review(&sessions, &open);
+    let idle = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let qwen = || Client { agent: agent("qwen").into(), ..client("") };
+    let flood: Vec<_> = (0..5).map(|_| sessions.open(qwen(), Revision::NEWEST).unwrap()).collect();
+    let described = sessions.describe();
+    assert!(described.iter().any(|session| session.key == idle.key()));
+    assert_eq!(described.len(), 4);
+    // Where the flood leaves none of its own to go, one goes to which nothing is owed.
+    open_review(&sessions, &flood[4]);
+    sessions.open(qwen(), Revision::NEWEST).unwrap();
+    let known = |id: &SessionId| sessions.enter(id.as_str(), &gemini()).is_some();
+    assert_eq!([&waits, &open, &idle].map(known), [true, true, false]);
+}

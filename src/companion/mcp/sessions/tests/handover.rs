@@ -1,0 +1,327 @@
+//! Two clients that propose, lose their streams, come back or begin anew, and a user who decides, in
+//! random order; each client records what it awaits. Whatever happens, a review ends once, and a
+//! client receives the outcome of its own last proposal, once it is connected.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Child;
+use std::task::{Poll, Waker};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::ide::Outcome;
+
+const RUNS: u64 = 100;
+const STEPS: usize = 60;
+
+/// One program that has a session after the other.
+struct SimulatedClient {
+    process: Process,
+    /// What its paths begin with.
+    root: &'static str,
+    session: SessionId,
+    stream: Option<StreamReader>,
+    /// Streams that it has abandoned, whose end the server has not noticed.
+    abandoned: Vec<StreamReader>,
+    last_event: Option<u64>,
+    /// The proposal whose outcome it awaits, for each path.
+    awaits: BTreeMap<String, ReviewId>,
+}
+
+struct Simulation<'a> {
+    /// Its clock stands still unless it is told to advance.
+    clock: &'a Runtime,
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    random: SmallRng,
+    /// Each review, whose it is and how it ended.
+    opened: BTreeMap<ReviewId, (usize, String)>,
+    ended: BTreeSet<ReviewId>,
+    calls: Vec<oneshot::Receiver<crate::bridge::CallResult>>,
+    clients: Vec<SimulatedClient>,
+}
+
+/// A process that lives as long as this value.
+struct OtherProcess(Child);
+
+impl OtherProcess {
+    fn new() -> OtherProcess {
+        OtherProcess(std::process::Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    fn process(&self) -> Process {
+        Process::with_id(self.0.id()).unwrap()
+    }
+}
+
+impl Drop for OtherProcess {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl<'c> Simulation<'c> {
+    fn new(
+        clock: &'c Runtime,
+        seed: u64,
+        processes: [Process; 2],
+        roots: [&'static str; 2],
+    ) -> Simulation<'c> {
+        let bridge = Arc::new(Bridge::new());
+        let sessions = Arc::new(Sessions::new(bridge.clone(), Limits::default()));
+        let random = SmallRng::seed_from_u64(seed);
+        let (opened, ended, calls) = Default::default();
+        let mut simulation = Simulation {
+            clock,
+            bridge,
+            sessions,
+            random,
+            opened,
+            ended,
+            calls,
+            clients: Vec::new(),
+        };
+        for (process, root) in processes.into_iter().zip(roots) {
+            let session = simulation.begin(&process);
+            let stream = simulation.sessions.open_stream(&session, None);
+            simulation.clients.push(SimulatedClient {
+                process,
+                root,
+                session,
+                stream,
+                abandoned: Vec::new(),
+                last_event: None,
+                awaits: BTreeMap::new(),
+            });
+        }
+        simulation.pass(2000); // both are there
+        simulation
+    }
+
+    fn begin(&self, process: &Process) -> SessionId {
+        self.clock.block_on(tokio::time::advance(MOMENT));
+        let agent = Arc::new(agent("gemini"));
+        let client = Client { agent, name: "client".to_owned(), version: String::new() };
+        let session = self.sessions.open(client, Revision::NEWEST).unwrap();
+        self.sessions.identify(&session, Some(process.clone()));
+        session
+    }
+
+    fn draw(&mut self, end: usize) -> usize {
+        self.random.random_range(0..end)
+    }
+
+    fn step(&mut self) {
+        let who = self.draw(2);
+        match self.draw(16) {
+            0..4 => self.propose(who),
+            4..6 => self.lose_stream(who),
+            6..8 => self.come_back(who),
+            // Behind a proxy nobody can know whose the new session is.
+            8 if !self.share_a_process() => self.begin_anew(who),
+            9..11 => self.read_stream(who),
+            11 => self.close_diff(who),
+            12..14 => self.decide(),
+            14 => self.pass(6000),
+            _ => self.pass(100),
+        }
+        self.drain();
+        self.check();
+    }
+
+    /// Whatever the client sends goes through a session that it still knows.
+    fn enter(&self, who: usize) -> ActiveSession {
+        let agent = agent("gemini");
+        self.sessions.enter(self.clients[who].session.as_str(), &agent).expect("a session")
+    }
+
+    fn some_path(&mut self, who: usize) -> String {
+        let number = self.draw(2);
+        format!("{}/{number}", self.clients[who].root)
+    }
+
+    fn propose(&mut self, who: usize) {
+        let _busy = self.enter(who);
+        let path = self.some_path(who);
+        let session = self.clients[who].session.clone();
+        let content = "proposed".to_owned();
+        let review = self.sessions.open_review(&session, path.clone(), content, 0).unwrap();
+        self.opened.insert(review, (who, path.clone()));
+        self.clients[who].awaits.insert(path, review);
+    }
+
+    fn lose_stream(&mut self, who: usize) {
+        self.clients[who].stream = None;
+        self.clients[who].abandoned.clear();
+    }
+
+    fn come_back(&mut self, who: usize) {
+        let busy = self.enter(who);
+        let last = self.clients[who].last_event;
+        self.clients[who].stream = self.sessions.open_stream(busy.session(), last);
+        drop(busy);
+        self.read_stream(who);
+    }
+
+    /// The client takes another session. The server may notice later that it has abandoned the old one.
+    fn begin_anew(&mut self, who: usize) {
+        let abandoned = self.clients[who].stream.take();
+        if self.draw(2) == 0 {
+            self.clients[who].abandoned.extend(abandoned);
+        }
+        let session = self.begin(&self.clients[who].process);
+        let client = &mut self.clients[who];
+        (client.session, client.last_event) = (session, None);
+        client.stream = self.sessions.open_stream(&client.session, None);
+    }
+
+    fn close_diff(&mut self, who: usize) {
+        let _busy = self.enter(who);
+        let path = self.some_path(who);
+        let session = self.clients[who].session.clone();
+        let (call, answer) = self.bridge.call();
+        if let Some(closed) = self.sessions.close_review(&session, &path, true, call) {
+            let review = closed.review;
+            assert_eq!(self.clients[who].awaits.remove(&path), Some(review), "closes another one");
+            self.calls.push(answer);
+        }
+    }
+
+    fn decide(&mut self) {
+        let open = self.sessions.table().reviews.all();
+        if !open.is_empty() {
+            let review = open[self.draw(open.len())];
+            self.accept(review);
+        }
+    }
+
+    /// The text says which review it is of.
+    fn accept(&mut self, review: ReviewId) {
+        let outcome = || Outcome::accepted(review.0.to_string());
+        assert!(self.sessions.decide(review, outcome()));
+        assert!(!self.sessions.decide(review, outcome()));
+        assert!(self.ended.insert(review), "{review:?} ended twice");
+    }
+
+    /// Lets time pass.
+    fn pass(&mut self, milliseconds: u64) {
+        self.clients.iter_mut().for_each(|client| client.abandoned.clear());
+        self.clock.block_on(tokio::time::advance(Duration::from_millis(milliseconds)));
+        self.sessions.expire(Instant::now());
+    }
+
+    /// Takes the events for Lisp.
+    fn drain(&mut self) {
+        while let Some(event) = self.bridge.next_event() {
+            if let Event::CloseReview { review, .. } = event {
+                assert!(self.ended.insert(review), "{review:?} ended twice");
+            }
+        }
+    }
+
+    fn read_stream(&mut self, who: usize) {
+        while let Some((number, message)) = self.clients[who].next_message() {
+            self.clients[who].last_event = Some(number);
+            let message: Value = serde_json::from_str(&message).unwrap();
+            assert_eq!(message["method"], "ide/diffAccepted");
+            let path = message["params"]["filePath"].as_str().unwrap();
+            let text = message["params"]["content"].as_str().unwrap();
+            let review = ReviewId(text.parse().unwrap());
+            assert_eq!(self.opened[&review].1, path, "the text of another file");
+            self.receive_outcome(who, review, path);
+        }
+    }
+
+    fn receive_outcome(&mut self, who: usize, review: ReviewId, path: &str) {
+        if let Some(awaited) = self.clients[who].awaits.get(path) {
+            assert_eq!(*awaited, review, "client {who} takes it for the outcome of {path}");
+            self.clients[who].awaits.remove(path);
+        }
+        let proposer = self.opened[&review].0;
+        assert!(proposer == who || self.share_a_process(), "client {who} never asked");
+    }
+
+    fn share_a_process(&self) -> bool {
+        self.clients[0].process == self.clients[1].process
+    }
+
+    fn check(&self) {
+        let open: BTreeSet<ReviewId> = self.sessions.table().reviews.all().into_iter().collect();
+        let ended = |review: &&ReviewId| !self.ended.contains(review);
+        assert_eq!(open, self.opened.keys().filter(ended).copied().collect());
+        let mut whose = BTreeSet::new();
+        for described in self.sessions.describe() {
+            for review in described.reviews {
+                let (_, path) = &self.opened[&review];
+                assert!(whose.insert((described.key.clone(), path)), "two reviews of {path}");
+            }
+        }
+    }
+
+    /// All come back and the user decides what is there: no client awaits anything any more.
+    fn finish(&mut self) {
+        for who in [0, 1] {
+            self.clients[who].abandoned.clear();
+            self.come_back(who);
+        }
+        self.pass(6000);
+        self.drain();
+        let open = self.sessions.table().reviews.all();
+        open.into_iter().for_each(|review| self.accept(review));
+        for who in [0, 1] {
+            self.come_back(who);
+            assert_eq!(
+                self.clients[who].awaits,
+                BTreeMap::new(),
+                "client {who} awaits something for ever"
+            );
+        }
+        assert_eq!(self.ended.len(), self.opened.len());
+    }
+}
+
+impl SimulatedClient {
+    fn next_message(&mut self) -> Option<(u64, Arc<str>)> {
+        match self.stream.as_ref()?.poll_next(Waker::noop()) {
+            Poll::Ready(message) => message,
+            Poll::Pending => None,
+        }
+    }
+}
+
+fn run(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) {
+    let clock = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let _context = clock.enter();
+    let mut simulation = Simulation::new(&clock, seed, processes, roots);
+    let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        (0..STEPS).for_each(|_| simulation.step());
+        simulation.finish();
+    }));
+    assert!(played.is_ok(), "with the seed {seed}");
+}
+
+#[test]
+fn each_of_two_clients_hears_the_outcome_of_its_last_proposal() {
+    let processes = [OtherProcess::new(), OtherProcess::new()];
+    for seed in 0..RUNS {
+        run(seed, processes.each_ref().map(OtherProcess::process), ["/same", "/same"]);
+    }
+}
+
+/// As behind a proxy: each comes back to its own session.
+#[test]
+fn of_two_clients_in_one_process_each_hears_its_own_when_it_is_back() {
+    let process = OtherProcess::new();
+    for seed in 0..RUNS {
+        run(seed, [process.process(), process.process()], ["/one", "/two"]);
+    }
+}

@@ -1,0 +1,426 @@
+//! The tools of a companion: `openDiff` and `closeDiff` of document 000, "III"; `getActiveFile` of
+//! 003; `acceptDiff` and `rejectDiff` of 004. All clients are offered all of them, and call those
+//! that they know.
+//!
+//! Where 004 differs, in the text of the answer to `closeDiff`, clients with a session get it as
+//! the newer documents want it: clients of 004 have no session.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::message::{Params, RpcError, truncate};
+use super::sessions::{ActiveSession, DecisionRequest, STOPPING, SessionId, Sessions};
+use crate::bridge::{Answer, Bridge, CallError, CallResult};
+use crate::file::{FileChecks, Links, open_regular};
+use crate::ide::{ActiveFile, Cursor, Outcome};
+
+/// What tool calls need.
+pub struct Tools {
+    bridge: Arc<Bridge>,
+    sessions: Arc<Sessions>,
+    checks: FileChecks,
+}
+
+/// The reason of a tool call that failed, sent to the client as text.
+struct ToolError(String);
+
+/// Why a tool call has no result.
+enum Fault {
+    UnknownTool,
+    Arguments(RpcError),
+    Failed(ToolError),
+}
+
+#[derive(Deserialize)]
+struct Call {
+    name: String,
+    #[serde(default)]
+    arguments: Params,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenDiff {
+    file_path: String,
+    new_content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CloseDiff {
+    file_path: String,
+    #[serde(default)]
+    suppress_notification: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DecideDiff {
+    file_path: String,
+}
+
+impl Tools {
+    pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Tools {
+        let limits = sessions.limits();
+        let checks = FileChecks::new(limits.file_checks, limits.file_check_time);
+        Tools { bridge, sessions, checks }
+    }
+
+    /// The result of `tools/list`, all on one page.
+    pub fn list() -> &'static RawValue {
+        static LIST: LazyLock<Box<RawValue>> =
+            LazyLock::new(|| to_raw_value(&all()).expect("a value always serialises"));
+        &LIST
+    }
+
+    /// Runs `tools/call`.
+    pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Value, RpcError> {
+        let Call { name, arguments } = params.read()?;
+        let reason = match run(self, session, &name, arguments).await {
+            Ok(content) => return Ok(json!({ "content": content })),
+            Err(Fault::Failed(ToolError(reason))) => reason,
+            Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
+                failure.message
+            }
+            Err(Fault::Arguments(failure)) => return Err(failure),
+            Err(Fault::UnknownTool) => {
+                return Err(RpcError::invalid_params(format!("unknown tool {name}")));
+            }
+        };
+        Ok(json!({ "content": [text(&reason)], "isError": true }))
+    }
+}
+
+fn all() -> Value {
+    json!({ "tools": [
+        {
+            "name": "openDiff",
+            "title": "Propose a change",
+            "annotations": {
+                "readOnlyHint": false, "destructiveHint": false, "openWorldHint": false
+            },
+            "description": "Open a diff of a file and its proposed new content, which the user \
+                can change, accept or reject. Returns at once; the outcome comes as the \
+                notification ide/diffAccepted or ide/diffRejected.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "filePath": {
+                        "type": "string",
+                        "description": "The absolute path of the file; it need not exist yet."
+                    },
+                    "newContent": {
+                        "type": "string",
+                        "description": "The proposed content of the whole file."
+                    }
+                },
+                "required": ["filePath", "newContent"]
+            }
+        },
+        {
+            "name": "closeDiff",
+            "title": "Close a proposed change",
+            "annotations": {
+                "readOnlyHint": false, "destructiveHint": false, "openWorldHint": false
+            },
+            "description": "Close the open diff of a file without asking the user. Returns a \
+                text: a JSON object whose member content is the final content in the diff, with \
+                the user's changes.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "filePath": opened_path(),
+                    "suppressNotification": {
+                        "type": "boolean",
+                        "description": "Do not send ide/diffRejected for this diff."
+                    }
+                },
+                "required": ["filePath"]
+            }
+        },
+        {
+            "name": "getActiveFile",
+            "title": "Active file",
+            "annotations": { "readOnlyHint": true, "openWorldHint": false },
+            "description": "Get the currently active file and cursor position",
+            "inputSchema": { "type": "object", "properties": {} }
+        },
+        // It writes the file.
+        decide_tool("acceptDiff", "Accept a proposed change", true, "Accept the open diff of a file, with the user's changes, and \
+            apply it to the file. Whoever opened it hears ide/diffAccepted."),
+        decide_tool("rejectDiff", "Reject a proposed change", false, "Reject the open diff of a file, which stays as it is. Whoever \
+            opened it hears ide/diffRejected."),
+    ]})
+}
+
+/// The argument by which a client names an open diff.
+fn opened_path() -> Value {
+    json!({ "type": "string", "description": "The path that was given to openDiff." })
+}
+
+fn decide_tool(name: &str, title: &str, is_destructive: bool, description: &str) -> Value {
+    json!({
+        "name": name,
+        "title": title,
+        "annotations": {
+            "readOnlyHint": false, "destructiveHint": is_destructive, "openWorldHint": false
+        },
+        "description": description,
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "filePath": opened_path()
+            },
+            "required": ["filePath"]
+        }
+    })
+}
+
+async fn run(
+    tools: &Tools,
+    session: &ActiveSession,
+    name: &str,
+    arguments: Params,
+) -> Result<Vec<Value>, Fault> {
+    let outcome = match name {
+        "openDiff" => open_diff(tools, session.session(), arguments.read()?).await,
+        "closeDiff" => close_diff(tools, session, arguments.read()?).await,
+        "getActiveFile" => {
+            drop(arguments);
+            Ok(vec![text(&active_file(tools, session.session()).await)])
+        }
+        "acceptDiff" => decide_diff(tools, session, arguments.read()?, true).await,
+        "rejectDiff" => decide_diff(tools, session, arguments.read()?, false).await,
+        _ => return Err(Fault::UnknownTool),
+    };
+    outcome.map_err(Fault::Failed)
+}
+
+impl From<RpcError> for Fault {
+    fn from(failure: RpcError) -> Fault {
+        Fault::Arguments(failure)
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Queues the review for Emacs and answers at once, with empty content: an Emacs that is busy is
+/// no failure, and after an error the client's own "yes" would fail, too.
+async fn open_diff(
+    tools: &Tools,
+    session: &SessionId,
+    diff: OpenDiff,
+) -> Result<Vec<Value>, ToolError> {
+    let path = diff.file_path.clone();
+    // The file system may be slow, and the streams of other clients must not wait for it.
+    let largest = tools.sessions.limits().body;
+    let check = tools.checks.run(move || check_path(&path, largest)).await;
+    let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
+    tools
+        .sessions
+        .open_review(session, diff.file_path, diff.new_content, bytes)
+        .map_err(|reason| ToolError(reason.to_string()))?;
+    Ok(Vec::new())
+}
+
+/// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
+/// JSON; those of document 004 get the plain text, also of a review that the user has just
+/// accepted.
+async fn close_diff(
+    tools: &Tools,
+    session: &ActiveSession,
+    diff: CloseDiff,
+) -> Result<Vec<Value>, ToolError> {
+    let silent = diff.suppress_notification.unwrap_or(false);
+    let sessions = &tools.sessions;
+    let (call, answer) = tools.bridge.call();
+    let closed = sessions.close_review(session.session(), &diff.file_path, silent, call);
+    let Some(closed) = closed else {
+        return match sessions.outcome(session.session(), &diff.file_path) {
+            Some(Outcome::Accepted { content, .. }) => Ok(vec![text(&content)]),
+            Some(Outcome::Rejected) => Err(rejected(&diff.file_path)),
+            None => Err(not_open(&diff.file_path)),
+        };
+    };
+    let Answer { text: content, may_omit } = answer_of_emacs(tools, answer).await?;
+    if session.is_unnamed() {
+        return Ok(vec![text(&content)]);
+    }
+    let content = Some(content).filter(|_| !(may_omit && closed.by_proposer));
+    Ok(vec![text(&json!({ "content": content }).to_string())])
+}
+
+/// Has Emacs decide the review as the user would.
+async fn decide_diff(
+    tools: &Tools,
+    session: &ActiveSession,
+    diff: DecideDiff,
+    accept: bool,
+) -> Result<Vec<Value>, ToolError> {
+    let place = session.find_place().await;
+    let (call, answer) = tools.bridge.call();
+    let sessions = &tools.sessions;
+    match sessions.request_decision(session.session(), &diff.file_path, accept, call, place) {
+        DecisionRequest::Sent => Ok(vec![text(&answer_of_emacs(tools, answer).await?.text)]),
+        DecisionRequest::NotOpen => Err(not_open(&diff.file_path)),
+        DecisionRequest::Already => Err(ToolError("this diff is being decided already".to_owned())),
+        DecisionRequest::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
+    }
+}
+
+fn rejected(path: &str) -> ToolError {
+    ToolError(format!("the diff of {} was rejected", truncate(path)))
+}
+
+fn not_open(path: &str) -> ToolError {
+    ToolError(format!("no diff of {} is open", truncate(path)))
+}
+
+async fn answer_of_emacs(
+    tools: &Tools,
+    answer: oneshot::Receiver<CallResult>,
+) -> Result<Answer, ToolError> {
+    let patience = tools.sessions.limits().emacs_time;
+    match tokio::time::timeout(patience, answer).await {
+        Ok(Ok(answer)) => answer.map_err(|CallError(reason)| ToolError(reason)),
+        Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
+        Err(_) => Err(ToolError(format!("Emacs did not answer for {patience:?}"))),
+    }
+}
+
+/// One of the three texts of document 003.
+async fn active_file(tools: &Tools, session: &SessionId) -> String {
+    match tools.sessions.active_file(session).await {
+        None => "No file is currently active".to_owned(),
+        Some(ActiveFile { file_path, cursor: None }) => format!("Active file: {file_path}"),
+        Some(ActiveFile { file_path, cursor: Some(Cursor { line, character }) }) => {
+            format!("Active file: {file_path} (line: {line}, char: {character})")
+        }
+    }
+}
+
+fn slow(path: &str) -> ToolError {
+    ToolError(format!("the file system of {} does not answer", truncate(path)))
+}
+
+/// Refuses paths that cannot be a local file of at most `largest` bytes. Returns its size in bytes.
+fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
+    let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", truncate(path))));
+    if path.contains('\0') {
+        return refuse("contains a NUL character");
+    }
+    if is_remote(path) {
+        return refuse("looks like a remote name of Emacs: only local files can be reviewed");
+    }
+    if !Path::new(path).is_absolute() {
+        return refuse("must be absolute");
+    }
+    if let Some(name) = path[1..].split('/').find(|name| ["", ".", ".."].contains(name)) {
+        // What follows such a name may mean another file to Emacs than to the system.
+        return match name {
+            "" if path.ends_with('/') && !path.contains("//") => refuse("is a directory"),
+            "" => refuse("must not contain \"//\""),
+            name => refuse(&format!("must not contain {name:?}")),
+        };
+    }
+    if is_of_the_system(path) {
+        return refuse("is no file but a part of the system");
+    }
+    match std::fs::metadata(path) {
+        Ok(file) if file.is_dir() => refuse("is a directory"),
+        Ok(file) if !file.is_file() => refuse("is no regular file"),
+        Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
+        Ok(file) => match open_regular(Path::new(path), Links::Follow) {
+            Ok(_) => Ok(file.len() as usize),
+            Err(error) => refuse(&format!("cannot be read: {error}")),
+        },
+        // A new file. Missing directories are no fault: the client creates them.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => refuse(&format!("cannot be a file: {error}")),
+    }
+}
+
+/// Whether `path` is in a virtual file system of the kernel.
+fn is_of_the_system(path: &str) -> bool {
+    let real = real_name(Path::new(path));
+    cfg!(unix) && ["/proc", "/sys", "/dev"].iter().any(|place| real.starts_with(place))
+}
+
+/// `path` with symbolic links resolved, even if nothing exists there yet.
+fn real_name(path: &Path) -> PathBuf {
+    const MAX_LINKS: usize = 40; // as in Linux
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
+        let target = std::fs::read_link(&path);
+        path = match target {
+            Ok(target) => parent.join(target),
+            Err(_) => match parent.canonicalize() {
+                Ok(parent) => return parent.join(name),
+                Err(_) => return real_name(parent).join(name),
+            },
+        };
+    }
+    path
+}
+
+/// Whether Emacs could take `path` for a remote file, or for a quoted name. Depending on
+/// `tramp-syntax` that is `/METHOD:HOST:...`, `/HOST:...` or `/[METHOD/HOST]...`; quoted, `/:...`.
+fn is_remote(path: &str) -> bool {
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    path.starts_with('/') && (first.contains(':') || first.starts_with('['))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(path: &str) -> Option<String> {
+        check_path(path, 1 << 20).err().map(|ToolError(reason)| reason)
+    }
+
+    #[test]
+    fn only_local_absolute_files_are_reviewed() {
+        assert_eq!(reason("/no/such/directory/file.txt"), None);
+        assert_eq!(reason(concat!(env!("CARGO_MANIFEST_DIR"), "/lib.rs")), None);
+        for (path, why) in [
+            ("relative.txt", "must be absolute"),
+            ("", "must be absolute"),
+            ("/ssh:host:/etc/passwd", "remote"),
+            ("/-:host:", "remote"),
+            (env!("CARGO_MANIFEST_DIR"), "is a directory"),
+            ("/no/such/directory/", "is a directory"),
+            ("/dev/null", "part of the system"),
+            ("/proc/self/mem", "part of the system"),
+            ("/a/../b", "must not contain \"..\""),
+            ("/a/./b", "must not contain \".\""),
+            ("/./ssh:host:/b", "must not contain \".\""),
+            ("/a//b", "must not contain \"//\""),
+            ("/a//ssh:host:/b", "must not contain \"//\""),
+            ("//ssh:host:/b", "remote"),
+            ("/:/ssh:host:/b", "remote"),
+            ("/:/etc/passwd", "remote"),
+            ("/host:/b", "remote"),
+            ("/[ssh/host]b", "remote"),
+            ("/etc/hostname/below-a-file", "cannot be a file"),
+            ("/a\0b", "NUL"),
+        ] {
+            let reason = reason(path).unwrap_or_default();
+            assert!(reason.contains(why), "{path}: {reason}");
+        }
+    }
+
+    #[test]
+    fn colons_further_down_make_no_remote_name() {
+        for path in ["/dir/a:b:c", "/dir/[a]", "/"] {
+            assert!(!is_remote(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Answers to HTTP requests. Every error has a JSON body.
+
+use std::convert::Infallible;
+
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
+};
+use hyper::{Response, StatusCode};
+
+use super::guard::Refusal;
+use crate::mcp::message::{Response as Reply, RpcError};
+
+pub const JSON: &str = "application/json";
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// The response to one HTTP request.
+pub type CallResult = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// An HTTP error and the JSON-RPC error in its body.
+pub struct HttpError {
+    pub status: StatusCode,
+    pub failure: RpcError,
+}
+
+impl HttpError {
+    pub fn new(status: StatusCode, reason: &str) -> HttpError {
+        HttpError { status, failure: RpcError::invalid_request(reason) }
+    }
+
+    pub fn bad_request(failure: RpcError) -> HttpError {
+        HttpError { status: StatusCode::BAD_REQUEST, failure }
+    }
+
+    /// By MCP, the client then starts a new session.
+    pub fn unknown_session() -> HttpError {
+        HttpError::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
+    }
+
+    pub fn into_answer(self) -> CallResult {
+        json(self.status, &Reply::failure(self.failure))
+    }
+}
+
+pub fn refuse(refusal: &Refusal) -> CallResult {
+    let mut answer = HttpError::new(refusal.status, refusal.reason).into_answer();
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    // The rest of the request is not read.
+    closing(answer)
+}
+
+/// Makes the connection close after this answer.
+pub fn closing(mut answer: CallResult) -> CallResult {
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+pub fn method_not_allowed(methods: &'static str) -> CallResult {
+    let reason = format!("the methods here are {methods}");
+    let mut answer = HttpError::new(StatusCode::METHOD_NOT_ALLOWED, &reason).into_answer();
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    answer
+}
+
+/// Exactly 202: with any other status the client never opens its stream.
+pub fn accepted() -> CallResult {
+    empty(StatusCode::ACCEPTED)
+}
+
+pub fn event_stream(
+    body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+) -> CallResult {
+    let mut answer = Response::new(body.boxed_unsync());
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    answer
+}
+
+pub fn empty(status: StatusCode) -> CallResult {
+    let mut answer = Response::new(Full::default().boxed_unsync());
+    *answer.status_mut() = status;
+    answer
+}
+
+pub fn json(status: StatusCode, reply: &Reply) -> CallResult {
+    json_text(status, reply.to_json())
+}
+
+pub fn json_text(status: StatusCode, text: String) -> CallResult {
+    let mut answer = Response::new(Full::from(text).boxed_unsync());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer
+}

@@ -1,0 +1,97 @@
+//! Bodies of requests, read within limits of size and time.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body, Bytes, Incoming};
+
+use super::answer::HttpError;
+use crate::limits::Limits;
+use crate::quota::Quota;
+
+/// How much of a body that is too large is read and dropped, so that the client sees our answer
+/// rather than a reset.
+const MAX_DROPPED: usize = 64 << 20;
+/// Memory that is allocated for a body in advance, at most.
+const FIRST_BUFFER: u64 = 1 << 20;
+
+pub struct BodyReader {
+    limits: Limits,
+    /// Bytes of the messages that are being received or answered.
+    all: Arc<Quota>,
+}
+
+/// The bytes of one message, released when this is dropped.
+pub struct Reservation {
+    all: Arc<Quota>,
+    bytes: usize,
+}
+
+impl BodyReader {
+    pub fn new(limits: Limits) -> BodyReader {
+        BodyReader { all: Arc::new(Quota::new(limits.bodies)), limits }
+    }
+
+    pub async fn read(&self, body: Incoming) -> Result<(Bytes, Reservation), HttpError> {
+        let reading = tokio::time::timeout(self.limits.body_time, self.collect(body));
+        reading.await.unwrap_or_else(|_| {
+            Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
+        })
+    }
+
+    async fn collect(&self, mut body: Incoming) -> Result<(Bytes, Reservation), HttpError> {
+        let limit = self.limits.body;
+        let announced = body.size_hint().lower();
+        if announced > (limit + MAX_DROPPED) as u64 {
+            return Err(self.too_large());
+        }
+        let mut reservation = Reservation { all: self.all.clone(), bytes: 0 };
+        let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
+        let mut dropped = 0;
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|_| HttpError::new(StatusCode::BAD_REQUEST, "broken body"))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if dropped == 0 && bytes.len() + data.len() <= limit {
+                if !reservation.grow(data.len()) {
+                    return Err(busy());
+                }
+                bytes.extend_from_slice(&data);
+            } else {
+                bytes = Vec::new();
+                dropped += data.len();
+                if dropped > MAX_DROPPED {
+                    break;
+                }
+            }
+        }
+        if dropped > 0 { Err(self.too_large()) } else { Ok((Bytes::from(bytes), reservation)) }
+    }
+
+    fn too_large(&self) -> HttpError {
+        let reason = format!("a message may have at most {} bytes", self.limits.body);
+        HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, &reason)
+    }
+}
+
+impl Reservation {
+    /// Returns whether all bytes are within the limit.
+    fn grow(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.all.add(bytes)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.all.remove(self.bytes);
+    }
+}
+
+fn busy() -> HttpError {
+    HttpError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many large messages at once: send it again",
+    )
+}

@@ -1,0 +1,424 @@
+//! `/mcp` and `/events`: turns HTTP requests into calls of the protocol, and results into
+//! responses.
+//!
+//! Statuses are those of contract 2 and of MCP's Streamable HTTP transport.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http_body_util::Full;
+use hyper::body::{Body, Incoming};
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::admission::Admission;
+use super::answer::{
+    CallResult, EVENT_STREAM, HttpError, JSON, accepted, closing, empty, event_stream, json,
+    json_text, method_not_allowed, refuse,
+};
+use super::body::{BodyReader, Reservation};
+use super::guard::{Guard, Refusal};
+use super::headers::{
+    LAST_EVENT_ID, SESSION_ID, accepts, has_json, named_revision, names_no_session, prefers_stream,
+    session_id, session_key,
+};
+use super::peer::{Peer, place_of};
+use super::socket::Connection;
+use super::sse::{EventStream, LateReply};
+use crate::agent::Agent;
+use crate::bridge::{Direction, Event};
+use crate::limits::Limits;
+use crate::mcp::Protocol;
+use crate::mcp::message::{self, Message, Response as Reply, RpcError};
+use crate::mcp::sessions::ActiveSession;
+use crate::panics;
+use crate::token::Token;
+use crate::trace::{TracedBody, Tracer};
+
+/// For a client with a valid token, when there is no slot left.
+const FULL: Refusal = Refusal {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    reason: "too many connections: close some of them",
+};
+
+/// Methods for clients of document 004, which have no sessions.
+const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
+
+const METHODS: &str = "GET, POST, DELETE";
+
+pub struct Endpoint {
+    guard: Guard,
+    secrets: Arc<[Token]>,
+    protocol: Protocol,
+    limits: Limits,
+    bodies: BodyReader,
+    retired: AtomicBool,
+}
+
+impl Endpoint {
+    pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
+        Endpoint {
+            secrets: guard.tokens().cloned().collect(),
+            guard,
+            protocol,
+            bodies: BodyReader::new(limits.clone()),
+            limits,
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on each answer closes its connection, and no stream begins.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::SeqCst);
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::SeqCst)
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Answers one HTTP request.
+    async fn respond(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        from: Peer,
+    ) -> Response<TracedBody> {
+        let mut tracer = self.tracer(request.headers());
+        let outcome = self.catch_panic(self.route(request, &from, &tracer)).await;
+        let outcome = outcome.unwrap_or_else(|failure| {
+            Err(HttpError { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
+        });
+        let answer = outcome.unwrap_or_else(HttpError::into_answer);
+        let answer = if self.is_retired() { closing(answer) } else { answer };
+        if tracer.session.is_empty() {
+            tracer.session = session_key(answer.headers()); // initialize has just begun it
+        }
+        let status = answer.status().as_u16();
+        if answer.body().is_end_stream() {
+            tracer.log(Direction::ToClient, answer.status().as_str(), b"");
+        }
+        answer.map(|body| TracedBody { body, tracer, status })
+    }
+
+    fn tracer(&self, headers: &HeaderMap) -> Tracer {
+        Tracer {
+            bridge: self.protocol.bridge().clone(),
+            secrets: self.secrets.clone(),
+            session: session_key(headers),
+        }
+    }
+
+    /// Runs `work`; a panic in it is reported to Emacs, and becomes an internal error.
+    async fn catch_panic<T>(&self, work: impl Future<Output = T>) -> Result<T, RpcError> {
+        panics::caught(work).await.map_err(|panic| {
+            self.protocol.bridge().send(Event::Warning(format!(
+                "a request failed because of a fault in the companion: {panic}"
+            )));
+            RpcError::internal_error()
+        })
+    }
+
+    async fn route(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        from: &Peer,
+        tracer: &Tracer,
+    ) -> Result<CallResult, HttpError> {
+        let guarded = self.guard.check(request.uri(), request.headers());
+        let admit = |agent| if from.admission.authenticate() { Ok(agent) } else { Err(FULL) };
+        let agent = match guarded.and_then(admit) {
+            Ok(agent) => agent,
+            Err(refusal) => return Ok(refuse(&refusal)),
+        };
+        match request.uri().path() {
+            "/mcp" => {}
+            "/events" => {
+                return self.events(request.method(), agent, from, tracer).await;
+            }
+            _ => {
+                return Err(HttpError::new(
+                    StatusCode::NOT_FOUND,
+                    "the paths here are /mcp and /events",
+                ));
+            }
+        }
+        if *request.method() == Method::POST {
+            return self.post(request, agent, from, tracer).await;
+        }
+        tracer.log(Direction::FromClient, request.method().as_str(), b"");
+        match *request.method() {
+            Method::GET => self.get(request.headers(), &agent),
+            Method::DELETE => self.delete(request.headers(), &agent),
+            _ => Ok(method_not_allowed(METHODS)),
+        }
+    }
+
+    /// The stream of document 004.
+    async fn events(
+        &self,
+        method: &Method,
+        agent: Arc<Agent>,
+        from: &Peer,
+        tracer: &Tracer,
+    ) -> Result<CallResult, HttpError> {
+        tracer.log(Direction::FromClient, &format!("{method} /events"), b"");
+        if *method != Method::GET {
+            return Ok(method_not_allowed("GET"));
+        }
+        if self.is_retired() {
+            return Ok(event_stream(Full::default())); // the client reconnects, to another server
+        }
+        let place = place_of(from.connection, self.protocol.sessions().clone()).await;
+        let reader = self.protocol.sessions().listen(agent, place);
+        Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
+    }
+
+    async fn post(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        agent: Arc<Agent>,
+        from: &Peer,
+        tracer: &Tracer,
+    ) -> Result<CallResult, HttpError> {
+        let (head, body) = request.into_parts();
+        if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
+            return Err(HttpError::new(
+                StatusCode::NOT_ACCEPTABLE,
+                "Accept must list application/json and text/event-stream",
+            ));
+        }
+        if !has_json(&head.headers) {
+            return Err(HttpError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Content-Type must be application/json",
+            ));
+        }
+        named_revision(&head.headers)?;
+        let (body, reservation) = self.bodies.read(body).await?;
+        tracer.log(Direction::FromClient, "POST", &body);
+        let incoming = message::parse(&body).map_err(HttpError::bad_request)?;
+        drop(body); // it may be large, and the call may wait
+        match incoming {
+            message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
+                self.initialize(&head.headers, request, agent, from).await
+            }
+            message::Incoming::One(Message::Request(request)) => {
+                let session = self.session_of(&request, &head.headers, &agent, from)?;
+                let stream = prefers_stream(&head.headers);
+                Ok(self.clone().serve(session, request, reservation, stream).await)
+            }
+            message::Incoming::One(Message::Notification) if names_no_session(&head.headers) => {
+                Ok(accepted()) // clients of document 004 may send `notifications/initialized`
+            }
+            message::Incoming::One(message) => {
+                let session = self.session(&head.headers, &agent)?;
+                self.protocol.handle(&session, &message);
+                Ok(accepted())
+            }
+            message::Incoming::Batch(items) => {
+                let session = self.session(&head.headers, &agent)?;
+                let stream = prefers_stream(&head.headers);
+                self.clone().batch(session, items, reservation, stream).await
+            }
+        }
+    }
+
+    async fn initialize(
+        &self,
+        headers: &HeaderMap,
+        request: message::Request,
+        agent: Arc<Agent>,
+        from: &Peer,
+    ) -> Result<CallResult, HttpError> {
+        if headers.contains_key(SESSION_ID) {
+            return Err(HttpError::bad_request(RpcError::invalid_request(
+                "initialize must not name a session",
+            )));
+        }
+        let (response, session) = self.protocol.initialize(request, agent);
+        let mut answer = json(StatusCode::OK, &response);
+        if let Some(session) = session {
+            from.identify(self.protocol.sessions(), &session).await;
+            let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
+            answer.headers_mut().insert(SESSION_ID, id);
+        }
+        Ok(answer)
+    }
+
+    /// Answers one request of a session. If it was cancelled, the answer is an empty stream.
+    async fn serve(
+        self: Arc<Self>,
+        session: ActiveSession,
+        request: message::Request,
+        reservation: Reservation,
+        stream: bool,
+    ) -> CallResult {
+        let endpoint = self.clone();
+        let work =
+            async move { endpoint.reply(&session, request).await.map(|reply| reply.to_json()) };
+        let answer = self.work(work, reservation, stream).await;
+        answer.unwrap_or_else(|| event_stream(Full::default()))
+    }
+
+    /// Answers the messages of a batch, one after another: a request may depend on the one before.
+    async fn batch(
+        self: Arc<Self>,
+        session: ActiveSession,
+        items: Vec<Result<Message, RpcError>>,
+        reservation: Reservation,
+        stream: bool,
+    ) -> Result<CallResult, HttpError> {
+        if !session.revision().has_batches() {
+            return Err(HttpError::bad_request(RpcError::invalid_request(
+                "the revision of this session has no batches",
+            )));
+        }
+        let endpoint = self.clone();
+        let work = async move {
+            let mut replies = Vec::new();
+            for item in items {
+                match item {
+                    Ok(Message::Request(request)) => {
+                        replies.extend(endpoint.reply(&session, request).await);
+                    }
+                    Ok(message) => endpoint.protocol.handle(&session, &message),
+                    Err(failure) => replies.push(Reply::failure(failure)),
+                }
+            }
+            (!replies.is_empty()).then(|| message::batch_json(&replies))
+        };
+        Ok(self.work(work, reservation, stream).await.unwrap_or_else(accepted))
+    }
+
+    /// Answers one request; `None` if the client has cancelled it.
+    async fn reply(&self, session: &ActiveSession, request: message::Request) -> Option<Reply> {
+        let id = request.id.clone();
+        let reply = self.catch_panic(self.protocol.serve(session, request)).await;
+        reply.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
+    }
+
+    /// Runs the work for an answer: JSON, or nothing. The answer is that JSON, or an event stream
+    /// if the work takes long or the client prefers one. The work goes on if the client
+    /// disconnects, since by MCP that does not cancel it.
+    async fn work(
+        &self,
+        work: impl Future<Output = Option<String>> + Send + 'static,
+        reservation: Reservation,
+        stream: bool,
+    ) -> Option<CallResult> {
+        let work = tokio::spawn(async move {
+            let _reservation = reservation; // released when the work is done
+            work.await
+        });
+        // It fails only if the server stops.
+        let mut work = Box::pin(async move { work.await.unwrap_or_default() });
+        if !stream
+            && let Ok(answer) = tokio::time::timeout(self.limits.stream_after, work.as_mut()).await
+        {
+            return answer.map(|text| json_text(StatusCode::OK, text));
+        }
+        Some(event_stream(LateReply::new(work, self.limits.keep_alive)))
+    }
+
+    fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<CallResult, HttpError> {
+        if !accepts(headers, EVENT_STREAM) {
+            return Err(HttpError::new(
+                StatusCode::NOT_ACCEPTABLE,
+                "Accept must list text/event-stream",
+            ));
+        }
+        let session = self.session(headers, agent)?;
+        let last_event = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
+        let reader = self
+            .protocol
+            .sessions()
+            .open_stream(session.session(), last_event)
+            .ok_or_else(HttpError::unknown_session)?;
+        if self.is_retired() {
+            return Ok(event_stream(Full::default())); // the client reconnects, to another server
+        }
+        Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
+    }
+
+    fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<CallResult, HttpError> {
+        let is_known = self.protocol.sessions().close(self.session_id(headers, agent)?, agent);
+        if is_known { Ok(empty(StatusCode::OK)) } else { Err(HttpError::unknown_session()) }
+    }
+
+    /// The session of a request. Requests of clients of document 004 name none.
+    fn session_of(
+        &self,
+        request: &message::Request,
+        headers: &HeaderMap,
+        agent: &Arc<Agent>,
+        from: &Peer,
+    ) -> Result<ActiveSession, HttpError> {
+        if !names_no_session(headers) || !METHODS_WITHOUT_SESSION.contains(&&*request.method) {
+            return self.session(headers, agent);
+        }
+        // Without the admission, which the request may outlive.
+        let (sessions, connection) = (self.protocol.sessions(), from.connection);
+        let known = sessions.clone();
+        let find_place = Box::new(move || Box::pin(place_of(connection, known.clone())) as _);
+        sessions
+            .enter_unnamed(agent, find_place)
+            .map_err(|error| HttpError::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
+    }
+
+    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<ActiveSession, HttpError> {
+        let id = self.session_id(headers, agent)?;
+        self.protocol.sessions().enter(id, agent).ok_or_else(HttpError::unknown_session)
+    }
+
+    /// The session that a request names. If the request names a revision, it must be the session's.
+    fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, HttpError> {
+        let id = session_id(headers)?;
+        let revision = self.protocol.sessions().revision(id, agent);
+        let revision = revision.ok_or_else(HttpError::unknown_session)?;
+        if named_revision(headers)?.is_some_and(|named| named != revision) {
+            return Err(HttpError::new(
+                StatusCode::BAD_REQUEST,
+                "this session was initialized with another revision of MCP",
+            ));
+        }
+        Ok(id)
+    }
+}
+
+/// What hyper calls for each request of a connection.
+#[derive(Clone)]
+pub struct Service {
+    endpoint: Arc<Endpoint>,
+    peer: Peer,
+}
+
+impl Service {
+    pub fn new(
+        endpoint: Arc<Endpoint>,
+        connection: Connection,
+        admission: Arc<Admission>,
+    ) -> Service {
+        Service { endpoint, peer: Peer { connection, admission } }
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Service {
+    type Response = Response<TracedBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let answer = self.endpoint.clone().respond(request, self.peer.clone());
+        Box::pin(async move { Ok(answer.await) })
+    }
+}

@@ -1,0 +1,290 @@
+//! The HTTP server: one background thread with its own tokio runtime.
+//!
+//! Nothing here waits for Emacs's main thread. Signals are blocked in the thread, since they are
+//! for Emacs: SIGPIPE would end a batch Emacs when a client hangs up.
+
+mod admission;
+mod answer;
+mod body;
+mod endpoint;
+mod guard;
+mod headers;
+mod peer;
+mod socket;
+mod sse;
+
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc as tokio_mpsc;
+use tokio::sync::watch;
+
+use crate::agent::Agent;
+use crate::announcement::Announcement;
+use crate::bridge::Event;
+use crate::limits::Limits;
+use crate::mcp::Protocol;
+use crate::panics;
+use admission::{Admission, Gate};
+use endpoint::Endpoint;
+use guard::Guard;
+use socket::Connection;
+
+/// Blocking threads besides those that check files of clients: for discovery files and processes.
+const OWN_BLOCKING_THREADS: usize = 4;
+/// When the server stops, how long connections may take to end, and then blocking tasks.
+const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
+const TASKS_GRACE: Duration = Duration::from_millis(50);
+/// How long Emacs waits for all threads together.
+const THREADS_GRACE: Duration = Duration::from_millis(500);
+/// Before accepting again after an error, which usually is a lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a server that was replaced may go on serving its connections: calls on them may wait
+/// for Emacs. Each answer tells the client to use a new connection, and clients close idle ones.
+const RETIREMENT: Duration = Duration::from_secs(90);
+
+/// The running server.
+pub struct Server {
+    endpoint: Arc<Endpoint>,
+    phase: watch::Sender<Phase>,
+    finished: mpsc::Receiver<()>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// Another server takes new connections.
+    Retired,
+    Stopping,
+    /// Ended by a panic.
+    Died,
+}
+
+impl Server {
+    /// Serves `listener` on its own thread until `stop_all`.
+    pub fn start(
+        listener: TcpListener,
+        agents: Vec<Arc<Agent>>,
+        protocol: Protocol,
+        announcement: Arc<Announcement>,
+        limits: &Limits,
+    ) -> Result<Server> {
+        let guard = Guard::new(agents, listener.local_addr()?.port());
+        let gate = Gate::new(limits.connections, limits.unauthenticated);
+        let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(limits.file_checks + OWN_BLOCKING_THREADS)
+            .build()?;
+        let listener = {
+            let _context = runtime.enter();
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let kept = endpoint.clone();
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let (finish, finished) = mpsc::channel();
+        let thread = with_signals_blocked(|| {
+            std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
+                let bridge = endpoint.protocol().bridge();
+                let served = || run(runtime, listener, &gate, &endpoint, announcement, phases);
+                if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
+                    bridge.send(Event::ServerDied);
+                }
+                let _ = finish.send(());
+            })
+        })
+        .context("cannot start the server thread")?;
+        Ok(Server { endpoint: kept, phase, finished, thread })
+    }
+
+    /// Leaves new connections to another server. Open ones are served for a while: if they were
+    /// closed, a client might just be sending its next request.
+    pub fn retire(&self) {
+        self.endpoint.retire();
+        self.phase.send_replace(Phase::Retired);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Stops all `servers`, lets their connections end, and joins their threads. All of them are
+    /// told to stop first, and share one deadline.
+    pub fn stop_all(servers: Vec<Server>) {
+        let deadline = Instant::now() + THREADS_GRACE;
+        for server in &servers {
+            server.phase.send_replace(Phase::Stopping);
+        }
+        for server in servers {
+            server.join(deadline);
+        }
+    }
+
+    /// Joins the thread, unless it hangs: Emacs must not hang, too.
+    fn join(self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if self.finished.recv_timeout(left).is_ok() {
+            let _ = self.thread.join();
+        }
+    }
+}
+
+/// Serves until it is told to stop. Returns false if it dies instead; streams end properly even
+/// then.
+fn run(
+    runtime: Runtime,
+    listener: tokio::net::TcpListener,
+    gate: &Gate,
+    endpoint: &Arc<Endpoint>,
+    announcement: Arc<Announcement>,
+    mut phases: watch::Receiver<Phase>,
+) -> bool {
+    let phase = runtime.block_on(async {
+        let connections = GracefulShutdown::new();
+        // Each connection holds a sender: the channel closes with the last of them.
+        let (open, mut all_closed) = tokio_mpsc::channel(1);
+        let phase = tokio::select! {
+            _ = panics::caught(accept(&listener, gate, endpoint, &connections, &open)) => {
+                Phase::Died
+            }
+            _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
+            _ = repair_forever(announcement, endpoint.limits().repair_interval) => Phase::Died,
+            phase = next_phase(&mut phases) => phase,
+        };
+        drop((listener, open));
+        match phase {
+            Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
+            Phase::Retired => {
+                tokio::select! {
+                    _ = all_closed.recv() => {}
+                    _ = next_phase(&mut phases) => {}
+                    () = tokio::time::sleep(RETIREMENT) => {}
+                }
+            }
+            Phase::Serving | Phase::Stopping => {}
+        }
+        let _ = tokio::time::timeout(CONNECTIONS_GRACE, connections.shutdown()).await;
+        phase
+    });
+    runtime.shutdown_timeout(TASKS_GRACE);
+    phase != Phase::Died
+}
+
+/// Restores the discovery files: programs that clean up temporary directories delete them, and
+/// without them no client finds us.
+async fn repair_forever(announcement: Arc<Announcement>, pause: Duration) -> Infallible {
+    loop {
+        tokio::time::sleep(pause).await;
+        let announcement = announcement.clone();
+        // The file system may be slow. Errors are reported by the announcement itself.
+        let _ = tokio::task::spawn_blocking(move || announcement.repair()).await;
+    }
+}
+
+/// Waits for the next phase. A dropped sender means to stop.
+async fn next_phase(phases: &mut watch::Receiver<Phase>) -> Phase {
+    match phases.changed().await {
+        Ok(()) => *phases.borrow_and_update(),
+        Err(_) => Phase::Stopping,
+    }
+}
+
+async fn accept(
+    listener: &tokio::net::TcpListener,
+    gate: &Gate,
+    endpoint: &Arc<Endpoint>,
+    connections: &GracefulShutdown,
+    open: &tokio_mpsc::Sender<()>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (admission, open) = (gate.admit(), open.clone());
+                let Ok(connection) = connect(stream, endpoint.clone(), admission.clone()) else {
+                    continue;
+                };
+                let connection = connections.watch(connection);
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = connection => {} // a client that hangs up is no error
+                        () = admission.evicted() => {}
+                    }
+                    drop(open);
+                });
+                // Lets new connections authenticate before more are accepted.
+                tokio::task::yield_now().await;
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+type Serving = http1::Connection<TokioIo<TcpStream>, endpoint::Service>;
+
+/// Begins to serve a connection. Fails if the client has hung up already.
+fn connect(
+    stream: TcpStream,
+    endpoint: Arc<Endpoint>,
+    admission: Arc<Admission>,
+) -> std::io::Result<Serving> {
+    stream.set_nodelay(true)?; // messages are small, and the sender waits for each
+    let connection = Connection { client: stream.peer_addr()?, server: stream.local_addr()? };
+    let header_time = endpoint.limits().header_time;
+    let service = endpoint::Service::new(endpoint, connection, admission);
+    Ok(http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .serve_connection(TokioIo::new(stream), service))
+}
+
+/// Signals for faults of the thread itself. If they were blocked, the system would end Emacs at
+/// once; otherwise Emacs auto-saves first.
+#[cfg(unix)]
+const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGSYS,
+];
+
+/// Runs `spawn` such that in the thread that it starts, all signals from outside are blocked from
+/// the first instruction on.
+#[cfg(unix)]
+fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
+    // Safety: both sets are initialised before they are read; the mask of this thread is put back.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut previous: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        for signal in SYNCHRONOUS_SIGNALS {
+            libc::sigdelset(&mut all, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut previous);
+        let result = spawn();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &previous, std::ptr::null_mut());
+        result
+    }
+}
+
+#[cfg(not(unix))]
+fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
+    spawn()
+}

@@ -1,0 +1,187 @@
+//! The discovery files of a companion: written for each agent, kept intact, deleted at the end.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gemini_companion::{Companion, Event, Limits};
+
+use crate::agents::gemini;
+use crate::discovery::names;
+use crate::support::{TestCompanion, agents, wait_for};
+
+fn fault(companion: &Companion) -> Option<String> {
+    companion.announcement().unwrap().fault()
+}
+
+fn set_roots(companion: &Companion, roots: &[String]) {
+    companion.announcement().unwrap().set_roots(roots);
+}
+
+#[test]
+fn a_companion_serves_without_its_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    fs::write(temporary.path().join("gemini"), "").unwrap();
+    let directory = temporary.path().join("gemini/ide");
+    let companion =
+        Companion::start(vec![gemini(vec![directory])], 0, &[], Limits::default()).unwrap();
+    assert!(fault(&companion).is_some_and(|fault| fault.contains("move it away")));
+    std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
+    // When that was done it is written with the next change.
+    fs::remove_file(temporary.path().join("gemini")).unwrap();
+    set_roots(&companion, &["/one".to_owned()]);
+    assert_eq!(fault(&companion), None);
+    assert_eq!(names(&temporary.path().join("gemini/ide")).len(), 1);
+}
+
+#[test]
+fn each_of_several_directories_has_a_file() {
+    let temporary = tempfile::tempdir().unwrap();
+    let directories: Vec<PathBuf> = ["one", "two", "missing/three"]
+        .map(|name| temporary.path().join(name).join("gemini/ide"))
+        .into();
+    fs::create_dir(temporary.path().join("one")).unwrap();
+    fs::create_dir(temporary.path().join("two")).unwrap();
+    let companion = Companion::start(
+        vec![gemini(directories.clone())],
+        0,
+        &["/project".to_owned()],
+        Limits::default(),
+    )
+    .unwrap();
+    let content = |directory: &Path| {
+        let file = names(directory).pop().unwrap();
+        fs::read_to_string(directory.join(file)).unwrap()
+    };
+    assert_eq!(content(&directories[0]), content(&directories[1]));
+    let written = companion.announcement().unwrap().files();
+    let named = |place: &Path| place.join(names(place).pop().unwrap()).display().to_string();
+    assert_eq!(written, [named(&directories[0]), named(&directories[1])]);
+    assert!(fault(&companion).unwrap().contains("missing"));
+    set_roots(&companion, &["/other".to_owned()]);
+    assert!(content(&directories[1]).contains("/other"));
+    companion.stop();
+    assert_eq!((names(&directories[0]), names(&directories[1])), (vec![], vec![]));
+}
+
+#[test]
+fn the_user_hears_what_clients_do_not() {
+    let server = TestCompanion::start();
+    let warning = |roots: &[&str]| {
+        set_roots(
+            &server.companion,
+            &roots.iter().map(|&root| root.to_owned()).collect::<Vec<_>>(),
+        );
+        match server.next_event() {
+            Event::Warning(text) => text,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(warning(&["/a:b", "/c"]).contains("/a:b"));
+    fs::remove_dir_all(&server.directory).unwrap();
+    fs::write(&server.directory, "").unwrap();
+    assert!(warning(&["/c"]).contains("move it away"));
+}
+
+/// The discovery file of Gemini CLI, as long as there is one.
+fn file_of(server: &TestCompanion) -> PathBuf {
+    server.directory.join(&names(&server.directory)[0])
+}
+
+type Mishap = fn(&Path);
+
+/// What may happen to a discovery file, each with its name and at once: it may be mended any time.
+fn mishaps() -> [(&'static str, Mishap); 6] {
+    [
+        ("deleted", |file| fs::remove_file(file).unwrap()),
+        ("its directories deleted", |file| {
+            let gemini = file.parent().unwrap().parent().unwrap();
+            fs::rename(gemini, gemini.with_extension("gone")).unwrap();
+        }),
+        ("written into", |file| fs::write(file, r#"{"port":1}"#).unwrap()),
+        ("emptied", |file| fs::write(file, "").unwrap()),
+        ("opened to others", |file| {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+        }),
+        ("replaced by a link to what it held", |file| {
+            let (copy, link) = (file.with_extension("copy"), file.with_extension("link"));
+            fs::copy(file, &copy).unwrap();
+            symlink(copy, &link).unwrap();
+            fs::rename(link, file).unwrap();
+        }),
+    ]
+}
+
+fn is_as_written(file: &Path, text: &str) -> bool {
+    let plain = |entry: fs::Metadata| entry.is_file() && entry.mode() & 0o777 == 0o600;
+    fs::symlink_metadata(file).is_ok_and(plain) && fs::read_to_string(file).unwrap() == text
+}
+
+#[test]
+fn what_happens_to_the_file_is_mended_by_itself() {
+    let limits = Limits { repair_interval: Duration::from_millis(10), ..Limits::default() };
+    let server = TestCompanion::with(limits);
+    let file = file_of(&server);
+    let text = fs::read_to_string(&file).unwrap();
+    for (what, happen) in mishaps() {
+        happen(&file);
+        wait_for(what, || is_as_written(&file, &text).then_some(()));
+    }
+    // So does the server that replaces that one; after the end the file stays deleted.
+    server.companion.restart().unwrap();
+    fs::remove_file(&file).unwrap();
+    wait_for("the file", || is_as_written(&file, &text).then_some(()));
+    assert_eq!(server.events(), []);
+    let announcement = server.companion.announcement().unwrap();
+    server.companion.stop();
+    announcement.repair();
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_restart_mends_the_file_at_once() {
+    let server = TestCompanion::start();
+    let file = file_of(&server);
+    let text = fs::read_to_string(&file).unwrap();
+    let damaged = || server.companion.announcement().unwrap().damaged_files();
+    for (what, happen) in mishaps() {
+        assert_eq!(damaged(), [""; 0]);
+        happen(&file);
+        assert!(damaged().contains(&file.display().to_string()), "{what}");
+        server.companion.restart().unwrap();
+        assert!(is_as_written(&file, &text), "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_is_as_it_was_written_is_left_alone() {
+    let server = TestCompanion::start();
+    let file = file_of(&server);
+    let before = fs::metadata(&file).unwrap().ino();
+    server.companion.announcement().unwrap().repair();
+    assert_eq!(fs::metadata(&file).unwrap().ino(), before);
+}
+
+#[test]
+fn what_cannot_be_mended_is_said_once_and_tried_on() {
+    let server = TestCompanion::start();
+    let file = file_of(&server);
+    let announcement = server.companion.announcement().unwrap();
+    let gemini = server.directory.parent().unwrap();
+    fs::remove_dir_all(gemini).unwrap();
+    fs::write(gemini, "").unwrap();
+    announcement.repair();
+    // The files of all agents are below it.
+    for _ in agents(&server.directory) {
+        let Event::Warning(text) = server.next_event() else { panic!("no warning") };
+        assert!(text.contains("move it away"), "{text}");
+    }
+    assert!(announcement.fault().unwrap().contains("move it away"));
+    announcement.repair();
+    assert_eq!(server.events(), []);
+    fs::remove_file(gemini).unwrap();
+    announcement.repair();
+    assert_eq!(announcement.fault(), None);
+    assert!(file.exists());
+}

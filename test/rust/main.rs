@@ -1,0 +1,20 @@
+//! Behaviour of a companion as clients and the disk see it: real sockets, no mocks.
+
+mod agents;
+mod announcement;
+mod calls;
+mod diff;
+mod discovery;
+mod hostile;
+mod life;
+mod limits;
+mod places;
+mod process;
+mod reviews;
+mod status;
+mod streams;
+mod support;
+mod trace;
+mod transcripts;
+mod unnamed;
+mod wire;
