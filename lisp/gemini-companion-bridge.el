@@ -37,7 +37,7 @@
  (discovery-fault companion) (discovery-files companion) (damaged-files companion)
  (set-roots companion roots) (ignored-p ignore-file path)
  (places companion) (publish-contexts companion contexts) (context-json files)
- (attach-bell companion process) (next-event companion)
+ (set-wake-pipe companion pipe) (next-event companion)
  (sessions companion) (disconnect companion key) (ping companion)
  (accept-review companion review text may-omit) (reject-review companion review)
  (awaited-p companion call) (answer-call companion call text may-omit)
@@ -112,8 +112,8 @@ message in bytes.  Signal an error if the companion cannot start."
         (gemini-companion--mod-start (vconcat agents) port (vconcat roots) max-message))
   (unless (eq system-type 'windows-nt)
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
-    (gemini-companion--mod-attach-bell gemini-companion-bridge--companion
-                                       gemini-companion-bridge--pipe))
+    (gemini-companion--mod-set-wake-pipe gemini-companion-bridge--companion
+                                         gemini-companion-bridge--pipe))
   (gemini-companion-bridge--adjust-log)
   (gemini-companion-bridge--adjust-polling)
   (gemini-companion-bridge-drain))

@@ -404,12 +404,12 @@ M-x gemini-companion-mode switches it on again" (gemini-companion-ui-error-text 
   (gemini-companion-log-errors "gemini-companion-mode-hook"
     (gemini-companion-mode -1)))
 
-(gemini-companion-define-handler said (client text)
+(gemini-companion-define-handler client-message (client text)
   "Show TEXT, a message of CLIENT to the user."
   (gemini-companion-log-add "%s says: %s" client text)
   (message "%s says: %s" client (gemini-companion-ui-one-line text)))
 
-(gemini-companion-define-handler died ()
+(gemini-companion-define-handler server-died ()
   "Restart the server, unless it has died twice in a short time."
   (gemini-companion-log-add "the server died")
   (if (time-less-p (time-since gemini-companion--died) gemini-companion--min-lifetime)

@@ -32,10 +32,10 @@ emacs::plugin_is_GPL_compatible!();
 fn init(env: &Env) -> Result<()> {
     panics::install_hook();
     env.fset(
-        "gemini-companion--mod-attach-bell",
+        "gemini-companion--mod-set-wake-pipe",
         emacs::lambda!(
             env,
-            attach_bell,
+            set_wake_pipe,
             2..2,
             "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
              (fn COMPANION PROCESS)"
@@ -151,11 +151,11 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
-/// [said CLIENT TEXT]: CLIENT has a message for the user.
+/// [client-message CLIENT TEXT]: CLIENT has a message for the user.
 /// [decide-review REVIEW ACCEPT CALL DIRECTORY]: accept the review, else reject it; CALL waits for
 /// an answer, and DIRECTORY is where the client works, or nil if that is not known.
 /// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
-/// [died]: the server's thread has died, see `gemini-companion--mod-restart'.
+/// [server-died]: the server's thread has died, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
 #[defun]
 fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
@@ -189,7 +189,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::Pong { client, after } => {
             env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
         }
-        Event::Message { client, text } => env.vector((env.intern("said")?, client, text))?,
+        Event::Message { client, text } => env.vector((env.intern("client-message")?, client, text))?,
         Event::DecideReview { review, accept, call, directory } => {
             env.vector((env.intern("decide-review")?, review.0, accept, call.0, directory))?
         }
@@ -200,7 +200,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             };
             env.vector((env.intern("trace")?, env.intern(direction)?, session, text))?
         }
-        Event::ServerDied => env.vector((env.intern("died")?,))?,
+        Event::ServerDied => env.vector((env.intern("server-died")?,))?,
         Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
     };
     Ok(Some(vector))
@@ -392,7 +392,7 @@ fn reject_review(companion: &Companion, review: i64) -> Result<bool> {
 ///
 /// Registered by hand since `Env::open_channel` hides the descriptor, which subprocesses of Emacs
 /// must not inherit and which must never block.
-fn attach_bell(env: &CallEnv) -> Result<()> {
+fn set_wake_pipe(env: &CallEnv) -> Result<()> {
     let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
     let waker = Waker::from(Arc::new(open_channel(env, 1)?));
     companion.borrow().bridge().set_waker(Some(waker));

@@ -9,7 +9,7 @@
 
 (declare-function gemini-companion--mod-start "ext:gemini-companion-module" t t)
 (declare-function gemini-companion--mod-stop "ext:gemini-companion-module" t t)
-(declare-function gemini-companion--mod-attach-bell "ext:gemini-companion-module" t t)
+(declare-function gemini-companion--mod-set-wake-pipe "ext:gemini-companion-module" t t)
 (declare-function gemini-companion--mod-publish-context "ext:gemini-companion-module" t t)
 (declare-function gemini-companion--mod-accept-review "ext:gemini-companion-module" t t)
 (declare-function gemini-companion--mod-answer-call "ext:gemini-companion-module" t t)
@@ -73,7 +73,7 @@
           (events (list [said "A client" "quit"] [said "A client" "heard"])))
       (cl-letf (((symbol-function 'gemini-companion--mod-next-event)
                  (lambda (_companion) (pop events)))
-                ((symbol-function 'gemini-companion--handle-said)
+                ((symbol-function 'gemini-companion--handle-client-message)
                  (lambda (_client text)
                    (if (equal text "quit") (signal 'quit nil) (push text said)))))
         (gemini-companion-bridge-drain))
@@ -143,7 +143,7 @@
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (let ((companion gemini-companion-bridge--companion))
-      (should-error (gemini-companion--mod-attach-bell companion 'no-process))
+      (should-error (gemini-companion--mod-set-wake-pipe companion 'no-process))
       (should-error (gemini-companion--mod-publish-context companion [[]]))
       (should-error (gemini-companion--mod-publish-context companion '(list)))
       (should-not (gemini-companion--mod-accept-review companion 4711 "text" nil))
