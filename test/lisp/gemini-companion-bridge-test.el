@@ -70,7 +70,7 @@
 (ert-deftest gemini-companion-bridge/a-handler-that-is-quit-keeps-no-other-event-waiting ()
   (gemini-companion-test-with-client client
     (let ((said nil)
-          (events (list [said "A client" "quit"] [said "A client" "heard"])))
+          (events (list [client-message "A client" "quit"] [client-message "A client" "heard"])))
       (cl-letf (((symbol-function 'gemini-companion--mod-next-event)
                  (lambda (_companion) (pop events)))
                 ((symbol-function 'gemini-companion--handle-client-message)
@@ -79,7 +79,7 @@
         (gemini-companion-bridge-drain))
       (should (equal said '("heard"))))
     (with-current-buffer (gemini-companion-log--buffer)
-      (should (string-match-p "event said: Quit" (buffer-string))))
+      (should (string-match-p "event client-message: Quit" (buffer-string))))
     (should (fake-cli-request client "tools/list"))))
 
 (ert-deftest gemini-companion-bridge/the-timer-runs-only-as-long-as-it-must ()
