@@ -94,8 +94,10 @@ Return nil if it cannot be shown."
   (condition-case nil
       (progn
         (gemini-companion-review-show-again review 'keep)
-        (message "%s was not on screen: check it, then decide"
-                 (gemini-companion-review-file review)))
+        ;; Unlike `message', replace a pending message about REVIEW, that it still waits.
+        (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
+                                     (gemini-companion-review-file review))
+        t)
     (error nil)))
 
 (defun gemini-companion-review-accept (review)
@@ -210,7 +212,7 @@ change was proposed.  Nothing is saved or accepted."
    review (if (eq gemini-companion-review-of-buffer review) 'select 'keep)))
 
 (defun gemini-companion-decide--merge-file (review)
-  "Merge into the text of REVIEW what was written to its file since then."
+  "Merge into the text of REVIEW how its file has changed on disk."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-history-stamp path))
          (bytes (gemini-companion-history-read path)))
