@@ -185,7 +185,7 @@ that inserts its text."
   "Set up the current buffer, still empty, for REVIEW, and fill it.
 HEADER is as in `gemini-companion-proposal-set-up', and INSERT is a
 function that inserts the text."
-  ;; Before there is a text: some modes obey what it says.
+  ;; Before the text is inserted, since some modes obey what it says.
   (gemini-companion-proposal--set-major-mode (gemini-companion-review-path review))
   (funcall insert)
   (if (gemini-companion-proposal-small-p)
@@ -330,7 +330,7 @@ Org's fontification calls any function that a text names.")
 (defun gemini-companion-proposal-set-mode (function)
   "Call FUNCTION, which sets the major mode of the current buffer.
 Run no hooks, which might start servers or let global minor modes change
-the text, and read no local variables, since the text is a client's."
+the text, and read no local variables, since a client wrote the text."
   (let ((change-major-mode-hook nil)
         (prog-mode-hook nil) ; `mhtml-mode' runs it itself
         ;; Some modes read those of the directory themselves.

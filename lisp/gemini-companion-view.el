@@ -208,7 +208,7 @@ This is for hooks.  The rest is taken down when they have run."
   (cl-loop for (key name) on (flatten-tree (alist-get 'ws tab))
            if (and (eq key 'buffer) (stringp name) (get-buffer name)) collect it))
 
-;;;; Whose windows they are
+;;;; Its own windows and the user's
 
 (defun gemini-companion-view--own-windows (view)
   "Return the windows on the frame of VIEW that exist only to show it.
@@ -328,7 +328,7 @@ Their header lines say what they show.  Change only windows of VIEW."
       (when (memq window (gemini-companion-view-windows view))
         (set-window-parameter window 'mode-line-format 'none)))))
 
-;;;; Deleting them
+;;;; Deleting the windows of a view
 
 (defun gemini-companion-view--delete-windows (view)
   "Delete the windows of VIEW, and let the user's be as before.
