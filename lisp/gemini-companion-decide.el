@@ -7,16 +7,15 @@
 ;;; Commentary:
 
 ;; The user's commands for the review of the current buffer, or the one on screen: accept it, reject
-;; it, go to it, put it off, merge into it what it lacks; and the questions that they ask.
+;; it, go to it, postpone it, merge into it what it lacks; and the questions that they ask.
 ;;
 ;; Clients of document 004 may decide an open review as the user would, by the tools `acceptDiff'
-;; and `rejectDiff'.  An accept of theirs is applied to the file here, by Emacs, so that the buffer
-;; and the file agree afterwards.
+;; and `rejectDiff'.  Then Emacs writes the file, so that its buffer and the file agree.
 ;;
-;; Whoever has the token can call these tools, also a program that the CLI runs in a sandbox.  So
-;; an accept of a client's is no way around the user: it needs that the change was on screen, and
-;; fails where the user would be asked first, outside of projects, for private files, and for
-;; files by which others run programs.
+;; Whoever has the token can call these tools, including programs that the CLI runs in a sandbox.
+;; So a client cannot use them to bypass the user: an accept fails unless the change was on screen,
+;; and where the user would be asked first, outside of projects, for private files, and for files
+;; that make other programs run something.
 
 ;;; Code:
 
@@ -34,22 +33,45 @@
 
 (declare-function gemini-companion-reject-with-reason "gemini-companion-compose")
 
-;;;; Accept and reject
+(defcustom gemini-companion-accept-by-client 'seen
+  "Whether clients of an older protocol may accept their own changes.
+They do so when you answer yes in the client, and Emacs then writes the
+file.  If `seen', the change must have been on screen in Emacs.  If `ask',
+you are asked to accept or reject it in Emacs each time.  If nil, only you
+can accept."
+  :group 'gemini-companion
+  :type '(choice (const :tag "Changes that were on screen" seen)
+                 (const :tag "Ask in Emacs each time" ask)
+                 (const :tag "None" nil))
+  :risky t)
+
+(defconst gemini-companion-decide--replace-time 1.0
+  "Seconds to compare texts before all of a proposal is replaced.")
+
+(defconst gemini-companion-decide--git-hooks
+  '("applypatch-msg" "pre-applypatch" "post-applypatch" "pre-commit" "pre-merge-commit"
+    "prepare-commit-msg" "commit-msg" "post-commit" "pre-rebase" "post-checkout" "post-merge"
+    "pre-push" "pre-receive" "update" "proc-receive" "post-receive" "post-update"
+    "reference-transaction" "push-to-checkout" "pre-auto-gc" "post-rewrite"
+    "sendemail-validate" "fsmonitor-watchman" "post-index-change")
+  "Names of programs that Git runs, in any directory of hooks.")
+
+;;;; Accepting and rejecting
 
 ;;;###autoload
 (defun gemini-companion-accept ()
   "Accept the proposed change as its text now reads.
-The client then writes the file.  Decides the review of the current
-buffer, else the one on screen.  If none is on screen, show the oldest
-instead.  If to accept would lose something, ask first."
+The client then writes the file.  This decides the review of the current
+buffer, or else the one on screen.  If none is on screen, show the oldest
+instead.  If accepting would lose something, ask first."
   (interactive)
   (gemini-companion-decide--decide-current #'gemini-companion-review-accept))
 
 ;;;###autoload
 (defun gemini-companion-reject (&optional with-reason)
   "Reject the proposed change; the file stays as it is.
-Decides the review of the current buffer, else the one on screen.  If
-none is on screen, show the oldest instead.  With WITH-REASON,
+This decides the review of the current buffer, or else the one on screen.
+If none is on screen, show the oldest instead.  With WITH-REASON,
 interactively the prefix argument, ask for a reason, which becomes the
 next prompt of the client if that runs in a terminal of Emacs."
   (interactive "P")
@@ -59,7 +81,7 @@ next prompt of the client if that runs in a terminal of Emacs."
 
 (defun gemini-companion-decide--decide-current (decide)
   "Call DECIDE with the review that a command is about.
-If the user sees nothing of that, show it instead."
+If that is not on screen, show it instead."
   (let ((review (gemini-companion-review-current)))
     (when (or (eq review gemini-companion-review-of-buffer)
               (gemini-companion-review-on-screen-p review)
@@ -67,17 +89,19 @@ If the user sees nothing of that, show it instead."
       (funcall decide review))))
 
 (defun gemini-companion-decide--show-first (review)
-  "Show REVIEW, which a command would have decided, and say so.
+  "Show REVIEW, which a command was about to decide, and say so.
 Return nil if it cannot be shown."
   (condition-case nil
       (progn
         (gemini-companion-review-show-again review 'keep)
-        (message "%s was not on screen: look at it, then decide"
-                 (gemini-companion-review-file review)))
+        ;; Unlike `message', replace a pending message about REVIEW, that it still waits.
+        (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
+                                     (gemini-companion-review-file review))
+        t)
     (error nil)))
 
 (defun gemini-companion-review-accept (review)
-  "Accept REVIEW as its text now reads; if that would lose something, ask first.
+  "Accept REVIEW as its text now reads; ask first if that would lose something.
 If it has never been on screen, show it instead, or ask if it cannot be
 shown."
   (gemini-companion-review-check-open review)
@@ -89,7 +113,7 @@ shown."
          (gemini-companion-decide--accept-seen review))))
 
 (defun gemini-companion-decide--accept-seen (review)
-  "Accept REVIEW, of which the user knows what it says."
+  "Accept REVIEW, which the user has seen or accepts unseen."
   (gemini-companion-decide--check review)
   (gemini-companion-write-revert (gemini-companion-review-path review)
                                  (gemini-companion-review-merged-state review))
@@ -101,30 +125,30 @@ shown."
 
 (defun gemini-companion-decide--tell-accepted (review text)
   "Tell the client of REVIEW that the user has accepted TEXT.
-Return nil if it was decided meanwhile."
+Return nil if the client has decided it already."
   (let ((may-omit (gemini-companion-write-may-omit-p review text)))
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
       (when may-omit
         (gemini-companion-write-await-text review text))
       t)))
 
-;;;; Going there, and later
+;;;; Showing and postponing
 
 ;;;###autoload
 (defun gemini-companion-review-next ()
-  "Show the next change that awaits your decision, and go there.
-If none but that on screen does, go there."
+  "Show the next change that awaits your decision, and select its window.
+If there is only the one on screen, select its window."
   (interactive)
-  (let* ((current (gemini-companion-review-current))
-         (open (gemini-companion-review-list-open))
-         (next (if (gemini-companion-review-on-screen-p current)
-                   (or (cadr (memq current open)) (car open))
-                 current)))
-    (gemini-companion-review-visit next)))
+  (let ((current (gemini-companion-review-current))
+        (open (gemini-companion-review-list-open)))
+    (gemini-companion-review-visit
+     (if (gemini-companion-review-on-screen-p current)
+         (or (cadr (memq current open)) (car open))
+       current))))
 
 ;;;###autoload
 (defun gemini-companion-review-quit ()
-  "Ask what to do with the change on screen: accept it, reject it, or decide later."
+  "Ask whether to accept or reject the change on screen, or decide later."
   (interactive)
   (let* ((review (gemini-companion-review-current))
          (title (gemini-companion-review-client-title review))
@@ -145,58 +169,55 @@ If none but that on screen does, go there."
 
 ;;;###autoload
 (defun gemini-companion-review-three-way ()
-  "Show the change with the text from which it was made, or without it again.
-Beside the proposal you then see the text as you have it, with edits that
-are not saved."
+  "Show or hide the text from which the change was made.
+While it is shown, the proposal is compared with the text as you have it,
+including unsaved edits."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (gemini-companion-decide--show-with-base
      review (not (gemini-companion-review-with-base review)))))
 
 (defun gemini-companion-decide--show-with-base (review with-base)
-  "Show REVIEW, if WITH-BASE is non-nil with the text from which it was made."
+  "Show REVIEW, and if WITH-BASE is non-nil the text from which it was made."
   (gemini-companion-review-check-open review)
   (setf (gemini-companion-review-with-base review) with-base)
   (gemini-companion-review-show-again review 'select))
 
 ;;;; Merging
 
-(defconst gemini-companion-decide--replace-time 1.0
-  "Seconds beyond which the text of a proposal is replaced as a whole.")
-
 ;;;###autoload
 (defun gemini-companion-review-merge ()
-  "Merge what the proposed text lacks into it, if that is about other lines.
-These are the edits that you have not saved, or what was written to the
-file since the change was proposed.  Nothing is saved or accepted."
+  "Merge your edits of the file into the proposed text, if they do not overlap.
+These are your unsaved edits, and what was written to the file since the
+change was proposed.  Nothing is saved or accepted."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (gemini-companion-review-check-open review)
     (unless (setf (gemini-companion-review-conflict review)
                   (gemini-companion-review-find-conflict review))
-      (user-error "Nothing to merge: the proposed text lacks nothing of %s"
+      (user-error "Nothing to merge: the proposed text contains all edits of %s"
                   (gemini-companion-review-file review)))
     (gemini-companion-decide--merge review)
     (message "%s" (substitute-command-keys
                    "Merged into the proposed text; \\[gemini-companion-accept] accepts it"))))
 
 (defun gemini-companion-decide--merge (review)
-  "Merge into the text of REVIEW what it lacks, and show it anew."
+  "Merge into the text of REVIEW the edits that it lacks, and show it again."
   (when (gemini-companion-review-written-p review)
     (gemini-companion-decide--merge-file review))
   (when-let* ((buffer (gemini-companion-review-visiting review)))
     (when (buffer-modified-p buffer)
       (gemini-companion-decide--merge-buffer review buffer)))
-  (let ((focus (if (eq gemini-companion-review-of-buffer review) 'select 'keep)))
-    (gemini-companion-review-show-again review focus)))
+  (gemini-companion-review-show-again
+   review (if (eq gemini-companion-review-of-buffer review) 'select 'keep)))
 
 (defun gemini-companion-decide--merge-file (review)
-  "Merge into the text of REVIEW what was written to its file since it came."
+  "Merge into the text of REVIEW how its file has changed on disk."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-history-stamp path))
          (bytes (gemini-companion-history-read path)))
     (unless bytes
-      (user-error "There is nothing to merge: %s is gone, or cannot be read" path))
+      (user-error "Nothing to merge: %s was deleted, or cannot be read" path))
     (gemini-companion-decide--merge-text
      review (gemini-companion-review-file-text path bytes (gemini-companion-review-proposed review)))
     (setf (gemini-companion-review-base review) bytes
@@ -205,14 +226,14 @@ file since the change was proposed.  Nothing is saved or accepted."
 (defun gemini-companion-decide--merge-buffer (review buffer)
   "Merge into the text of REVIEW the edits in BUFFER, which visits its file."
   (unless (verify-visited-file-modtime buffer)
-    (user-error "%s was written since its buffer was: save that or revert it, then merge"
+    (user-error "%s was changed on disk: save or revert its buffer, then merge"
                 (gemini-companion-review-file review)))
   (gemini-companion-decide--merge-text review (gemini-companion-review-buffer-text buffer))
   (setf (gemini-companion-review-merged review)
         (gemini-companion-review-merge-states review buffer)))
 
 (defun gemini-companion-decide--merge-text (review text)
-  "Merge into the text of REVIEW what TEXT has changed of the file."
+  "Merge into the text of REVIEW the changes from its file to TEXT."
   (let ((merged (gemini-companion-review-merge-with review text)))
     (unless (stringp merged)
       (user-error "Both change the same lines, first at line %d of the proposed text: %s" merged
@@ -221,7 +242,7 @@ file since the change was proposed.  Nothing is saved or accepted."
     (gemini-companion-decide--set-text review merged)))
 
 (defun gemini-companion-decide--set-text (review text)
-  "Make the proposal of REVIEW say TEXT, in one step for undo."
+  "Replace the text of REVIEW by TEXT, as one step for undo."
   (let ((proposal (gemini-companion-review-proposal review)))
     (if (not (buffer-live-p proposal))
         (setf (gemini-companion-review-text review) text)
@@ -237,9 +258,10 @@ file since the change was proposed.  Nothing is saved or accepted."
 ;;;; Questions before an accept
 
 (defun gemini-companion-decide--check (review)
-  "Ask before REVIEW is accepted if that would lose something.
-Signal a `user-error' if the user does not want it."
-  (gemini-companion-decide--check-text review)
+  "Ask before an accept of REVIEW that would lose something.
+Signal a `user-error' unless the user wants it."
+  (when-let* ((question (gemini-companion-decide--question review)))
+    (gemini-companion-decide--confirm review question))
   (when (setf (gemini-companion-review-conflict review)
               (gemini-companion-review-find-conflict review))
     (pcase (gemini-companion-review-ask
@@ -247,21 +269,16 @@ Signal a `user-error' if the user does not want it."
             (lambda ()
               (car (read-multiple-choice
                     (concat (gemini-companion-review-warning review) ".")
-                    '((?a "accept" "Have this text written; unsaved edits stay in their buffer")
-                      (?m "merge" "Add what is missing to this text, and decide then")
-                      (?t "three-way" "Show all texts side by side, and decide then")
+                    '((?a "accept" "Have this text written; unsaved edits remain in their buffer")
+                      (?m "merge" "Merge the edits into this text, then decide")
+                      (?t "three-way" "Show all texts side by side, then decide")
                       (?c "cancel" "Decide later"))))))
       (?a)
       (?m (gemini-companion-decide--merge review)
-          (user-error "Merged, and not accepted yet: look at the text, then accept it"))
+          (user-error "Merged, but not accepted yet: check the text, then accept it"))
       (?t (gemini-companion-decide--show-with-base review t)
           (user-error "Not accepted: copy what is missing, then accept again"))
       (_ (user-error "Not accepted")))))
-
-(defun gemini-companion-decide--check-text (review)
-  "Ask before an accept of REVIEW that removes all or most of the file."
-  (when-let* ((question (gemini-companion-review-question review)))
-    (gemini-companion-decide--confirm review question)))
 
 (defun gemini-companion-decide--ask-unseen (review)
   "Ask before an accept of REVIEW, which cannot be shown."
@@ -280,88 +297,61 @@ Signal a `user-error' if the user does not want it."
   (unless (gemini-companion-review-ask review (lambda () (y-or-n-p question)))
     (user-error "Not accepted")))
 
-(defun gemini-companion-review-question (review)
-  "Return what to ask before an accept of REVIEW, or nil."
-  (let ((text (gemini-companion-review-current-text review)))
-    (if (string-empty-p text)
-        (and (not (string-empty-p (gemini-companion-review-proposed review)))
-             (format "%s takes an empty text for none, and would write its own proposal.  \
-Accept? "
-                     (gemini-companion-review-client-title review)))
-      (gemini-companion-decide--deletion review text))))
-
-(defun gemini-companion-decide--deletion (review text)
-  "Return a question if TEXT, that of REVIEW, lacks most lines of the file."
-  (let* ((base (or (gemini-companion-review-base review) ""))
-         (before (gemini-companion-decide--count-lines base))
-         (after (gemini-companion-decide--count-lines text)))
-    (and (gemini-companion-change-deletion-p before after)
-         (format "%s would write a text of %d lines in place of %d lines.  Accept? "
-                 (gemini-companion-review-client-title review) after before))))
+(defun gemini-companion-decide--question (review)
+  "Return the question to ask before an accept of REVIEW, or nil."
+  (let* ((title (gemini-companion-review-client-title review))
+         (text (gemini-companion-review-current-text review))
+         (after (gemini-companion-decide--count-lines text))
+         (before (gemini-companion-decide--count-lines
+                  (or (gemini-companion-review-base review) ""))))
+    (cond ((string-empty-p text)
+           (unless (string-empty-p (gemini-companion-review-proposed review))
+             (format "%s ignores an empty text, and would write its own proposal.  Accept? "
+                     title)))
+          ((gemini-companion-change-deletion-p before after)
+           (format "%s would write a text of %d lines in place of %d lines.  Accept? "
+                   title after before)))))
 
 (defun gemini-companion-decide--count-lines (text)
-  "Return the number of newlines in TEXT, which may be of megabytes."
+  "Return the number of newlines in TEXT, which may have megabytes."
   (with-temp-buffer
-    (set-buffer-multibyte (multibyte-string-p text))
     (insert text)
     (1- (line-number-at-pos (point-max)))))
 
 ;;;; Decisions of clients
 
-(defcustom gemini-companion-accept-by-client 'seen
-  "Whether clients of an older protocol may accept changes of their own.
-They do so when you say yes there, and Emacs then writes the file.  If
-`seen', that needs that the change was on screen in Emacs.  If `ask', you
-are asked each time, and accept or reject it in Emacs.  If nil, only you
-accept."
-  :group 'gemini-companion
-  :type '(choice (const :tag "Changes that were on screen" seen)
-                 (const :tag "Ask in Emacs each time" ask)
-                 (const :tag "None" nil))
-  :risky t)
-
-(defconst gemini-companion-decide--git-hooks
-  '("applypatch-msg" "pre-applypatch" "post-applypatch" "pre-commit" "pre-merge-commit"
-    "prepare-commit-msg" "commit-msg" "post-commit" "pre-rebase" "post-checkout" "post-merge"
-    "pre-push" "pre-receive" "update" "proc-receive" "post-receive" "post-update"
-    "reference-transaction" "push-to-checkout" "pre-auto-gc" "post-rewrite"
-    "sendemail-validate" "fsmonitor-watchman" "post-index-change")
-  "Names of programs that Git runs, wherever its configuration says that they are.")
-
-;;;; Decisions
-
 ;;;###autoload
 (defun gemini-companion-decide-for-client (id accept call directory)
   "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL.
 DIRECTORY is where the client works, or nil if that is not known."
-  ;; No name that a client gives makes Emacs connect to another machine.
+  ;; A file name from a client must not make Emacs connect to another machine.
   (let ((file-name-handler-alist nil)
         (review (gemini-companion-review-with-id id)))
     (cond
-     ;; Its client has given up: it must not be decided behind its back.
+     ;; The client has given up: nobody would know of the decision.
      ((not (gemini-companion-bridge-awaited-p call)))
      ((not review)
       (gemini-companion-bridge-fail call "this diff is not open in Emacs any more"))
      (t
       (condition-case error
           (if accept
-              (gemini-companion-decide--accept review call directory)
+              (gemini-companion-decide--accept-for-client review call directory)
             (gemini-companion-review-decide review 'rejected
                                             #'gemini-companion-bridge-reject 'by-client)
-            (gemini-companion-decide--answer review 'rejected call))
+            (gemini-companion-decide--answer-client review 'rejected call))
         (error (gemini-companion-bridge-fail call (gemini-companion-ui-error-text error))))))))
 ;;;###autoload (put 'decide-review 'gemini-companion-handler #'gemini-companion-decide-for-client)
 
-(defun gemini-companion-decide--accept (review call directory)
-  "Accept REVIEW for its client, or have the user asked; answer CALL.
-The client works in DIRECTORY, or that is nil."
+(defun gemini-companion-decide--accept-for-client (review call directory)
+  "Accept REVIEW for its client, or ask the user to do so; answer CALL.
+DIRECTORY is as in `gemini-companion-decide-for-client'."
   (pcase gemini-companion-accept-by-client
     ('nil (error "In this Emacs only the user accepts"))
     ('ask
      (gemini-companion-decide--check-client review directory)
      (gemini-companion-review-request
-      review #'gemini-companion-decide--write
-      (lambda (outcome) (gemini-companion-decide--answer review outcome call))))
+      review #'gemini-companion-decide--write-file
+      (lambda (outcome) (gemini-companion-decide--answer-client review outcome call))))
     (_
      (unless (gemini-companion-review-seen review)
        (error "The user has not seen this diff in Emacs yet"))
@@ -369,40 +359,40 @@ The client works in DIRECTORY, or that is nil."
      (let ((text (gemini-companion-review-current-text review)))
        (gemini-companion-review-decide
         review 'accepted
-        (lambda (_id) (gemini-companion-decide--write review text))
+        (lambda (_id) (gemini-companion-decide--write-file review text))
         'by-client))
      (when (gemini-companion-review-open-p review)
        (error "This diff was decided meanwhile"))
-     (gemini-companion-decide--answer review 'accepted call))))
+     (gemini-companion-decide--answer-client review 'accepted call))))
 
-(defun gemini-companion-decide--answer (review outcome call)
-  "Tell CALL that REVIEW has ended with OUTCOME, a symbol."
+(defun gemini-companion-decide--answer-client (review outcome call)
+  "Answer CALL: REVIEW has ended with OUTCOME, a symbol."
   (let ((path (gemini-companion-review-path review)))
     (pcase outcome
       ('accepted
        (gemini-companion-bridge-answer call (format "Accepted, and applied to %s" path))
-       (gemini-companion-log-errors "follow"
+       (gemini-companion-log-errors "reverting a buffer"
          (gemini-companion-write-revert-now path)))
       ('rejected (gemini-companion-bridge-answer call (format "Rejected: %s" path)))
       (_ (gemini-companion-bridge-fail call "This diff was decided meanwhile")))))
 
-(defun gemini-companion-decide--write (review text)
-  "Write TEXT to the file of REVIEW, then tell its clients that it was accepted.
+(defun gemini-companion-decide--write-file (review text)
+  "Write TEXT to the file of REVIEW, then report that it was accepted.
 Return nil if it was decided meanwhile; the file is then as before."
   (let* ((file-name-handler-alist nil)
          (file (file-truename (gemini-companion-review-path review)))
          (before (gemini-companion-history-read file)))
-    ;; First: what is told has happened.
+    ;; First, so that the report is true.
     (gemini-companion-history-write
      file (gemini-companion-history-encode text (gemini-companion-review-base review)))
     (or (gemini-companion-bridge-accept (gemini-companion-review-id review) text)
         (ignore (gemini-companion-history-write file before)))))
 
-;;;; Limits
+;;;; What clients may not accept
 
 (defun gemini-companion-decide--check-client (review directory)
-  "Signal an error if a client in DIRECTORY must not accept REVIEW by itself.
-Then the user can do so all the same."
+  "Signal an error if only the user may accept REVIEW.
+DIRECTORY is as in `gemini-companion-decide-for-client'."
   (let* ((path (gemini-companion-review-path review))
          (file (file-truename path))
          (root (gemini-companion-decide--root file directory)))
@@ -411,36 +401,34 @@ Then the user can do so all the same."
       ('changed (error "The file has changed since this diff was opened")))
     (when-let* ((reason (gemini-companion-context-private-reason-of path)))
       (error "Only the user accepts a change of this file: it is %s" reason))
-    (when-let* ((reason (or (gemini-companion-decide--guarded path root)
-                            (gemini-companion-decide--guarded file root))))
+    (when-let* ((reason (or (gemini-companion-decide--guard-reason path root)
+                            (gemini-companion-decide--guard-reason file root))))
       (error "Only the user accepts a change of this file: %s" reason))
-    (when (gemini-companion-review-question review)
+    (when (gemini-companion-decide--question review)
       (error "Only the user accepts a text that lacks most of the file"))
     (unless (gemini-companion-decide--writable-p file)
       (error "This file cannot be written"))))
 
 (defun gemini-companion-decide--root (file directory)
   "Return the root of FILE in which a client in DIRECTORY may accept changes.
-Signal an error if there is none.  A client that works in no root, or of
-which it is not known, is not known to work in another project."
-  (let ((names (gemini-companion-workspace-scope-names
-                (gemini-companion-workspace-scope-of directory))))
+Signal an error if there is none.  If DIRECTORY is nil or in no root, FILE
+may be in any project."
+  (let ((names (gemini-companion-workspace-scope-names (gemini-companion-workspace-scope-of directory))))
     (cond ((cl-loop for name in names if (string-prefix-p name file) return name))
           (names
            (error "The client works in another project: only the user accepts this change"))
           ((cdr (gemini-companion-workspace-innermost file 'only-project)))
           (t (error "Outside of projects only the user accepts")))))
 
-(defun gemini-companion-decide--guarded (file root)
-  "Return why FILE, in the workspace ROOT, is one by which others run programs.
-Return nil if it is not known to be one."
+(defun gemini-companion-decide--guard-reason (file root)
+  "Return why FILE, in the workspace ROOT, can make programs run something.
+Return nil if it is not known to."
   (let ((names (split-string file "/" t))
         (below (split-string (string-remove-prefix (file-name-as-directory root) file)
                              "/" t)))
-    (cond ((cl-some (lambda (name) (member (downcase name) '(".git" ".hg" ".svn" ".bzr" ".jj")))
-                    names)
-           "it is part of a repository")
-          ((gemini-companion-decide--in-repository-p file)
+    (cond ((or (cl-intersection (mapcar #'downcase names) '(".git" ".hg" ".svn" ".bzr" ".jj")
+                                :test #'equal)
+               (gemini-companion-decide--in-repository-p file))
            "it is part of a repository")
           ((cl-some (lambda (name) (string-prefix-p "." name)) below)
            "a name that begins with a dot often configures programs")
@@ -452,27 +440,22 @@ Return nil if it is not known to be one."
            "Emacs loads such files"))))
 
 (defun gemini-companion-decide--in-repository-p (file)
-  "Return non-nil if FILE is in a directory that Git keeps, whatever its name."
-  (let ((directory (file-name-directory file))
-        (found nil))
-    (while (and directory (not found))
-      (let ((there (lambda (name) (file-exists-p (concat directory name))))
-            (parent (file-name-directory (directory-file-name directory))))
-        (setq found (and (funcall there "HEAD")
-                         (or (funcall there "commondir")
-                             (and (funcall there "objects/") (funcall there "refs/"))))
-              directory (and (not (equal parent directory)) parent))))
-    found))
+  "Return non-nil if FILE is in a repository of Git, whatever its name is."
+  (cl-loop for directory = (file-name-directory file) then parent
+           for parent = (file-name-directory (directory-file-name directory))
+           for there = (lambda (name) (file-exists-p (concat directory name)))
+           thereis (and (funcall there "HEAD")
+                        (or (funcall there "commondir")
+                            (and (funcall there "objects/") (funcall there "refs/"))))
+           until (equal parent directory)))
 
 (defun gemini-companion-decide--writable-p (file)
-  "Return non-nil if FILE is a regular file that can be written, or can be made."
+  "Return non-nil if FILE is a regular file that can be written, or created."
   (if (file-exists-p file)
       (and (file-regular-p file) (file-readable-p file) (file-writable-p file))
-    ;; Its directories may have to be made, too.
-    (let ((directory (file-name-directory file)))
-      (while (not (file-exists-p directory))
-        (setq directory (file-name-directory (directory-file-name directory))))
-      (and (file-directory-p directory) (file-writable-p directory)))))
+    ;; Its directories may have to be created, too.
+    (when-let* ((directory (locate-dominating-file file #'file-directory-p)))
+      (file-writable-p directory))))
 
 (provide 'gemini-companion-decide)
 ;;; gemini-companion-decide.el ends here

@@ -7,12 +7,11 @@
 ;;; Commentary:
 
 ;; Shows a review in one buffer: the unified diff from the file as it is now to the proposal.
-;; Each hunk is part of the proposal until the user drops it; then the proposal reads there as
-;; the file does.  So the proposal is at any time what an accept sends, and the diff is only made
-;; from it, anew after each change.
+;; When the user drops a hunk, the proposal is changed to agree with the file there.  So the
+;; proposal is always what an accept sends, and the diff is made from it again after each change.
 ;;
-;; The diff is a client's text, and most commands of Diff mode go to the files that a diff names:
-;; of those none has a key here.
+;; A client has written the text of the diff, and most commands of Diff mode visit the files that
+;; a diff names, so none of them has a key here.
 
 ;;; Code:
 
@@ -28,7 +27,7 @@
 (declare-function gemini-companion-ediff-show "gemini-companion-ediff")
 
 (defconst gemini-companion-diff--max-refined 20000
-  "Size in characters of a diff beyond which no changes within lines are shown.")
+  "Maximum size in characters of a diff in which changes within lines are shown.")
 
 (defconst gemini-companion-diff--pause 0.3
   "Seconds after the last edit of the proposal until the diff shows it.")
@@ -41,21 +40,21 @@
   "A review shown as one diff."
   (buffer nil :documentation "The buffer with the diff.")
   (current nil :documentation "A hidden buffer with the file as it is now.")
-  (apart nil :documentation "Non-nil if each change has a hunk of its own.")
-  (hunks 0 :documentation "How many hunks there are.")
-  (tick nil :documentation "Which state of the proposal the diff shows.")
-  (place nil :documentation "Where the proposal was changed since then, or nil.")
-  (timer nil :documentation "The timer that waits for the end of an edit, or nil."))
+  (separate nil :documentation "Non-nil if each change has a hunk of its own.")
+  (hunks 0 :documentation "The number of hunks.")
+  (tick nil :documentation "The modification tick of the proposal that the diff shows.")
+  (edited nil :documentation "The position of the last edit of the proposal since then, or nil.")
+  (timer nil :documentation "The timer that waits for a pause in editing, or nil."))
 
 (defvar-local gemini-companion-diff--of-buffer nil
-  "The view of which this buffer is a part.")
+  "The view to which this buffer belongs.")
 (put 'gemini-companion-diff--of-buffer 'permanent-local t)
 
 ;;;; The mode
 
 (defvar gemini-companion-diff-mode-map
   (let ((map (make-sparse-keymap)))
-    ;; Not that of Diff mode, which has the commands that go to files.
+    ;; Not that of Diff mode, which has the commands that visit files.
     (set-keymap-parent map special-mode-map)
     (define-key map (kbd "n") #'diff-hunk-next)
     (define-key map (kbd "p") #'diff-hunk-prev)
@@ -72,7 +71,7 @@
     (define-key map (kbd "e") #'gemini-companion-diff-edit)
     (define-key map (kbd "q") #'gemini-companion-review-quit)
     (define-key map [remap read-only-mode] #'undefined)
-    ;; These have ways of their own in Diff mode: the first applies the diff, and commits it.
+    ;; These behave differently in Diff mode: the first applies the diff, and commits it.
     (define-key map [remap vc-next-action] #'undefined)
     (define-key map [remap add-change-log-entry] #'undefined)
     (define-key map [remap add-change-log-entry-other-window] #'undefined)
@@ -88,11 +87,11 @@
     add-log-current-defun-function
     add-log-buffer-file-name-function
     write-contents-functions)
-  "Variables by which Diff mode brings in its keys, or files that a diff names.")
+  "Variables of Diff mode that provide its keys, or the files that a diff names.")
 
 (define-derived-mode gemini-companion-diff-mode diff-mode "Gemini Diff"
   "Major mode for a proposed change as one diff.
-Each hunk is accepted or rejected with the whole, unless you drop it.
+You accept or reject all hunks together, but can drop some first.
 
 \\<gemini-companion-review-mode-map>\
 \\[gemini-companion-accept] accepts the change as it now reads, \
@@ -112,86 +111,65 @@ Each hunk is accepted or rejected with the whole, unless you drop it.
 ;;;###autoload
 (defun gemini-companion-diff-show (review focus)
   "Show REVIEW as one diff.  Return a function that takes it off the screen.
-FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Three
-texts, or a new file, are shown as where Ediff is preferred."
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Show a
+new file, or three texts, like `gemini-companion-ediff-show'."
   (if (or (gemini-companion-review-with-base review)
           (not (gemini-companion-proposal-file-p review)))
       (gemini-companion-ediff-show review focus)
-    (let ((view (gemini-companion-diff--make :review review)))
-      (gemini-companion-view-begin view focus)
-      (condition-case error
-          (gemini-companion-diff--start view)
-        ((error quit)
-         (gemini-companion-diff--hide view)
-         (signal (car error) (cdr error))))
-      (lambda () (gemini-companion-diff--hide view)))))
+    (gemini-companion-view-show (gemini-companion-diff--make :review review) focus)))
 
-(defun gemini-companion-diff--start (view)
-  "Make the buffers of VIEW and show the diff."
-  (let* ((review (gemini-companion-diff--review view))
+(cl-defmethod gemini-companion-view-start ((view gemini-companion-diff--view))
+  "Show the diff of VIEW."
+  (let* ((review (gemini-companion-view-review view))
          (buffer (gemini-companion-proposal-make-buffer review "diff")))
     (gemini-companion-ui-keep-keys 'gemini-companion-diff-mode)
-    (setf (gemini-companion-diff--buffer view) buffer
-          (gemini-companion-review-front review) buffer)
+    (setf (gemini-companion-diff--buffer view) buffer)
     (with-current-buffer buffer
-      ;; Else it would be for Diff mode to keep the headers of hunks right.
+      ;; Otherwise Diff mode would keep the headers of hunks right.
       (let ((diff-update-on-the-fly nil))
         (gemini-companion-proposal-set-mode #'gemini-companion-diff-mode))
-      (gemini-companion-proposal-adopt review #'gemini-companion-diff--header)
+      (gemini-companion-proposal-set-up review #'gemini-companion-diff--header)
       (setq gemini-companion-diff--of-buffer view))
-    (gemini-companion-diff--follow-proposal view)
-    (gemini-companion-diff--read-file view)
-    (gemini-companion-diff--compare view 1)
-    (let ((window (gemini-companion-view-make-room view)))
-      (set-window-buffer window buffer)
-      (set-window-point window (with-current-buffer buffer (point)))
-      (select-window window)
-      (gemini-companion-view-shown view))
-    (gemini-companion-view-watch view)))
-
-(defun gemini-companion-diff--follow-proposal (view)
-  "Note in VIEW when the proposal is changed, by whatever."
-  (let ((proposal (gemini-companion-proposal-buffer (gemini-companion-diff--review view))))
-    (with-current-buffer proposal
+    (with-current-buffer (gemini-companion-proposal-buffer review)
       (setq gemini-companion-diff--of-buffer view)
       (add-hook 'after-change-functions #'gemini-companion-diff--proposal-changed nil t))
-    (push (lambda ()
-            (gemini-companion-diff--stop-waiting view)
-            (when (buffer-live-p proposal)
-              (with-current-buffer proposal
-                (setq gemini-companion-diff--of-buffer nil)
-                (remove-hook 'after-change-functions
-                             #'gemini-companion-diff--proposal-changed t))))
-          (gemini-companion-diff--teardown view))))
+    (gemini-companion-diff--read-file view)
+    (gemini-companion-diff--compare view 1)
+    (let ((window (gemini-companion-view-make-window view)))
+      (set-window-buffer window buffer)
+      (set-window-point window (with-current-buffer buffer (point)))
+      (select-window window))))
 
 (defun gemini-companion-diff--read-file (view)
   "Read the file of VIEW as it is now."
   (let ((before (gemini-companion-diff--current view))
-        (current (gemini-companion-proposal-file-buffer (gemini-companion-diff--review view))))
+        (current (gemini-companion-proposal-file-buffer (gemini-companion-view-review view))))
     (with-current-buffer current
-      ;; A space in front hides it.
+      ;; A leading space hides it.
       (rename-buffer (concat " " (buffer-name)) t))
     (setf (gemini-companion-diff--current view) current
-          ;; What the diff shows is another file's text.
+          ;; The diff is now out of date.
           (gemini-companion-diff--tick view) nil)
     (gemini-companion-view-kill before)))
 
 (cl-defmethod gemini-companion-view-buffers ((view gemini-companion-diff--view))
-  "Return the living buffers of VIEW that the user sees, or may see."
-  (seq-filter #'buffer-live-p
-              (list (gemini-companion-diff--buffer view)
-                    (gemini-companion-review-proposal (gemini-companion-diff--review view)))))
+  "Return the buffer of the diff of VIEW and the proposal, which may be shown."
+  (list (gemini-companion-diff--buffer view) (gemini-companion-view-proposal view)))
 
-(defun gemini-companion-diff--hide (view)
-  "Take VIEW off the screen."
-  (setf (gemini-companion-review-front (gemini-companion-diff--review view)) nil)
-  (gemini-companion-view-end view #'ignore)
+(cl-defmethod gemini-companion-view-clean-up ((view gemini-companion-diff--view))
+  "Kill the diff of VIEW, and stop watching the proposal."
+  (gemini-companion-diff--cancel-timer view)
+  (when-let* ((proposal (gemini-companion-view-proposal view)))
+    (with-current-buffer proposal
+      (setq gemini-companion-diff--of-buffer nil)
+      (remove-hook 'after-change-functions #'gemini-companion-diff--proposal-changed t)))
   (gemini-companion-view-kill (gemini-companion-diff--buffer view))
   (gemini-companion-view-kill (gemini-companion-diff--current view)))
 
 (defun gemini-companion-diff--header (review)
   "Return the header line for the diff of REVIEW in the current buffer."
-  (let ((hunks (gemini-companion-diff--hunks gemini-companion-diff--of-buffer)))
+  (let* ((view gemini-companion-diff--of-buffer)
+         (hunks (gemini-companion-diff--hunks view)))
     (gemini-companion-proposal-header
      review (pcase hunks
               (0 nil)
@@ -203,53 +181,53 @@ texts, or a new file, are shown as where Ediff is preferred."
        (gemini-companion-diff-undo "undoes")
        (gemini-companion-diff-edit "edits")
        (gemini-companion-diff-split
-        ,(if (gemini-companion-diff--apart gemini-companion-diff--of-buffer)
-             "joins hunks" "splits hunks"))))))
+        ,(if (gemini-companion-diff--separate view) "joins hunks" "splits hunks"))))))
 
 ;;;; The diff
 
 (defun gemini-companion-diff--compare (view line)
-  "Show how the texts of VIEW differ now, and go to LINE of the proposal."
-  (let* ((review (gemini-companion-diff--review view))
+  "Show how the proposal of VIEW and the file differ now.
+Go to LINE of the proposal."
+  (let* ((review (gemini-companion-view-review view))
          (proposal (gemini-companion-review-proposal review))
          (diff (gemini-companion-review-diff
                 (gemini-companion-review-buffer-text (gemini-companion-diff--current view))
                 (gemini-companion-review-buffer-text proposal)
-                (gemini-companion-diff--apart view)))
+                (gemini-companion-diff--separate view)))
          (name (gemini-companion-review-project-path review)))
-    (gemini-companion-diff--stop-waiting view)
+    (gemini-companion-diff--cancel-timer view)
     (with-current-buffer (gemini-companion-diff--buffer view)
       (widen)
       (let ((rows (gemini-companion-diff--rows))
             (inhibit-read-only t))
         (erase-buffer)
         (if (string-empty-p diff)
-            (insert (format "No hunk is left: the proposal says what %s says.\n" name))
+            (insert (format "No hunk is left: the proposal is identical to %s.\n" name))
           (insert (format "--- %s (%s)\n+++ %s (proposal)\n" name
                           (if (gemini-companion-proposal-file-p review) "on disk" "no file yet")
                           name)
                   diff))
         (set-buffer-modified-p nil)
         (setf (gemini-companion-diff--tick view) (buffer-chars-modified-tick proposal)
-              (gemini-companion-diff--place view) nil
+              (gemini-companion-diff--edited view) nil
               (gemini-companion-diff--hunks view) (how-many diff-hunk-header-re-unified
                                                             (point-min)))
-        (gemini-companion-diff--adjust-looks)
+        (gemini-companion-diff--adjust-highlighting)
         (goto-char (gemini-companion-diff--position line))
         (gemini-companion-diff--scroll rows)))
     (force-mode-line-update t)))
 
-(defun gemini-companion-diff--adjust-looks ()
-  "Highlight as much of the diff in the current buffer as is reasonable."
-  (let ((modest (gemini-companion-proposal-small-p)))
-    (setq-local diff-refine (and modest
+(defun gemini-companion-diff--adjust-highlighting ()
+  "Highlight the diff in the current buffer, unless it is too large."
+  (let ((small (gemini-companion-proposal-small-p)))
+    (setq-local diff-refine (and small
                                  (<= (buffer-size) gemini-companion-diff--max-refined)
                                  (default-value 'diff-refine)))
-    (unless (eq modest font-lock-mode)
-      (font-lock-mode (if modest 1 -1)))))
+    (unless (eq small font-lock-mode)
+      (font-lock-mode (if small 1 -1)))))
 
 (defun gemini-companion-diff--rows ()
-  "Return each window of the current buffer with the row in which its point is."
+  "Return an alist of the windows of the current buffer, with the row of point."
   (mapcar (lambda (window)
             (cons window (min (count-lines (window-start window)
                                            (save-excursion
@@ -259,27 +237,27 @@ texts, or a new file, are shown as where Ediff is preferred."
           (get-buffer-window-list nil nil t)))
 
 (defun gemini-companion-diff--scroll (rows)
-  "Make the windows in ROWS show point in the row in which theirs was."
+  "Have the windows in ROWS, an alist, show point in the row in which theirs was."
   (pcase-dolist (`(,window . ,row) rows)
     (set-window-point window (point))
     (set-window-start window
                       (save-excursion (forward-line (- row)) (point))
                       'unless-point-is-not-visible-then)))
 
-;;;; Places in the diff
+;;;; Lines and hunks
 
 (defun gemini-companion-diff--lines (group)
-  "Return the first line and the number of lines that a hunk's header names.
-It was just matched; GROUP is 1 for the lines of the file, 3 for those of
-the proposal."
+  "Return the lines in the header of a hunk: a cons of the first and the number.
+The header was just matched.  GROUP is 1 for the lines of the file, 3 for
+those of the proposal."
   (let ((first (string-to-number (match-string group)))
         (count (string-to-number (or (match-string (1+ group)) "1"))))
-    ;; Where there are no lines, it names the line before.
+    ;; If there are no lines, the header names the line before.
     (cons (if (zerop count) (1+ first) first) count)))
 
 (defun gemini-companion-diff--hunk ()
-  "Go to the start of the hunk at point, or else of the first one.
-Return its lines in the file and in the proposal."
+  "Go to the start of the hunk at point, or of the first hunk.
+Return a cons of its lines in the file and in the proposal."
   (end-of-line)
   (unless (or (re-search-backward diff-hunk-header-re-unified nil t)
               (re-search-forward diff-hunk-header-re-unified nil t))
@@ -289,7 +267,7 @@ Return its lines in the file and in the proposal."
 
 (defun gemini-companion-diff--position (line)
   "Return the position of LINE of the proposal in the current buffer, a diff.
-If it is in no hunk return that of the next one, or else of the last."
+If it is in no hunk, return the position of the next one, or of the last."
   (save-excursion
     (goto-char (point-min))
     (let ((position (point)) (found nil))
@@ -302,8 +280,7 @@ If it is in no hunk return that of the next one, or else of the last."
       position)))
 
 (defun gemini-companion-diff--forward (count)
-  "Go from the header of a hunk over COUNT lines of the proposal.
-Return the position of what follows."
+  "Move from the header of a hunk past COUNT lines of the proposal; return point."
   (forward-line)
   (while (and (> count 0) (not (eobp)))
     (when (memq (char-after) '(?\s ?+))
@@ -318,7 +295,7 @@ Return the position of what follows."
       (condition-case nil
           (let ((line (cadr (gemini-companion-diff--hunk))))
             (forward-line)
-            ;; At the header it is the first that is changed.
+            ;; At the header, it is the first line that is changed.
             (while (if (< (point) end)
                        (not (eobp))
                      (and (<= end (line-beginning-position 0))
@@ -330,78 +307,86 @@ Return the position of what follows."
         (user-error 1)))))
 
 (defun gemini-companion-diff--bounds (lines)
-  "Return the bounds in the current buffer of LINES, a first line and a number."
+  "Return the start and the end of LINES, a cons of the first line and a number."
   (save-excursion
     (goto-char (point-min))
     (forward-line (1- (car lines)))
     (list (point) (progn (forward-line (cdr lines)) (point)))))
 
-;;;; When the proposal changes
+;;;; Keeping it up to date
 
 (defun gemini-companion-diff--proposal-changed (start _end _length)
-  "The proposal in the current buffer was changed at START: soon compare anew."
+  "Compare again soon, since the proposal in the current buffer changed at START."
   (when-let* ((view gemini-companion-diff--of-buffer))
-    (gemini-companion-diff--stop-waiting view)
-    (setf (gemini-companion-diff--place view) start
+    (gemini-companion-diff--cancel-timer view)
+    (setf (gemini-companion-diff--edited view) start
           (gemini-companion-diff--timer view)
           (run-at-time gemini-companion-diff--pause nil
-                       #'gemini-companion-diff--follow-edit view))))
-;; So that it stays if the user gives the proposal another major mode.
+                       (lambda ()
+                         (gemini-companion-log-errors "comparing"
+                           (with-local-quit
+                             (gemini-companion-diff--update view))))))))
+;; It stays if the user gives the proposal another major mode.
 (put 'gemini-companion-diff--proposal-changed 'permanent-local-hook t)
 
-(defun gemini-companion-diff--stop-waiting (view)
-  "Stop the timer of VIEW."
+(defun gemini-companion-diff--cancel-timer (view)
+  "Cancel the timer of VIEW."
   (when-let* ((timer (gemini-companion-diff--timer view)))
     (setf (gemini-companion-diff--timer view) nil)
     (cancel-timer timer)))
 
-(defun gemini-companion-diff--follow-edit (view)
-  "The user has edited the proposal of VIEW and stopped: compare anew."
-  (gemini-companion-log-errors "comparing"
-    (with-local-quit
-      (gemini-companion-diff--update view))))
-
 (defun gemini-companion-diff--update (view)
-  "Compare the texts of VIEW anew, and go to where the proposal was changed."
+  "Compare again, and go to the last edit of the proposal of VIEW.
+If there is none, stay at the line where point is."
   (gemini-companion-diff--compare
    view
-   (let ((place (gemini-companion-diff--place view)))
-     (if place
-         (with-current-buffer (gemini-companion-review-proposal
-                               (gemini-companion-diff--review view))
-           (save-restriction
-             (widen)
-             (line-number-at-pos (min place (point-max)))))
-       (with-current-buffer (gemini-companion-diff--buffer view)
-         (gemini-companion-diff--line))))))
+   (if-let* ((position (gemini-companion-diff--edited view)))
+       (with-current-buffer (gemini-companion-view-proposal view)
+         (save-restriction
+           (widen)
+           (line-number-at-pos (min position (point-max)))))
+     (with-current-buffer (gemini-companion-diff--buffer view)
+       (gemini-companion-diff--line)))))
 
 (defun gemini-companion-diff--revert (&rest _)
-  "Read the file anew and compare."
-  (let ((view (gemini-companion-diff--here)))
+  "Read the file again and compare."
+  (let ((view (gemini-companion-diff--view-here)))
     (gemini-companion-diff--read-file view)
     (gemini-companion-diff--update view)))
 
+(defun gemini-companion-diff--check (view)
+  "Signal a `user-error' if the diff of VIEW is out of date.
+The headers of its hunks would then mean other lines."
+  (unless (buffer-live-p (gemini-companion-diff--current view))
+    (gemini-companion-diff--revert)
+    (user-error "The file was read again: check the diff, then try again"))
+  (unless (and (eql (gemini-companion-diff--tick view)
+                    (buffer-chars-modified-tick (gemini-companion-view-proposal view)))
+               (not (buffer-modified-p (gemini-companion-diff--buffer view))))
+    (gemini-companion-diff--update view)
+    (user-error "The diff was out of date: check it, then try again")))
+
 ;;;; Commands
 
-(defun gemini-companion-diff--here ()
-  "Return the view of the current buffer, whose review is open."
+(defun gemini-companion-diff--view-here ()
+  "Return the view of the current buffer, whose review must be open."
   (let ((view (and (derived-mode-p 'gemini-companion-diff-mode)
                    gemini-companion-diff--of-buffer)))
     (unless view
       (user-error "No proposed change is shown here"))
-    (gemini-companion-review-check-open (gemini-companion-diff--review view))
+    (gemini-companion-review-check-open (gemini-companion-view-review view))
     view))
 
 (defun gemini-companion-diff-drop ()
-  "Drop the hunk at point, or of hunks the lines in the region.
-The proposal then says there what the file says.
+  "Drop the hunk at point, or the changes in the region if that is active.
+The proposal then agrees with the file there.
 \\<gemini-companion-diff-mode-map>\\[gemini-companion-diff-undo] brings it back."
   (interactive)
-  (let* ((view (gemini-companion-diff--here))
-         (proposal (gemini-companion-review-proposal (gemini-companion-diff--review view)))
+  (let* ((view (gemini-companion-diff--view-here))
          (region (and (use-region-p) (cons (region-beginning) (region-end)))))
     (gemini-companion-diff--check view)
-    (gemini-companion-diff--replace proposal (gemini-companion-diff--reversals region))
+    (gemini-companion-diff--replace (gemini-companion-view-proposal view)
+                                    (gemini-companion-diff--reversals region))
     (deactivate-mark)
     (gemini-companion-diff--update view)
     (message "%s"
@@ -414,9 +399,9 @@ The proposal then says there what the file says.
                         (hunks (format "%d are" hunks))))))))
 
 (defun gemini-companion-diff--reversals (region)
-  "Return what drops the hunk at point, or if it is non-nil the lines in REGION.
-This is a list of (LINES . TEXT): lines of the proposal, the last ones
-first, and what they are to say."
+  "Return the replacements that drop the hunk at point.
+If REGION is non-nil, they drop the changes in it.  For their form see
+`gemini-companion-diff--replace'."
   (save-excursion
     (when region
       (goto-char (max (car region) (1- (cdr region)))))
@@ -431,8 +416,8 @@ first, and what they are to say."
       (nreverse reversals))))
 
 (defun gemini-companion-diff--reversed (region)
-  "Return what the proposal says in the hunk whose header is at point if dropped.
-If REGION is non-nil, only the lines in it are."
+  "Return the text of the hunk, whose header is at point, without its changes.
+If REGION is non-nil, only the changes in it are dropped."
   (save-excursion
     (let ((texts nil) (kept nil))
       (while (progn (forward-line) (memq (char-after) '(?\s ?+ ?- ?\\)))
@@ -447,36 +432,23 @@ If REGION is non-nil, only the lines in it are."
       (string-join (nreverse texts)))))
 
 (defun gemini-companion-diff--in-p (region)
-  "Return non-nil if the line at point is in REGION, or that is nil."
+  "Return non-nil if the line at point is in REGION, or if REGION is nil."
   (or (null region)
       (and (< (point) (cdr region))
            (<= (car region) (line-end-position)))))
 
 (defun gemini-companion-diff-split ()
-  "Give each change a hunk of its own, or let near ones share a hunk again."
+  "Give each change a hunk of its own, or join adjacent ones again."
   (interactive)
-  (let ((view (gemini-companion-diff--here)))
+  (let ((view (gemini-companion-diff--view-here)))
     (gemini-companion-diff--check view)
-    (setf (gemini-companion-diff--apart view) (not (gemini-companion-diff--apart view)))
+    (setf (gemini-companion-diff--separate view) (not (gemini-companion-diff--separate view)))
     (gemini-companion-diff--update view)))
 
-(defun gemini-companion-diff--check (view)
-  "Signal a `user-error' if the diff is not that of the texts of VIEW.
-The headers of its hunks would then mean other lines."
-  (let ((proposal (gemini-companion-review-proposal (gemini-companion-diff--review view))))
-    (unless (buffer-live-p (gemini-companion-diff--current view))
-      (gemini-companion-diff--revert)
-      (user-error "The file was read anew: look again"))
-    (unless (and (eql (gemini-companion-diff--tick view)
-                      (buffer-chars-modified-tick proposal))
-                 (not (buffer-modified-p (gemini-companion-diff--buffer view))))
-      (gemini-companion-diff--update view)
-      (user-error "The texts have changed meanwhile: look again"))))
-
 (defun gemini-companion-diff--replace (buffer replacements)
-  "Make REPLACEMENTS in BUFFER, in one step for undo.
-They are a list of (LINES . TEXT): first line and number of lines, and
-what stands there then; the last ones first."
+  "Make REPLACEMENTS in BUFFER, as one step for undo.
+They are a list of ((FIRST . NUMBER) . TEXT), the last ones first: NUMBER
+lines from FIRST on are replaced by TEXT."
   (with-current-buffer buffer
     (save-restriction
       (widen)
@@ -491,42 +463,41 @@ what stands there then; the last ones first."
       (undo-boundary))))
 
 (defun gemini-companion-diff-undo ()
-  "Undo the last change of the proposal, for instance that a hunk was dropped."
+  "Undo the last change of the proposal, such as a dropped hunk."
   (interactive)
-  (let ((view (gemini-companion-diff--here)))
-    (with-current-buffer (gemini-companion-review-proposal
-                          (gemini-companion-diff--review view))
+  (let ((view (gemini-companion-diff--view-here)))
+    (with-current-buffer (gemini-companion-view-proposal view)
       (deactivate-mark)
       (when (gemini-companion-diff--undone-p)
-        (user-error "Nothing is left to undo"))
+        (user-error "No further undo information"))
       (undo-boundary)
-      ;; Another buffer's undo is not to be continued.
+      ;; Do not continue the undo of another buffer.
       (let ((last-command nil) (this-command nil))
         (undo-only)))
     (gemini-companion-diff--update view)))
 
 (defun gemini-companion-diff--undone-p ()
-  "Return non-nil if there is nothing left to undo in the current buffer.
-`undo-only' would then undo the last undo."
+  "Return non-nil if there is nothing to undo in the current buffer.
+In that case `undo-only' would undo the last undo."
   (let ((list buffer-undo-list))
     (while (consp list)
-      ;; At a boundary go on; from an undo go to what it left to be undone, t for nothing.
+      ;; Skip boundaries; from an undo go on with what was still to be undone, t for nothing.
       (setq list (if (car list)
                      (gethash list undo-equiv-table 'no-undo)
                    (cdr list))))
     (memq list '(nil t))))
 
 (defun gemini-companion-diff-edit ()
-  "Show the proposal in another window, at the line at point, for you to edit it.
-When you stop, the diff shows what you did."
+  "Edit the proposal in another window, at the line at point.
+When you pause, the diff is updated."
   (interactive)
-  (let* ((view (gemini-companion-diff--here))
-         (proposal (gemini-companion-review-proposal (gemini-companion-diff--review view)))
+  (let* ((view (gemini-companion-diff--view-here))
+         (proposal (gemini-companion-view-proposal view))
          (line (gemini-companion-diff--line)))
     (select-window (or (get-buffer-window proposal)
                        (condition-case nil
                            (cadr (gemini-companion-view-split view (selected-window) 2))
-                         ;; No room for two.
+                         ;; It is too small for two.
                          (error (selected-window)))))
     (set-window-buffer nil proposal)
     (set-buffer proposal)

@@ -56,7 +56,7 @@
   (declare-function make-directory-autoloads "autoload"))
 
 (defun gemini-companion--load-autoloads ()
-  "Generate the autoloads of this checkout in a temporary file, and load it."
+  "Generate the autoloads of this checkout, and evaluate them."
   (let* ((directory (file-name-directory (or load-file-name buffer-file-name)))
          (temporary (make-temp-file "gemini-companion-" 'directory))
          (file (expand-file-name "gemini-companion-autoloads.el" temporary))
@@ -68,8 +68,15 @@
               (loaddefs-generate directory file)
             (with-suppressed-warnings ((obsolete autoload make-directory-autoloads))
               (require 'autoload)
-              (make-directory-autoloads directory file)))
-          (load file nil 'nomessage))
+              (make-directory-autoloads directory file)
+              (kill-buffer (get-file-buffer file))))
+          (with-temp-buffer
+            (insert-file-contents file)
+            ;; The names in it are relative to its directory.
+            (let ((prefix (file-relative-name directory temporary)))
+              (while (search-forward prefix nil t)
+                (replace-match "" t t)))
+            (eval-buffer)))
       (delete-directory temporary t))))
 
 ;; Package managers and `make build' generate a file of autoloads; package managers also load it.

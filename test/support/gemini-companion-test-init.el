@@ -160,7 +160,7 @@ That may be as a diff."
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."
   (and (boundp 'gemini-companion-proposal--header) ; once a review was shown
        (eq (buffer-local-value 'gemini-companion-proposal--header buffer)
-           'gemini-companion-view--header)))
+           'gemini-companion-view--new-file-header)))
 
 (defun gemini-companion-test-inner-readable-p (buffer)
   "Return non-nil if a key has BUFFER, or its proposal, edited."
