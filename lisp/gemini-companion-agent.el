@@ -31,7 +31,8 @@ Takes effect when `gemini-companion-mode' is next enabled."
                          (const :tag "LLxprt Code" llxprt)
                          (symbol :tag "Another")))
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-agent-profiles
   '((gemini
@@ -156,7 +157,8 @@ These are about the environment of processes that Emacs starts:
                                                    (const token))))
             (:workspace string))))
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-temporary-directories nil
   "More temporary directories in which clients may look for Emacs.
@@ -165,7 +167,8 @@ different one if TMPDIR differs in its terminal.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type '(repeat directory)
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-export-workspace nil
   "Non-nil means tell the processes that Emacs starts all workspace roots.
@@ -174,7 +177,8 @@ other than the one in which it was started.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type 'boolean
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; The table
 

@@ -97,7 +97,8 @@ beginnings of files are."
                  (const :tag "Also each message" protocol))
   :group 'gemini-companion
   :set #'gemini-companion-bridge--set-level
-  :initialize #'custom-initialize-default)
+  :initialize #'custom-initialize-default
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; The companion
 

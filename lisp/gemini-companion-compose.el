@@ -51,6 +51,7 @@ completes names of the project's files.
 
 \\{gemini-companion-compose-mode-map}"
   :interactive nil
+  (gemini-companion-ui-start-in-insert-state 'gemini-companion-compose-mode)
   (setq header-line-format
         (substitute-command-keys
          "Prompt: \\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] \

@@ -43,7 +43,8 @@ can accept."
   :type '(choice (const :tag "Changes that were on screen" seen)
                  (const :tag "Ask in Emacs each time" ask)
                  (const :tag "None" nil))
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-decide--replace-time 1.0
   "Seconds to compare texts before all of a proposal is replaced.")

@@ -38,7 +38,8 @@ missing.  In batch mode nothing is installed."
                  (const :tag "Download it" download)
                  (const :tag "Build it with cargo" build)
                  (const :tag "Nothing" nil))
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-module-url
   "https://github.com/gemini-companion/gemini-companion/releases/download/"
@@ -48,7 +49,8 @@ that is part of this package.  The URL must use https, unless it is on
 this machine."
   :group 'gemini-companion
   :type 'string
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-install--max-size (* 32 1024 1024)
   "Size in bytes beyond which a download cannot be a module.")

@@ -30,7 +30,8 @@ error if that file is not the right module.  Otherwise Emacs looks beside
 the package, in `load-path', and in `gemini-companion-module-directory'."
   :group 'gemini-companion
   :type '(choice (const :tag "Look for it" nil) file)
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-module-directory
   ;; Not `locate-user-emacs-file', which makes that directory if it is not there.
@@ -40,7 +41,8 @@ It is made when it is needed.  It is not that of the package, which may
 be read-only, and which package managers delete."
   :group 'gemini-companion
   :type 'directory
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-native-version "0.1.0"
   "The version of the native module that this package needs.")

@@ -45,7 +45,8 @@ it with the review."
                  (const :tag "Bell" bell)
                  (const :tag "Not at all" nil)
                  (function :tag "Another function"))
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-notify--away 20
   "Seconds without a key after which the user may not be looking at a terminal.")

@@ -27,7 +27,8 @@ If `pop-up', it is shown as soon as you pause and no prompt is open.  If
 \\[gemini-companion-review-next]; the mode line shows how many wait."
   :group 'gemini-companion
   :type '(choice (const :tag "Show it" pop-up)
-                 (const :tag "Let it wait" queue)))
+                 (const :tag "Let it wait" queue))
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-diff-focus 'keep
   "Which window is selected when a change is shown automatically.
@@ -38,7 +39,8 @@ shown: a message says that a change waits."
   :group 'gemini-companion
   :type '(choice (const :tag "Stays where it is" keep)
                  (const :tag "Goes to the review" select)
-                 (const :tag "Only announce the change" announce)))
+                 (const :tag "Only announce the change" announce))
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
 

@@ -37,7 +37,8 @@ enabled."
   :type '(alist :key-type (symbol :tag "Variable of the global mode")
                 :value-type (function :tag "Function for a buffer"))
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defvar-local gemini-companion-proposal--header nil
   "The function that returns the header line of this buffer, given the review.")

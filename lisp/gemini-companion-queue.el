@@ -45,7 +45,8 @@ review off the screen again."
   :type '(choice (function-item :tag "Ediff" gemini-companion-ediff-show)
                  (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
                  (function :tag "Another function"))
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-diff-on-kill 'later
   "What happens when you kill a buffer of a review, or its frame or tab.
@@ -53,14 +54,16 @@ If `later', the client keeps waiting, and you can have the change shown
 again.  If `reject', the change is rejected."
   :group 'gemini-companion
   :type '(choice (const :tag "Decide later" later)
-                 (const :tag "Reject the change" reject)))
+                 (const :tag "Reject the change" reject))
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-review-waiting-hook nil
   "Hook run when a client has proposed a change, and when a change is shown.
 `gemini-companion-review-waiting' is the review then, of which for
 instance `gemini-companion-review-path' returns the name of the file."
   :group 'gemini-companion
-  :type 'hook)
+  :type 'hook
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
 

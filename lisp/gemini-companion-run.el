@@ -52,7 +52,8 @@ It is the name of one in `gemini-companion-agent-profiles'."
                  (const :tag "LLxprt Code" llxprt)
                  symbol)
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-program nil
   "Program of `gemini-companion-agent', a name or an absolute file name.
@@ -60,13 +61,15 @@ If nil, use the agent's usual program."
   :type '(choice (const :tag "The usual one" nil)
                  string)
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-arguments nil
   "Arguments for the program of `gemini-companion-agent'."
   :type '(repeat string)
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-display-action
   '((display-buffer-reuse-window display-buffer-in-side-window)
@@ -76,7 +79,8 @@ If nil, use the agent's usual program."
 See `display-buffer' for the possible values."
   :type display-buffer--action-custom-type
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
 (defcustom gemini-companion-terminal 'auto
@@ -90,7 +94,8 @@ it saves your answer here."
                  (const :tag "vterm" vterm)
                  (const :tag "Ghostel" ghostel)
                  (const :tag "Term" term))
-  :group 'gemini-companion)
+  :group 'gemini-companion
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
 

@@ -41,7 +41,8 @@ To be asked again, type \\[gemini-companion-setup]."
                 :value-type (choice (const :tag "It connects by itself" always)
                                     (const :tag "Its settings are left alone" never)))
   :group 'gemini-companion
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (define-error 'gemini-companion-setup-unusable
   "Settings of a CLI that are left alone" 'gemini-companion-error)

@@ -133,11 +133,6 @@ to call this see `gemini-companion-ui-keep-keys'."
              (not (evil-initial-state mode)))
     (add-to-list 'evil-insert-state-modes mode)))
 
-(add-hook 'gemini-companion-compose-mode-hook #'gemini-companion-ui--begin-to-compose)
-
-(defun gemini-companion-ui--begin-to-compose ()
-  "Let Evil start in insert state where a prompt is composed."
-  (gemini-companion-ui-start-in-insert-state 'gemini-companion-compose-mode))
 
 (defun gemini-companion-ui-pass-keys ()
   "Let Evil pass all keys to the terminal in the current buffer.
@@ -177,7 +172,8 @@ leave that alone."
 (defface gemini-companion-heading
   '((t :inherit bold))
   "Face for headings in reports and lists."
-  :group 'gemini-companion)
+  :group 'gemini-companion
+  :package-version '(gemini-companion . "0.1.0"))
 
 (define-derived-mode gemini-companion-report-mode special-mode "Gemini-Report"
   "Parent of the major modes of reports.

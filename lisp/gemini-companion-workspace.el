@@ -22,6 +22,7 @@
 (require 'gemini-companion-log)
 
 (declare-function project-root "project" (project))
+(defvar project-vc-non-essential-cache-timeout) ; Emacs 31
 
 ;;;; Options
 
@@ -47,7 +48,8 @@ also `gemini-companion-workspace-guess'."
   :group 'gemini-companion
   :risky t
   :set #'gemini-companion-workspace--set-root-option
-  :initialize #'custom-initialize-default)
+  :initialize #'custom-initialize-default
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-workspace-guess t
   "Non-nil means the projects of open files and terminals are workspace roots.
@@ -56,7 +58,8 @@ They are added to `gemini-companion-workspace-roots'."
   :group 'gemini-companion
   :risky t
   :set #'gemini-companion-workspace--set-root-option
-  :initialize #'custom-initialize-default)
+  :initialize #'custom-initialize-default
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-context-scope 'project
   "Which open files a client is told of.
@@ -73,7 +76,8 @@ that work in their directory or above it; but see
   :group 'gemini-companion
   :risky t
   :set #'gemini-companion-workspace--set-scope-option
-  :initialize #'custom-initialize-default)
+  :initialize #'custom-initialize-default
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share-outside-workspace nil
   "Non-nil means tell all clients of open files outside of projects, too."
@@ -81,7 +85,8 @@ that work in their directory or above it; but see
   :group 'gemini-companion
   :risky t
   :set #'gemini-companion-workspace--set-scope-option
-  :initialize #'custom-initialize-default)
+  :initialize #'custom-initialize-default
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-workspace-terminal-modes
   '(comint-mode term-mode eshell-mode vterm-mode eat-mode ghostel-mode)
@@ -301,6 +306,8 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
   "Return the root of the project of DIRECTORY, or nil if none may be guessed."
   (unless (file-remote-p directory)
     (let* ((non-essential t)
+           ;; Emacs 31 would remember for minutes that there is no project.
+           (project-vc-non-essential-cache-timeout 0)
            (project (gemini-companion-log-errors "project"
                       (project-current nil directory))))
       (and project (gemini-companion-workspace--guessable-root (project-root project))))))

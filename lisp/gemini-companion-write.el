@@ -47,7 +47,8 @@ accepted, and warns you if it does not.  You can then write it with
   :type '(choice (const :tag "For tested versions" tried)
                  (const :tag "Always" always)
                  (const :tag "Never" never))
-  :group 'gemini-companion)
+  :group 'gemini-companion
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; Accepts without the text
 

@@ -100,7 +100,8 @@ others find any port.  If the port is in use, a free one is taken.  Takes
 effect when `gemini-companion-mode' is next enabled."
   :type '(choice (const :tag "A free port" 0)
                  (integer :tag "Port"))
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-max-message-size 64
   "Maximum size in MiB of a message from a client.
@@ -108,7 +109,8 @@ A proposed change is one message with the text of the whole file, so this
 must exceed the size of your largest file.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type '(natnum :tag "MiB")
-  :risky t)
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defvar gemini-companion--wanted nil
   "Non-nil if the user wants the mode enabled, even if the module is missing.")
