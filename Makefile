@@ -27,7 +27,7 @@ dist: ## Make the package in dist/, with the module if that is built, and try to
 	@scripts/bootstrap doc
 	@scripts/dist
 
-test: ## Run all tests; SUITE=rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
+test: ## Run all tests; SUITE=quick|rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/test

@@ -7,7 +7,7 @@
 ;; emacs -Q --batch ... -l scripts/ert.el -- RESULT MATCH FILE...
 ;;
 ;; Loads each test FILE and runs the tests whose names match the regexp MATCH, all if it is
-;; empty.  scripts/test reads the file RESULT, which is there only if the run came to its end:
+;; empty, and that $GEMINI_COMPANION_TEST_SELECTOR selects, if that is set.  scripts/test reads the file RESULT, which is there only if the run came to its end:
 ;;
 ;;   passed N
 ;;   failed N
@@ -23,7 +23,10 @@
 (defun gemini-companion-ert-run (result match files)
   "Run the tests of FILES that match the regexp MATCH, then write file RESULT."
   (let ((broken (seq-remove #'gemini-companion-ert--load files))
-        (stats (ert-run-tests-batch (if (equal match "") t match))))
+        (stats (ert-run-tests-batch
+                (list 'and
+                      (if (equal match "") t match)
+                      (read (or (getenv "GEMINI_COMPANION_TEST_SELECTOR") "t"))))))
     (with-temp-file result
       (insert (format "passed %d\nfailed %d\nskipped %d\n"
                       (ert-stats-completed-expected stats)

@@ -7,7 +7,8 @@
 ;;; Commentary:
 
 ;; The real, interactive Gemini CLI with a stand-in for its model: what the
-;; model is told after an accept, and what is in the file.
+;; model is told after an accept, and what is in the file.  That depends on what
+;; the CLI makes of our messages, and they are the same of any Emacs.
 
 ;;; Code:
 
@@ -76,7 +77,7 @@
 
 (ert-deftest gemini-companion-accept/an-untouched-replace-costs-little ()
   "One line of 73 KB is replaced, and the model is not told the file."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -87,7 +88,7 @@
 
 (ert-deftest gemini-companion-accept/an-untouched-new-file-costs-little ()
   "A file of 73 KB is made in a new directory."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
       (gemini-companion-accept-test--write emacs cli "sub/new.txt" text)
@@ -98,7 +99,7 @@
 
 (ert-deftest gemini-companion-accept/yes-in-the-cli-costs-little ()
   "What Emacs left as it was, the CLI takes for its own."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -112,7 +113,7 @@
 
 (ert-deftest gemini-companion-accept/an-edited-proposal-is-written-as-edited ()
   "What the user made of it is in the file, and the model is told."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -124,7 +125,7 @@
 
 (ert-deftest gemini-companion-accept/line-ends-and-byte-order-marks-stay ()
   "Files with CRLF and a byte order mark cost little, and keep both."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (dolist (text '("0400 a\r\n0500 b\r\n0600 ä\r\n" "\ufeff0400 a\n0500 b\n0600 ä"
                   "\ufeff0400 a\r\n0500 b\r\n0600 ä"))
     (ert-info ((format "%S" text))
@@ -138,7 +139,7 @@
 
 (ert-deftest gemini-companion-accept/in-a-file-that-has-changed-the-accepted-text-is-written ()
   "The CLI would make its change in the new text, which is not what was accepted."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
     (gemini-companion-test-write (gemini-companion-test-project emacs "a.txt")
@@ -152,7 +153,7 @@
 
 (ert-deftest gemini-companion-accept/an-unknown-version-is-told-the-text ()
   "What is not known to need no text gets it."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval
      emacs '(progn (setf (plist-get (alist-get 'gemini gemini-companion-agent-profiles) :needs-no-text)
@@ -165,7 +166,7 @@
 
 (ert-deftest gemini-companion-accept/never-means-never ()
   "The option keeps the text in all that is told, also after a yes in the CLI."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval emacs '(progn (setq gemini-companion-accept-without-text 'never) nil))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -177,7 +178,7 @@
 (ert-deftest gemini-companion-accept/the-client-takes-both-forms ()
   "Its checks of messages let an accept without text pass, and a null in an answer.
 It stays connected, and knows that the text is the one it has."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")

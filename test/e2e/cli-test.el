@@ -7,7 +7,8 @@
 ;;; Commentary:
 
 ;; The pinned CLI runs in a terminal, its model is a local stand-in, and the
-;; test types into both it and Emacs.
+;; test types into both it and Emacs.  Where the point is what the CLI does, any
+;; Emacs will do: what Emacs does then is in review-test.el.
 
 ;;; Code:
 
@@ -35,7 +36,7 @@
 
 (ert-deftest gemini-companion-cli/status-lists-open-files ()
   "The CLI says that it is connected to Emacs, and which files are open."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "b\n") ("a.txt" . "a\n")))
     (gemini-companion-test-cli-submit cli "/ide status")
@@ -46,7 +47,7 @@
 
 (ert-deftest gemini-companion-cli/model-is-told-file-cursor-and-selection ()
   "The request to the model holds what the user looks at."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "one\ntwo ä𝕏 words\n") ("a.txt" . "a\n")))
     (gemini-companion-test-keys emacs "C-n" "C-Space" "C-f" "C-f" "C-f" "C-f"
@@ -78,7 +79,7 @@ a new conversation and ask again until it does."
 
 (ert-deftest gemini-companion-cli/each-model-is-told-of-its-own-project ()
   "Two CLIs in two projects, and files in none: all that is sent to the models."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("one.txt" . "1\n") ("again.txt" . "1\n")))
     (let ((other (gemini-companion-test-emacs-file emacs "elsewhere"))
@@ -157,7 +158,7 @@ a new conversation and ask again until it does."
 
 (ert-deftest gemini-companion-cli/rejected-edit-leaves-the-file ()
   "An edit rejected in Emacs is cancelled in the CLI."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
@@ -172,7 +173,7 @@ a new conversation and ask again until it does."
 
 (ert-deftest gemini-companion-cli/yes-in-the-cli-takes-the-edited-text ()
   "A yes in the CLI closes the review and writes the text it had."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
@@ -186,7 +187,7 @@ a new conversation and ask again until it does."
 
 (ert-deftest gemini-companion-cli/no-in-the-cli-closes-the-review ()
   "Escape in the CLI closes the review and leaves the file."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
@@ -199,7 +200,7 @@ a new conversation and ask again until it does."
 
 (ert-deftest gemini-companion-cli/leaving-the-cli-closes-the-review ()
   "A CLI that its user leaves during a review takes it along."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
@@ -247,7 +248,7 @@ a new conversation and ask again until it does."
 
 (ert-deftest gemini-companion-cli/emacs-that-ends-frees-the-cli ()
   "When Emacs ends during a review the CLI sees a rejection and goes on."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-cli-test--propose cli file "two\n")
@@ -262,7 +263,7 @@ a new conversation and ask again until it does."
 (ert-deftest gemini-companion-cli/two-at-once-on-one-file ()
   "Two CLIs propose changes of one file; each hears of its own.
 The second is told apart as made from what the file was before."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (other (gemini-companion-test-cli-start emacs))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -284,7 +285,7 @@ The second is told apart as made from what the file was before."
 
 (ert-deftest gemini-companion-cli/project-behind-a-symbolic-link ()
   "The CLI runs in a project by one name, Emacs has it open by another."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (dolist (names '(("link" . "real") ("real" . "link")))
     (ert-info ((format "Emacs in %s, the CLI in %s" (car names) (cdr names)))

@@ -66,7 +66,8 @@
 (ert-deftest gemini-companion-doctor/it-searches-as-the-real-client-does ()
   "Random files, environments and directories: both find the same editor.
 The client runs below this Emacs, whose shells are those of the tests."
-  :tags '(e2e real)
+  ;; It is this Emacs, the one that runs the tests, whose doctor looks.
+  :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (random "gemini-companion")
   (let* ((top (file-truename (gemini-companion-test-temp-directory)))

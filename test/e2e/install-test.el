@@ -227,7 +227,8 @@ Else each test would take a minute for that."
       (should (equal before (gemini-companion-installed-test--listing elpa))))))
 
 (ert-deftest gemini-companion-installed/a-checkout-with-a-stale-module-is-built ()
-  :tags '(e2e)
+  ;; What takes long is cargo's, and the package of MELPA has each Emacs run that.
+  :tags '(e2e any-emacs)
   (gemini-companion-installed-test--with emacs place
     (let ((lisp (gemini-companion-installed-test--checkout place)))
       (gemini-companion-test-write (expand-file-name gemini-companion-installed-test--module lisp)

@@ -27,7 +27,8 @@
      (advice-add 'gemini-companion-ui-windows-may-change-p :filter-return
                  (lambda (calm)
                    (when (and (not calm)
-                              (> (float-time (or (current-idle-time) 0)) 0.6))
+                              (gemini-companion-calm-idle-p
+                               (+ 0.1 gemini-companion-calm--seconds)))
                      (setq gemini-companion-moments-test-refused
                            (1+ gemini-companion-moments-test-refused)))
                    calm))
@@ -83,8 +84,7 @@ Wait until EMACS knows of it; return the handle of the review."
 
 (defun gemini-companion-moments-test--wait-idle (emacs)
   "Wait until EMACS has been idle for longer than a review waits."
-  (gemini-companion-test-wait-eval
-   emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+  (gemini-companion-test-wait-idle emacs)
   (should-not (gemini-companion-test-review emacs)))
 
 (defun gemini-companion-moments-test--wait-restored (emacs)
@@ -332,6 +332,7 @@ more of what there is than can be seen."
   "Each key typed before, while and after a review appears is in the file."
   :tags '(e2e)
   (gemini-companion-moments-test--with (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-calm--seconds 0.5))
     (gemini-companion-moments-test--propose emacs client "two\n")
     (let ((pauses '(0.3 0.45 0.5 0.6))
           (typed ""))
@@ -909,13 +910,13 @@ pings were answered within %.2f s"
                   (redisplay t)
                   (call-interactively #'gemini-companion-accept))
          120)
-        (let ((told (lambda ()
-                      (nthcdr before
-                              (gemini-companion-moments-test--told client)))))
-          (gemini-companion-test-wait
-           "all outcomes" (lambda () (= (length (funcall told)) 50)))
+        (gemini-companion-test-wait
+         "all outcomes"
+         (lambda ()
+           (= (+ before 50) (length (gemini-companion-moments-test--told client)))))
+        (let ((told (nthcdr before (gemini-companion-moments-test--told client))))
           (dolist (outcome proposed)
-            (should (member outcome (funcall told)))))))))
+            (should (member outcome told))))))))
 
 ;;;; Names and kinds of files
 

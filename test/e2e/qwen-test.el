@@ -7,7 +7,7 @@
 ;;; Commentary:
 
 ;; The real, interactive Qwen Code, with a stand-in for its model, beside the
-;; client of the real Gemini CLI.
+;; client of the real Gemini CLI.  What is special is Qwen Code, with any Emacs.
 
 ;;; Code:
 
@@ -52,7 +52,7 @@ SPEC is (EMACS QWEN GEMINI)."
 (ert-deftest gemini-companion-qwen/an-edit-is-accepted-with-changes ()
   "It connects, knows what the user looks at, and writes what the user made of it.
 Gemini CLI, which is connected too, hears nothing of that."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-test-cli-submit qwen "/ide status")
     (gemini-companion-test-cli-wait-screen qwen "Connected to Emacs\\(?:.\\|\n\\)*a\\.txt (active)")
@@ -82,7 +82,7 @@ Gemini CLI, which is connected too, hears nothing of that."
 
 (ert-deftest gemini-companion-qwen/edits-that-its-yes-leaves-behind-are-kept ()
   "Its own \"yes\" writes its proposal: Emacs says where the user's edits are."
-  :tags '(e2e real)
+  :tags '(e2e real any-emacs)
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-qwen-test--propose emacs qwen "one\nTWO\n")
     (gemini-companion-test-append-to-proposal emacs "mine\n")

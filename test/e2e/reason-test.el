@@ -106,7 +106,11 @@ That must be TEXT."
     (gemini-companion-test-cli-keys cli "Escape")
     (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count)))
     (gemini-companion-test-keys emacs "Enter")
-    (gemini-companion-test-wait-screen emacs "decided in Gemini CLI; the reason is in the kill ring")
+    ;; How the change has ended may be told right behind it.
+    (gemini-companion-test-wait-eval
+     emacs '(with-current-buffer "*Messages*"
+              (string-search "decided in Gemini CLI; the reason is in the kill ring"
+                             (buffer-string))))
     (should (equal (gemini-companion-test-eval emacs '(current-kill 0)) "use tabs"))))
 
 ;;; reason-test.el ends here

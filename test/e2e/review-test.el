@@ -440,8 +440,7 @@ Only the real one has a process of its own."
         (`(accepted . ,text) (gemini-companion-test-write file text)))
       (gemini-companion-test-wait-no-review emacs)
       ;; Idle long enough for anything that follows a review to be over.
-      (gemini-companion-test-wait-eval
-       emacs '(> (float-time (or (current-idle-time) 0)) 2))
+      (gemini-companion-test-wait-idle emacs)
       (should (equal (gemini-companion-test-eval
                       emacs '(with-current-buffer "a.txt" (buffer-string)))
                      "mine one\n")))))
@@ -459,8 +458,7 @@ Only the real one has a process of its own."
         (gemini-companion-test-wait-review emacs "A\n")
         (setq b (gemini-companion-test-client-open-diff
                  second (gemini-companion-test-project emacs "b.txt") "B\n"))
-        (gemini-companion-test-wait-eval
-         emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+        (gemini-companion-test-wait-idle emacs)
         (should (equal (alist-get 'proposal (gemini-companion-test-review
                                              emacs))
                        "A\n"))
@@ -488,8 +486,7 @@ Only the real one has a process of its own."
         (gemini-companion-test-wait-eval emacs '(= (gemini-companion-review-count) 1))
         (setq b (gemini-companion-test-client-open-diff
                  second (gemini-companion-test-project emacs "b.txt") "B\n"))
-        (gemini-companion-test-wait-eval
-         emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+        (gemini-companion-test-wait-idle emacs)
         (should-not (gemini-companion-test-review emacs))
         (gemini-companion-test-type emacs "gemini-companion-accept")
         (gemini-companion-test-keys emacs "Enter")
@@ -513,8 +510,7 @@ Only the real one has a process of its own."
     (let ((handle (gemini-companion-test-client-open-diff
                    client (gemini-companion-test-project emacs "a.txt")
                    "two\n")))
-      (gemini-companion-test-wait-eval
-       emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+      (gemini-companion-test-wait-idle emacs)
       (should-not (gemini-companion-test-review emacs))
       (gemini-companion-test-type emacs "abq")
       (gemini-companion-test-wait-screen emacs "Find file: .*abq")
@@ -533,8 +529,7 @@ Only the real one has a process of its own."
     (let ((handle (gemini-companion-test-client-open-diff
                    client (gemini-companion-test-project emacs "a.txt")
                    "two\n")))
-      (gemini-companion-test-wait-eval
-       emacs '(> (float-time (or (current-idle-time) 0)) 1.5))
+      (gemini-companion-test-wait-idle emacs)
       (should-not (gemini-companion-test-review emacs))
       (gemini-companion-test-m-x emacs "gemini-companion-review-next")
       (gemini-companion-test-wait-review emacs "two\n")

@@ -127,7 +127,8 @@ MODE is how it finds out which revision we speak."
                                  (and mode (concat "-" mode))))
        ()
      ,(format "The client %s uses all that we serve, and reports no error." package)
-     :tags '(e2e real)
+     ;; What differs from client to client is between it and the module.
+     :tags '(e2e real any-emacs)
      (gemini-companion-sdk-test--run ,package ,revision ,mode)))
 
 (gemini-companion-sdk-test--define "sdk-1.11.0" "2025-03-26")

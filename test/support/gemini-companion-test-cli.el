@@ -369,13 +369,75 @@ last, and the function that starts the CLI."
               (list (make-symbol "files")))
     `(let ((,list ,files))
        (gemini-companion-test-require-real-client)
-       (gemini-companion-test-with-emacs (,emacs :files ,list)
-         (dolist (file (reverse ,list))
-           (gemini-companion-test-visit ,emacs (car file)))
-         (gemini-companion-test-with-cli
-             (,cli (funcall ,(or start '#'gemini-companion-test-cli-start)
-                            ,emacs))
-           ,@body)))))
+       ,(if start
+            `(gemini-companion-test-with-emacs (,emacs :files ,list)
+               (gemini-companion-test-cli--visit-all ,emacs ,list)
+               (gemini-companion-test-with-cli (,cli (funcall ,start ,emacs))
+                 ,@body))
+          `(gemini-companion-test-cli--call-with-pair
+            ,list (lambda (,emacs ,cli)
+                    (ignore ,emacs ,cli)
+                    ,@body))))))
+
+(defun gemini-companion-test-cli--visit-all (emacs files)
+  "Visit all FILES, pairs (NAME . TEXT), in EMACS, the first one last."
+  (dolist (file (reverse files))
+    (gemini-companion-test-visit emacs (car file))))
+
+;;;; One CLI for several tests
+
+(defvar gemini-companion-test-cli--spare nil
+  "An Emacs and a CLI connected to it, which another test has left as new.
+It takes three seconds of the processor to start a CLI.")
+
+(defun gemini-companion-test-cli--call-with-pair (files function)
+  "Call FUNCTION with an Emacs that visits FILES, and a CLI connected to it."
+  (let* ((spare (prog1 gemini-companion-test-cli--spare
+                  (setq gemini-companion-test-cli--spare nil)))
+         (emacs (or (car spare) (gemini-companion-test-start :files files)))
+         (cli (cdr spare))
+         (passed nil))
+    (unwind-protect
+        (progn
+          (gemini-companion-test--write-files emacs files)
+          (gemini-companion-test-cli--visit-all emacs files)
+          (if cli
+              (gemini-companion-test-wait-announced emacs (gemini-companion-test-project emacs))
+            (setq cli (gemini-companion-test-cli-start emacs)))
+          (funcall function emacs cli)
+          (setq passed t))
+      (unless passed
+        (when cli (message "%s" (gemini-companion-test-cli-report cli)))
+        (message "%s" (gemini-companion-test-report emacs)))
+      (if (and passed
+               (gemini-companion-test-cli--reset cli)
+               (gemini-companion-test--reset emacs t))
+          (setq gemini-companion-test-cli--spare (cons emacs cli))
+        (when cli (gemini-companion-test-cli-stop cli))
+        (gemini-companion-test-stop emacs)))))
+
+(defun gemini-companion-test-cli--reset (cli)
+  "Let CLI and its model forget what was said.
+Return non-nil if that could be done."
+  (when (gemini-companion-test-process-alive-p (gemini-companion-test-cli-pid cli))
+    (condition-case err
+        (let ((model (gemini-companion-test-cli-model cli))
+              (gemini-companion-test-timeout 5))
+          (gemini-companion-test-cli-wait-screen cli "Type your message")
+          (gemini-companion-test-cli-submit cli "/clear")
+          (gemini-companion-test-wait
+           "the CLI to clear its screen"
+           (lambda ()
+             (not (string-match-p "/clear\\|[Dd]one\\|cancelled\\|Accepted\\|please"
+                                  (gemini-companion-test-cli-screen cli)))))
+          (gemini-companion-test-program-send model "forget")
+          (gemini-companion-test-wait
+           "the model to forget"
+           (lambda ()
+             (equal (alist-get 'event (car (gemini-companion-test-program-lines model)))
+                    "forgot")))
+          t)
+      (error (ignore (message "This CLI is not used again: %s" (error-message-string err)))))))
 
 ;;;; Its screen, log and keys
 

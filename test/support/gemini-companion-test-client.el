@@ -93,6 +93,10 @@ OUTCOME is \"accepted\" or \"rejected\".")
 (cl-defgeneric gemini-companion-test-client-stop (client)
   "End CLIENT, as if its user had left it.")
 
+(cl-defgeneric gemini-companion-test-client-release (client)
+  "Let go of CLIENT at the end of a test."
+  (gemini-companion-test-client-stop client))
+
 (defun gemini-companion-test-client-wait-outcome (client handle)
   "Wait until HANDLE, a review of CLIENT, is decided; return the outcome."
   (gemini-companion-test-wait
@@ -120,14 +124,30 @@ Return its value."
   program
   (next-id 0))
 
+(defvar gemini-companion-test-real-client--spare nil
+  "A real client that a test has left disconnected, for the next one.
+It takes a second of the processor to start one.")
+
 (defun gemini-companion-test-real-client-start (directory environment)
-  "Start the real client in DIRECTORY with ENVIRONMENT and return it."
+  "Return a real client that begins in DIRECTORY with ENVIRONMENT."
+  (let ((client (or gemini-companion-test-real-client--spare
+                    (gemini-companion-test-real-client--make
+                     :program (gemini-companion-test-real-client--start-program)))))
+    (setq gemini-companion-test-real-client--spare nil)
+    (gemini-companion-test-real-client--call-in client "begin" directory environment)
+    (setf (gemini-companion-test-program-lines
+           (gemini-companion-test-real-client-program client))
+          nil)
+    client))
+
+(defun gemini-companion-test-real-client--start-program ()
+  "Start the program of a real client, and wait until it takes commands."
   (let ((program (gemini-companion-test-program-start
                   (list (gemini-companion-test-node)
                         (expand-file-name
                          "ide-client.mjs"
                          gemini-companion-test-client-directory))
-                  directory environment)))
+                  temporary-file-directory (list (concat "PATH=" (getenv "PATH"))))))
     (gemini-companion-test-wait
      (lambda () (concat "the real client to start: "
                         (gemini-companion-test-read
@@ -135,7 +155,7 @@ Return its value."
      (lambda ()
        (gemini-companion-test-program-find
         program (lambda (line) (equal (alist-get 'event line) "ready")))))
-    (gemini-companion-test-real-client--make :program program)))
+    program))
 
 (defun gemini-companion-test-real-client-lines (client)
   "Return all that CLIENT said so far, newest first."
@@ -154,15 +174,21 @@ Return its value."
 (defun gemini-companion-test-real-client-find (client directory environment)
   "Let CLIENT search as if it were started in DIRECTORY with ENVIRONMENT.
 Return the process id it looks for and the name of the editor it finds."
-  (let ((found (gemini-companion-test-real-client--call
-                client "find" :directory directory
-                :environment (mapcar (lambda (variable)
-                                       (string-match "=" variable)
-                                       (cons (intern (substring variable 0 (match-beginning 0)))
-                                             (substring variable (match-end 0))))
-                                     environment))))
+  (let ((found (gemini-companion-test-real-client--call-in
+                client "find" directory environment)))
     (list (alist-get 'process found)
           (let ((ide (alist-get 'ide found))) (and (stringp ide) ide)))))
+
+(defun gemini-companion-test-real-client--call-in (client command directory environment)
+  "Let CLIENT do COMMAND as if it were started in DIRECTORY with ENVIRONMENT.
+Return the result."
+  (gemini-companion-test-real-client--call
+   client command :directory directory
+   :environment (mapcar (lambda (variable)
+                          (string-match "=" variable)
+                          (cons (intern (substring variable 0 (match-beginning 0)))
+                                (substring variable (match-end 0))))
+                        environment)))
 
 (defun gemini-companion-test-real-client--send (client command &rest arguments)
   "Send COMMAND with ARGUMENTS, a plist, to CLIENT; return the id."
@@ -248,6 +274,19 @@ Return the process id it looks for and the name of the editor it finds."
   "Let CLIENT, the real one, answer the review of FILE by OUTCOME."
   (gemini-companion-test-real-client--call
    client "resolveDiffFromCli" :filePath file :outcome outcome))
+
+(cl-defmethod gemini-companion-test-client-release
+  ((client gemini-companion-test-real-client))
+  "Keep CLIENT, the real one, for another test if it still runs."
+  (let ((program (gemini-companion-test-real-client-program client)))
+    (if (and (process-live-p (gemini-companion-test-program-process program))
+             (null gemini-companion-test-real-client--spare)
+             (ignore-errors
+               (gemini-companion-test-real-client--call-in
+                client "begin" temporary-file-directory (list (concat "PATH=" (getenv "PATH"))))
+               t))
+        (setq gemini-companion-test-real-client--spare client)
+      (gemini-companion-test-client-stop client))))
 
 (cl-defmethod gemini-companion-test-client-stop
   ((client gemini-companion-test-real-client))
@@ -416,7 +455,7 @@ SPEC is (VARIABLE KIND EMACS) as in `gemini-companion-test-client-start'."
   (declare (indent 1) (debug ((symbolp &rest form) body)))
   `(let ((,(car spec) (gemini-companion-test-client-start ,@(cdr spec))))
      (unwind-protect (progn ,@body)
-       (gemini-companion-test-client-stop ,(car spec)))))
+       (gemini-companion-test-client-release ,(car spec)))))
 
 (defmacro gemini-companion-test-with-clients (name kind docstring &rest body)
   "Define tests NAME/fake-cli and NAME/real-client that run BODY.
@@ -430,7 +469,8 @@ that of the tests."
        (let ((,kind 'fake)) ,@body))
      (ert-deftest ,(intern (format "%s/real-client" name)) ()
        ,docstring
-       :tags '(e2e real)
+       ;; What may differ from Emacs to Emacs does so with the fake one, too.
+       :tags '(e2e real any-emacs)
        (gemini-companion-test-require-real-client)
        (let ((,kind 'real)) ,@body))))
 

@@ -24,6 +24,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'server)
 (require 'gemini-companion-test-util)
 
 (cl-defstruct (gemini-companion-test-emacs
@@ -169,6 +170,10 @@ With DAEMON non-nil it is a daemon, without a frame to look at."
       native-comp-jit-compilation nil
       package-enable-at-startup nil
       inhibit-default-init t)\n")
+  (gemini-companion-test--write-files emacs files))
+
+(defun gemini-companion-test--write-files (emacs files)
+  "Make FILES, pairs (NAME . TEXT), in the project of EMACS."
   (pcase-dolist (`(,name . ,text) files)
     (gemini-companion-test-write
      (gemini-companion-test-project emacs name) text)))
@@ -252,29 +257,87 @@ LISP, ENVIRONMENT, SIZE and DAEMON are as in `gemini-companion-test-start'."
     (if (file-exists-p file) (gemini-companion-test-read file) "")))
 
 (defmacro gemini-companion-test-with-emacs (spec &rest body)
-  "Run BODY with a new Emacs, which is ended in any case.
+  "Run BODY with an Emacs, which is ended or kept for another test in any case.
 SPEC is (VARIABLE KEY VALUE...); the keys are those of
-`gemini-companion-test-start'.  Fail if Emacs wrote to stderr."
+`gemini-companion-test-start'.  With no key but `:files' it need not be
+a new one.  Fail if Emacs wrote to stderr."
   (declare (indent 1) (debug ((symbolp &rest form) body)))
   `(gemini-companion-test--call-with-emacs
-    (lambda () (gemini-companion-test-start ,@(cdr spec)))
+    (list ,@(cdr spec))
     (lambda (,(car spec)) ,@body)))
 
-(defun gemini-companion-test--call-with-emacs (start function)
-  "Call FUNCTION with the Emacs that START returns; see the macro."
-  (let ((emacs (funcall start))
-        (passed nil)
-        (stderr ""))
+(defun gemini-companion-test--call-with-emacs (arguments function)
+  "Call FUNCTION with an Emacs as ARGUMENTS ask for; see the macro."
+  (let* ((usual (or (null arguments)
+                    (and (eq (car arguments) :files) (null (cddr arguments)))))
+         (emacs (or (and usual (gemini-companion-test--take-spare (cadr arguments)))
+                    (apply #'gemini-companion-test-start arguments)))
+         (passed nil)
+         (stderr ""))
     (unwind-protect
         (prog1 (funcall function emacs)
           (setq passed t))
       (unless passed
         (message "%s" (gemini-companion-test-report emacs)))
-      (gemini-companion-test-stop emacs t)
-      (setq stderr (gemini-companion-test-stderr emacs))
-      (gemini-companion-test-stop emacs)
+      (unless (and passed usual (gemini-companion-test--keep emacs))
+        (gemini-companion-test-stop emacs t)
+        (setq stderr (gemini-companion-test-stderr emacs))
+        (gemini-companion-test-stop emacs))
       (when (and passed (not (string-empty-p stderr)))
         (ert-fail (concat "Emacs wrote to stderr: " stderr))))))
+
+;;;; One Emacs for several tests
+
+(defvar gemini-companion-test--spare nil
+  "An Emacs that a test has left, as new, for the next one.")
+
+(defun gemini-companion-test--take-spare (files)
+  "Return the Emacs that another test has left, with FILES in its project, or nil."
+  (when-let ((emacs gemini-companion-test--spare))
+    (setq gemini-companion-test--spare nil)
+    (gemini-companion-test--write-files emacs files)
+    (gemini-companion-test-eval emacs '(gemini-companion-mode 1))
+    emacs))
+
+(defun gemini-companion-test--keep (emacs)
+  "Make EMACS as new for another test.  Return non-nil if that could be done."
+  (when (and (null gemini-companion-test--spare)
+             (gemini-companion-test--reset emacs nil))
+    (setq gemini-companion-test--spare emacs)))
+
+(defun gemini-companion-test--reset (emacs connected)
+  "Make EMACS as new.  Return non-nil if that could be done.
+CONNECTED is as in `gemini-companion-test-inner-reset'."
+  (let (problem)
+    (condition-case err
+        (when (and (gemini-companion-test-alive-p emacs)
+                   (string-empty-p (gemini-companion-test-stderr emacs)))
+          ;; Some of what the package has begun ends by itself.
+          (gemini-companion-test-wait
+           (lambda () (format "Emacs to be as new: %s" problem))
+           (lambda ()
+             (null (setq problem
+                         (gemini-companion-test-eval
+                          emacs `(gemini-companion-test-inner-reset ,connected) 3))))
+           1)
+          (gemini-companion-test--remove-files emacs connected)
+          t)
+      (error (ignore (message "This Emacs is not used again: %s"
+                              (error-message-string err)))))))
+
+(defun gemini-companion-test--remove-files (emacs connected)
+  "Remove all files that a test has made in the directories of EMACS.
+With CONNECTED, those of a client that stays are not removed."
+  (dolist (directory (cons (gemini-companion-test-project emacs)
+                           (unless connected
+                             (list (gemini-companion-test-home emacs)
+                                   (gemini-companion-test-tmpdir emacs)))))
+    (dolist (file (directory-files directory t directory-files-no-dot-files-regexp))
+      (unless (string-suffix-p "/.emacs.d" file)
+        (if (and (file-directory-p file) (not (file-symlink-p file)))
+            (delete-directory file t)
+          (delete-file file)))))
+  (make-directory (gemini-companion-test-project emacs ".git") t))
 
 ;;;; Evaluating
 
@@ -305,38 +368,45 @@ seconds."
         (print-escape-newlines t) (print-length nil) (print-level nil)
         (coding-system-for-write 'utf-8-emacs-unix))
     (write-region (prin1-to-string form) nil file nil 0)
-    (gemini-companion-test--emacsclient-eval
+    (gemini-companion-test--ask-server
      emacs (format "(gemini-companion-test-inner-eval %S %S)" file as-command)
      (or timeout gemini-companion-test-timeout))
     file))
 
-(defun gemini-companion-test--emacsclient-eval (emacs expression timeout)
+(defun gemini-companion-test--ask-server (emacs expression timeout)
   "Let EMACS evaluate the string EXPRESSION within TIMEOUT seconds.
 A \\`C-g' that was typed before may end the evaluation before it begins."
   (let ((answer nil))
-    (while (and (setq answer (gemini-companion-test--emacsclient emacs expression timeout))
-                (string-search "*ERROR*: Quit" answer)))
-    (when answer
-      (error "The program emacsclient failed: %s" answer))))
+    (while (string-search "*ERROR*: Quit"
+                          (setq answer (gemini-companion-test--server-answer
+                                        emacs expression timeout))))
+    (unless (string-search "-emacs-pid" answer)
+      (error "The server of Emacs did not answer"))
+    (when (string-match "^-error \\(.*\\)" answer)
+      (error "Emacs did not evaluate: %s" (server-unquote-arg (match-string 1 answer))))))
 
-(defun gemini-companion-test--emacsclient (emacs expression timeout)
-  "Let EMACS evaluate the string EXPRESSION within TIMEOUT seconds.
-Return what emacsclient said if it failed, else nil."
-  (with-temp-buffer
-    (let ((process
-           (make-process
-            :name "emacsclient" :buffer (current-buffer) :noquery t
-            :connection-type 'pipe :sentinel #'ignore
-            :command (list (gemini-companion-test--emacsclient-program emacs)
-                           "-s" (gemini-companion-test-emacs-file emacs "s")
-                           "--eval" expression))))
-      (unwind-protect
+(defun gemini-companion-test--server-answer (emacs expression timeout)
+  "Send the string EXPRESSION to the server of EMACS.
+Return what that says, as it would to emacsclient, within TIMEOUT seconds.
+A program of its own for that would take twenty times as long."
+  (let* ((answer "")
+         (server (make-network-process
+                  :name "server" :family 'local :noquery t :coding 'utf-8-emacs-unix
+                  :service (gemini-companion-test-emacs-file emacs "s")
+                  :filter (lambda (_ text) (setq answer (concat answer text)))
+                  :sentinel #'ignore)))
+    (unwind-protect
+        (progn
+          (process-send-string
+           server (format "-current-frame -eval %s \n" (server-quote-arg expression)))
           (gemini-companion-test-wait
            "Emacs to evaluate a form; it seems busy"
-           (lambda () (not (process-live-p process))) timeout)
-        (delete-process process))
-      (unless (zerop (process-exit-status process))
-        (buffer-string)))))
+           (lambda ()
+             (while (accept-process-output server 0.03))
+             (not (process-live-p server)))
+           timeout))
+      (delete-process server))
+    answer))
 
 (defun gemini-companion-test--take-value (file form timeout)
   "Return the value of the FORM in FILE, once it is there.

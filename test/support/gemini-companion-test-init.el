@@ -213,6 +213,10 @@ names of all buffers but Emacs's own hidden ones."
       vc-follow-symlinks t)
 (menu-bar-mode -1)
 
+(defvar gemini-companion-calm--seconds)
+(defvar gemini-companion-queue--retry)
+(defvar gemini-companion-workspace--delay)
+
 ;; Most tests are about something else than the settings of CLIs.
 (defvar gemini-companion-setup-policy)
 (setq gemini-companion-setup-policy '((gemini . never) (qwen . never)))
@@ -224,7 +228,17 @@ names of all buffers but Emacs's own hidden ones."
 (let ((lisp (getenv "GEMINI_COMPANION_TEST_LISP")))
   (unless (equal lisp "")
     (add-to-list 'load-path lisp)
-    (require 'gemini-companion)))
+    (require 'gemini-companion)
+    ;; A user would find that hasty; most tests only wait for it.
+    (setq gemini-companion-calm--seconds 0.1
+          gemini-companion-workspace--delay 0.05
+          gemini-companion-queue--retry 0.1)))
+
+(declare-function gemini-companion-test-inner-remember "gemini-companion-test-inner-reset")
+(load (expand-file-name "gemini-companion-test-inner-reset"
+                        (file-name-directory load-file-name))
+      nil t)
+(gemini-companion-test-inner-remember)
 
 (setq gemini-companion-test-inner-done t)
 

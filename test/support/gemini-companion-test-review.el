@@ -34,6 +34,13 @@ With the string PROPOSAL wait for one that proposes this text."
   (gemini-companion-test-wait-eval
    emacs '(null (gemini-companion-test-inner-views))))
 
+(defun gemini-companion-test-wait-idle (emacs)
+  "Wait until EMACS has been idle for so long that it would have shown a review."
+  (gemini-companion-test-wait-eval
+   emacs '(let ((idle (current-idle-time)))
+            (and idle (> (float-time idle) (+ 0.2 gemini-companion-calm--seconds
+                                              (* 3 gemini-companion-queue--retry)))))))
+
 (defun gemini-companion-test-accept (emacs)
   "Accept the review on the screen of EMACS by its key."
   (gemini-companion-test-select-proposal emacs)

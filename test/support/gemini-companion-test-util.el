@@ -44,12 +44,14 @@ WHAT, a string or a function that returns one, says what did not
 come when TIMEOUT seconds are over: its first line in an error, all
 of it in a message."
   (let ((deadline (+ (float-time) (or timeout gemini-companion-test-timeout)))
+        (pause 0.002)
         value)
     (while (not (setq value (funcall predicate)))
       (when (> (float-time) deadline)
         (gemini-companion-test--give-up
          (if (functionp what) (funcall what) what)))
-      (accept-process-output nil 0.03))
+      ;; Most comes soon; what does not is looked for less often.
+      (accept-process-output nil (setq pause (min 0.05 (* 1.3 pause)))))
     value))
 
 (defun gemini-companion-test--give-up (what)
@@ -186,7 +188,7 @@ Return a `gemini-companion-test-program'."
     (setf (gemini-companion-test-program-partial program) (car lines))))
 
 (defun gemini-companion-test-program-send (program value)
-  "Send VALUE, a plist, to PROGRAM as one line."
+  "Send VALUE, a plist or a string, to PROGRAM as one line."
   (process-send-string
    (gemini-companion-test-program-process program)
    (concat (gemini-companion-test-json-encode value) "\n")))

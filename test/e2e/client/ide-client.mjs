@@ -79,12 +79,21 @@ const commands = {
     return status();
   },
 
-  // What a CLI takes that starts in this directory with this environment.
-  async find({ directory, environment }) {
+  // Be a client that starts in this directory with this environment, and knows nothing yet.
+  async begin({ directory, environment }) {
+    await client?.disconnect();
+    client = undefined;
+    core.ideContextStore.clear();
     for (const name of Object.keys(process.env)) delete process.env[name];
     Object.assign(process.env, environment);
     process.chdir(directory);
     core.IdeClient.instancePromise = null;
+    return {};
+  },
+
+  // What a CLI takes that starts in this directory with this environment.
+  async find(place) {
+    await commands.begin(place);
     const found = await core.IdeClient.getInstance();
     return {
       process: found.ideProcessInfo.pid,

@@ -7,8 +7,8 @@
 // content with the next turn of its script.  A turn is {"text": "..."},
 // {"functionCall": {"name": "...", "args": {...}}} or an array of those.  The
 // script is an array of turns; more turns come as JSON lines on stdin, which
-// ends the process when it is closed.  Without turns left the model says
-// "Done.".
+// ends the process when it is closed.  The line "forget" takes all turns back.
+// Without turns left the model says "Done.".
 //
 // Each request body goes to REQUESTS.jsonl as one line, and is announced on
 // stdout once it is there, so that a test can wait for it and then read what
@@ -83,6 +83,15 @@ server.listen(0, '127.0.0.1', () => {
 });
 
 for await (const line of createInterface({ input: process.stdin })) {
-  if (line.trim()) turns.push(JSON.parse(line));
+  if (!line.trim()) continue;
+  const turn = JSON.parse(line);
+  if (turn === 'forget') {
+    turns.length = 0;
+    count = 0;
+    writeFileSync(record, '');
+    say({ event: 'forgot' });
+  } else {
+    turns.push(turn);
+  }
 }
 process.exit(0);
