@@ -27,8 +27,8 @@
      (advice-add 'gemini-companion-ui-windows-may-change-p :filter-return
                  (lambda (calm)
                    (when (and (not calm)
-                              (gemini-companion-calm-idle-p
-                               (+ 0.1 gemini-companion-calm--seconds)))
+                              (gemini-companion-ui-idle-p
+                               (+ 0.1 gemini-companion-ui--idle-time)))
                      (setq gemini-companion-moments-test-refused
                            (1+ gemini-companion-moments-test-refused)))
                    calm))
@@ -332,7 +332,7 @@ more of what there is than can be seen."
   "Each key typed before, while and after a review appears is in the file."
   :tags '(e2e)
   (gemini-companion-moments-test--with (emacs client '(("a.txt" . "one\n")))
-    (gemini-companion-test-eval emacs '(setq gemini-companion-calm--seconds 0.5))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-ui--idle-time 0.5))
     (gemini-companion-moments-test--propose emacs client "two\n")
     (let ((pauses '(0.3 0.45 0.5 0.6))
           (typed ""))

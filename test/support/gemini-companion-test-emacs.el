@@ -293,7 +293,7 @@ a new one.  Fail if Emacs wrote to stderr."
 
 (defun gemini-companion-test--take-spare (files)
   "Return the Emacs that another test has left, with FILES in its project, or nil."
-  (when-let ((emacs gemini-companion-test--spare))
+  (when-let* ((emacs gemini-companion-test--spare))
     (setq gemini-companion-test--spare nil)
     (gemini-companion-test--write-files emacs files)
     (gemini-companion-test-eval emacs '(gemini-companion-mode 1))

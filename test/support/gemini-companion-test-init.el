@@ -213,8 +213,8 @@ names of all buffers but Emacs's own hidden ones."
       vc-follow-symlinks t)
 (menu-bar-mode -1)
 
-(defvar gemini-companion-calm--seconds)
-(defvar gemini-companion-queue--retry)
+(defvar gemini-companion-ui--idle-time)
+(defvar gemini-companion-popup--interval)
 (defvar gemini-companion-workspace--delay)
 
 ;; Most tests are about something else than the settings of CLIs.
@@ -230,9 +230,9 @@ names of all buffers but Emacs's own hidden ones."
     (add-to-list 'load-path lisp)
     (require 'gemini-companion)
     ;; A user would find that hasty; most tests only wait for it.
-    (setq gemini-companion-calm--seconds 0.1
+    (setq gemini-companion-ui--idle-time 0.1
           gemini-companion-workspace--delay 0.05
-          gemini-companion-queue--retry 0.1)))
+          gemini-companion-popup--interval 0.1)))
 
 (declare-function gemini-companion-test-inner-remember "gemini-companion-test-inner-reset")
 (load (expand-file-name "gemini-companion-test-inner-reset"

@@ -38,8 +38,8 @@ With the string PROPOSAL wait for one that proposes this text."
   "Wait until EMACS has been idle for so long that it would have shown a review."
   (gemini-companion-test-wait-eval
    emacs '(let ((idle (current-idle-time)))
-            (and idle (> (float-time idle) (+ 0.2 gemini-companion-calm--seconds
-                                              (* 3 gemini-companion-queue--retry)))))))
+            (and idle (> (float-time idle) (+ 0.2 gemini-companion-ui--idle-time
+                                              (* 3 gemini-companion-popup--interval)))))))
 
 (defun gemini-companion-test-accept (emacs)
   "Accept the review on the screen of EMACS by its key."
