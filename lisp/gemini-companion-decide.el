@@ -49,7 +49,7 @@ can accept."
 (defconst gemini-companion-decide--replace-time 1.0
   "Seconds to compare texts before all of a proposal is replaced.")
 
-(defconst gemini-companion-decide--git-hooks
+(defconst gemini-companion-decide--git-hook-names
   '("applypatch-msg" "pre-applypatch" "post-applypatch" "pre-commit" "pre-merge-commit"
     "prepare-commit-msg" "commit-msg" "post-commit" "pre-rebase" "post-checkout" "post-merge"
     "pre-push" "pre-receive" "update" "proc-receive" "post-receive" "post-update"
@@ -433,7 +433,7 @@ Return nil if it is not known to."
            "it is part of a repository")
           ((cl-some (lambda (name) (string-prefix-p "." name)) below)
            "a name that begins with a dot often configures programs")
-          ((and (member (car (last names)) gemini-companion-decide--git-hooks)
+          ((and (member (car (last names)) gemini-companion-decide--git-hook-names)
                 (string-search "hooks" (or (car (last names 2)) "")))
            "Git runs it")
           ((string-prefix-p (file-name-as-directory (file-truename user-emacs-directory))

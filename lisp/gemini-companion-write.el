@@ -88,6 +88,9 @@ since the user has been asked about it."
 (defconst gemini-companion-write--text-time 5.0
   "Seconds within which a client that was not sent the text writes it.")
 
+(defvar gemini-companion-write--awaits nil
+  "The timers that check whether a client has written a file.")
+
 (defun gemini-companion-write-await-decision (review stamp text)
   "Tell the user how REVIEW, which its client has closed, was decided there.
 The client does not report that: either it writes the file, whose stamp
@@ -145,7 +148,10 @@ not count."
                  (setq remaining (- remaining gemini-companion-write--poll-interval))
                  (when (or value (<= remaining 0))
                    (cancel-timer timer)
-                   (funcall finish value)))))))))
+                   (setq gemini-companion-write--awaits
+                         (delq timer gemini-companion-write--awaits))
+                   (funcall finish value)))))))
+    (push timer gemini-companion-write--awaits)))
 
 (defun gemini-companion-write--warn-of-lost-text (review)
   "Warn that the client of REVIEW has not written the accepted text."
@@ -242,7 +248,9 @@ show the text of the file, or the file no longer exists."
 
 (defun gemini-companion-write-stop ()
   "Stop checking files."
-  (mapc #'gemini-companion-write--stop-polling (mapcar #'car gemini-companion-write--timers)))
+  (mapc #'gemini-companion-write--stop-polling (mapcar #'car gemini-companion-write--timers))
+  (mapc #'cancel-timer gemini-companion-write--awaits)
+  (setq gemini-companion-write--awaits nil))
 
 (defun gemini-companion-write--stop-polling (path)
   "Stop checking the file PATH."

@@ -562,7 +562,7 @@ Only the real one has a process of its own."
                        "gemini-companion-review-next"))
       (gemini-companion-test-m-x emacs command)
       (gemini-companion-test-wait-screen emacs "No change awaits")
-      (gemini-companion-test-keys emacs "C-g")
-      (gemini-companion-test-wait-screen emacs "Quit"))))
+      (gemini-companion-test-run emacs '(message "Seen"))
+      (gemini-companion-test-wait-screen emacs "Seen"))))
 
 ;;; review-test.el ends here

@@ -127,10 +127,10 @@ EXTRA are further variables, which win."
     (&key (mode t) files lisp environment (size '(160 . 48)) directory daemon)
   "Start an Emacs with the package loaded and return it.
 Unless MODE is nil, `gemini-companion-mode' is on.  FILES are
-\(NAME . TEXT) pairs to create in its project.  LISP is where the
-package is, by default this checkout's; with \"\" it is not loaded.
-ENVIRONMENT are strings
-to add to its environment.  SIZE is its (COLUMNS . LINES).
+\(NAME . TEXT) pairs to create in its project.  LISP is where the package
+is, by default this checkout's, or a compiled copy of that; with \"\" it is
+not loaded.  ENVIRONMENT are strings to add to its environment.  SIZE is
+its (COLUMNS . LINES).
 DIRECTORY, of an earlier Emacs, keeps home, project and so on.
 With DAEMON non-nil it is a daemon, without a frame to look at."
   (let ((emacs (gemini-companion-test-emacs--make
@@ -141,8 +141,9 @@ With DAEMON non-nil it is a daemon, without a frame to look at."
     (condition-case err
         (progn
           (gemini-companion-test--launch
-           emacs (or lisp (gemini-companion-test-path "lisp")) environment size
-           daemon)
+           emacs (or lisp (getenv "GEMINI_COMPANION_TEST_LISP")
+                     (gemini-companion-test-path "lisp"))
+           environment size daemon)
           (cond ((not mode))
                 (daemon (gemini-companion-test-eval
                          emacs '(gemini-companion-mode 1)))

@@ -72,7 +72,11 @@
   (setq gemini-companion-test-inner--directories
         (mapcar (lambda (file) (file-truename (file-name-directory file)))
                 (append (list (locate-library "subr") load-file-name)
-                        (mapcar #'file-name-as-directory load-path)))
+                        ;; A terminal emulator that is there but not chosen is not used.
+                        (mapcar #'file-name-as-directory
+                                (append (file-expand-wildcards
+                                         "/usr/share/emacs/site-lisp/elpa-src/vterm-*")
+                                        load-path))))
         gemini-companion-test-inner--modes (copy-sequence global-minor-modes)))
 
 ;;;; Taking back
