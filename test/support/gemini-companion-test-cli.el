@@ -313,7 +313,8 @@ tests, which need the real CLI."
      ,@(mapcar (lambda (emulator)
                  `(ert-deftest ,(intern (format "%s/%s" name emulator)) ()
                     ,docstring
-                    :tags '(e2e real)
+                    ;; vterm is the same program for each Emacs.
+                    :tags '(e2e real ,@(and (eq emulator 'vterm) '(any-emacs)))
                     (let ((,terminal ',emulator)) ,@body)))
                '(term vterm))))
 
