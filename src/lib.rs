@@ -189,7 +189,9 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::Pong { client, after } => {
             env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
         }
-        Event::Message { client, text } => env.vector((env.intern("client-message")?, client, text))?,
+        Event::Message { client, text } => {
+            env.vector((env.intern("client-message")?, client, text))?
+        }
         Event::DecideReview { review, accept, call, directory } => {
             env.vector((env.intern("decide-review")?, review.0, accept, call.0, directory))?
         }
