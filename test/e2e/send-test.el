@@ -1,4 +1,4 @@
-;;; talk-test.el --- What is said to the CLI from Emacs  -*- lexical-binding: t; -*-
+;;; send-test.el --- What Emacs sends to the CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -18,7 +18,7 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
-(defmacro gemini-companion-talk-test--with (spec &rest body)
+(defmacro gemini-companion-send-test--with (spec &rest body)
   "Run BODY with an Emacs and a CLI in a terminal there.
 SPEC is (EMACS CLI FILES TERMINAL), as for other tests; the first file is
 visited, and its window selected."
@@ -31,7 +31,7 @@ visited, and its window selected."
        (gemini-companion-test-wait-eval ,emacs 'buffer-file-name)
        ,@body)))
 
-(defun gemini-companion-talk-test--wait-asked (cli texts)
+(defun gemini-companion-send-test--wait-asked (cli texts)
   "Wait until the model of CLI was asked TEXTS, and nothing else, in order.
 Of what the CLI itself adds, nothing counts."
   (let ((asked (lambda ()
@@ -45,7 +45,7 @@ Of what the CLI itself adds, nothing counts."
 
 (gemini-companion-test-with-terminals gemini-companion-send/answers-are-given terminal
   "A yes and a no to the CLI's question, without leaving the file."
-  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           (propose (lambda (text)
@@ -73,7 +73,7 @@ Of what the CLI itself adds, nothing counts."
 (gemini-companion-test-with-terminals gemini-companion-send/no-key-goes-where-nothing-is-asked
     terminal
   "A half-typed prompt is not sent, though it looks like a choice; work goes on."
-  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (let ((refused (lambda (command)
                      (gemini-companion-test-m-x emacs command)
                      (gemini-companion-test-wait-screen emacs "Gemini CLI asks nothing now")
@@ -88,7 +88,7 @@ Of what the CLI itself adds, nothing counts."
       (funcall refused "gemini-companion-answer-yes")
       (funcall refused "gemini-companion-answer-no")
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt " and more"))
-      (gemini-companion-talk-test--wait-asked cli '("● 1. Allow once and more"))
+      (gemini-companion-send-test--wait-asked cli '("● 1. Allow once and more"))
       (gemini-companion-test-cli-wait-terminal cli "Done\\.")
       ;; A command that was allowed is at work until the file is there.
       (gemini-companion-test-cli-script
@@ -106,10 +106,10 @@ Of what the CLI itself adds, nothing counts."
 
 (gemini-companion-test-with-terminals gemini-companion-send/what-is-sent-arrives terminal
   "Prompts of one line and of many, a region, a file."
-  (gemini-companion-talk-test--with
+  (gemini-companion-send-test--with
       (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")) terminal)
     (let ((asked nil)
-          (asks (lambda (asked) (gemini-companion-talk-test--wait-asked
+          (asks (lambda (asked) (gemini-companion-send-test--wait-asked
                                  cli (reverse asked)))))
       (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
       (gemini-companion-test-wait-screen emacs "^Prompt:")
@@ -153,7 +153,7 @@ Of what the CLI itself adds, nothing counts."
         (cli (gemini-companion-test-cli-start-in-term emacs))
       (gemini-companion-test-run emacs '(progn (switch-to-buffer "a.txt") nil))
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt "hello"))
-      (gemini-companion-talk-test--wait-asked cli '("hello"))
+      (gemini-companion-send-test--wait-asked cli '("hello"))
       (should (equal (gemini-companion-test-eval
                       emacs '(progn (require 'gemini-companion-send)
                                     (gemini-companion-send--mention
@@ -168,7 +168,7 @@ Of what the CLI itself adds, nothing counts."
 (ert-deftest gemini-companion-send/a-diagnostic-is-sent ()
   "What Flymake says at point arrives with its place."
   :tags '(e2e real)
-  (gemini-companion-talk-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
+  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
     (gemini-companion-test-run
      emacs '(progn
               (require 'flymake)
@@ -184,12 +184,12 @@ Of what the CLI itself adds, nothing counts."
     (gemini-companion-test-run
      emacs '(let ((current-prefix-arg t))
               (call-interactively #'gemini-companion-send-diagnostic)))
-    (gemini-companion-talk-test--wait-asked cli '("a.txt, line 2: two is not three"))))
+    (gemini-companion-send-test--wait-asked cli '("a.txt, line 2: two is not three"))))
 
 (ert-deftest gemini-companion-send/the-history-knows-the-prompt-of-a-change ()
   "All that came after one is undone by it; what was typed in the terminal is not known."
   :tags '(e2e real)
-  (gemini-companion-talk-test--with
+  (gemini-companion-send-test--with
       (emacs cli '(("a.txt" . "one\n") ("b.txt" . "one\n")) 'term)
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
     (let* ((file (lambda (name) (gemini-companion-test-project emacs name)))
@@ -238,4 +238,4 @@ Of what the CLI itself adds, nothing counts."
     (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
     (gemini-companion-test-wait-screen emacs "No CLI runs in a terminal of Emacs")))
 
-;;; talk-test.el ends here
+;;; send-test.el ends here
