@@ -378,7 +378,7 @@ fn git_says_the_same() {
         eprintln!("skipped: there is no git");
         return;
     }
-    let cases = std::env::var("IGNORE_CASES").map_or(100, |cases| cases.parse().unwrap());
+    let cases = std::env::var("IGNORE_CASES").map_or(300, |cases| cases.parse().unwrap());
     let mut named = 0;
     for seed in FIRST_SEED..FIRST_SEED + cases {
         let mut random = SmallRng::seed_from_u64(seed);

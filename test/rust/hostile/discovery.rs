@@ -34,7 +34,7 @@ const EMACS: &str = r#""ideInfo":{"name":"emacs""#;
 
 #[test]
 fn nothing_that_others_leave_in_the_directory_harms_or_is_harmed() {
-    super::run_cases("discovery files", 120, 4_000_000, |_, random, counts| {
+    super::run_cases("discovery files", 300, 4_000_000, |_, random, counts| {
         let case = Case::draw(random);
         let outcomes = in_time(move || case.play())??;
         outcomes.into_iter().for_each(|(kind, outcome)| counts.add(kind, outcome));

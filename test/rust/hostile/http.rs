@@ -51,7 +51,7 @@ fn no_http_request_harms_the_server() {
     let healthy = server.open_session();
     let _stream = healthy.open_stream();
     let target = Target { server: &server, session: Mutex::default() };
-    super::run_cases("HTTP", 600, 1_000_000, |_, random, counts| {
+    super::run_cases("HTTP", 1500, 1_000_000, |_, random, counts| {
         let case = generate(&server, &target.session(), random);
         let outcome = play(&server, &case, random, counts).and_then(|()| {
             while let Some(event) = server.companion.bridge().next_event() {

@@ -36,7 +36,7 @@ fn no_message_harms_the_server() {
     std::thread::scope(|scope| {
         let lisp = scope.spawn(|| stand_in_for_lisp(&server, &done));
         let working = SetWhenDropped(&done);
-        super::run_cases("JSON-RPC", 500, 2_000_000, |_, random, counts| {
+        super::run_cases("JSON-RPC", 1000, 2_000_000, |_, random, counts| {
             let (version, session) = pick(random, &sessions);
             let (kind, body) = generate(random);
             let outcome = play(&server, &session, version, kind, &body, counts)
