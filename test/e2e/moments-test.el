@@ -825,6 +825,8 @@ Meanwhile EMACS answers pings of CLIENT.  Then accept it."
          (read-process-output-max (* 1024 1024))
          (slowest 0)
          begun handle)
+    ;; Another test may have had this Emacs.
+    (delete-file flag)
     (gemini-companion-test-eval
      emacs `(advice-add 'gemini-companion-review-show :after
                         (lambda (&rest _)

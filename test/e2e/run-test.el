@@ -28,6 +28,8 @@
 echo ready\nread line && echo \"line: $line\"\n"
              notes notes notes))
     (set-file-modes program #o755)
+    ;; Another test may have had this Emacs.
+    (delete-file notes)
     (gemini-companion-test-eval emacs `(setq gemini-companion-program ,program
                                              gemini-companion-terminal 'term))
     notes))
