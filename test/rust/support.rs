@@ -242,15 +242,21 @@ impl Session<'_> {
     pub fn open_stream_after(&self, changes: &[(&str, &str)]) -> Stream {
         let mut changes = changes.to_vec();
         changes.extend([("Mcp-Session-Id", self.id.as_str()), ("Accept", "text/event-stream")]);
-        let mut connection = self.server.connect();
-        let head = self.server.head("GET", "/mcp", &changes);
-        write!(connection, "{head}\r\n").unwrap();
-        let mut stream = Stream { reader: BufReader::new(connection), text: String::new() };
-        let head = stream.read_head();
-        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-        assert!(head.to_ascii_lowercase().contains("content-type: text/event-stream"), "{head}");
-        assert_eq!(stream.next_block().as_deref(), Some(": connected"));
-        stream
+        loop {
+            let mut connection = self.server.connect();
+            let head = self.server.head("GET", "/mcp", &changes);
+            write!(connection, "{head}\r\n").unwrap();
+            let mut stream = Stream { reader: BufReader::new(connection), text: String::new() };
+            let head = stream.read_head().to_ascii_lowercase();
+            assert!(head.starts_with("http/1.1 200"), "{head}");
+            assert!(head.contains("content-type: text/event-stream"), "{head}");
+            // From a server that is being replaced: clients connect again.
+            if head.contains("content-length: 0") {
+                continue;
+            }
+            assert_eq!(stream.next_block().as_deref(), Some(": connected"));
+            return stream;
+        }
     }
 }
 
