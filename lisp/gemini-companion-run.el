@@ -461,7 +461,15 @@ It runs in the current buffer, which the selected window shows.")
   (let ((process (get-buffer-process (current-buffer))))
     (add-function :before (process-filter process) (gemini-companion-run--fit-once))
     (add-function :filter-args (process-filter process)
-                  (gemini-companion-run--answer-background))))
+                  (gemini-companion-run--answer-background))
+    (add-function :around (process-sentinel process) #'gemini-companion-run--call-in-buffer)))
+
+(defun gemini-companion-run--call-in-buffer (sentinel process event)
+  "Call SENTINEL with PROCESS and EVENT in the buffer of PROCESS.
+That of vterm looks up `vterm-kill-buffer-on-exit' in the current buffer."
+  (let ((buffer (process-buffer process)))
+    (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
+      (funcall sentinel process event))))
 
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'ghostel)) program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Ghostel."
