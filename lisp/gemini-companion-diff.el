@@ -150,7 +150,7 @@ new file, or three texts, like `gemini-companion-ediff-show'."
     (setf (gemini-companion-diff--current view) current
           ;; The diff is now out of date.
           (gemini-companion-diff--tick view) nil)
-    (gemini-companion-view-kill before)))
+    (gemini-companion-ui-kill-buffer before)))
 
 (cl-defmethod gemini-companion-view-buffers ((view gemini-companion-diff--view))
   "Return the buffer of the diff of VIEW and the proposal, which may be shown."
@@ -163,8 +163,8 @@ new file, or three texts, like `gemini-companion-ediff-show'."
     (with-current-buffer proposal
       (setq gemini-companion-diff--of-buffer nil)
       (remove-hook 'after-change-functions #'gemini-companion-diff--proposal-changed t)))
-  (gemini-companion-view-kill (gemini-companion-diff--buffer view))
-  (gemini-companion-view-kill (gemini-companion-diff--current view)))
+  (gemini-companion-ui-kill-buffer (gemini-companion-diff--buffer view))
+  (gemini-companion-ui-kill-buffer (gemini-companion-diff--current view)))
 
 (defun gemini-companion-diff--header (review)
   "Return the header line for the diff of REVIEW in the current buffer."

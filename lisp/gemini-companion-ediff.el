@@ -18,6 +18,7 @@
 (require 'gemini-companion-decide)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
+(require 'gemini-companion-ui)
 (require 'gemini-companion-view)
 
 (defconst gemini-companion-ediff--diff-options "--text"
@@ -37,13 +38,13 @@ Ediff's own are gray on gray.")
   '((t :inherit diff-removed))
   "Face for text that is removed if you accept."
   :group 'gemini-companion
-  :package-version '(gemini-companion . "0.2.0"))
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defface gemini-companion-added
   '((t :inherit diff-added))
   "Face for text that is added if you accept."
   :group 'gemini-companion
-  :package-version '(gemini-companion . "0.2.0"))
+  :package-version '(gemini-companion . "0.1.0"))
 
 (cl-defstruct (gemini-companion-ediff--view
                (:include gemini-companion-view)
@@ -225,7 +226,7 @@ That is the start of the buffer if POSITION is then in the upper half."
   "End the Ediff session of VIEW, and remove its traces from the proposal."
   (save-selected-window
     (gemini-companion-ediff--end-session (gemini-companion-ediff--control view)))
-  (mapc #'gemini-companion-view-kill (gemini-companion-ediff--others view))
+  (mapc #'gemini-companion-ui-kill-buffer (gemini-companion-ediff--others view))
   (when-let* ((proposal (gemini-companion-view-proposal view)))
     (with-current-buffer proposal
       (kill-local-variable 'face-remapping-alist)
@@ -247,7 +248,7 @@ That is the start of the buffer if POSITION is then in the upper half."
       (when (frame-live-p ediff-control-frame)
         (delete-frame ediff-control-frame))))
   (setq ediff-session-registry (delq control ediff-session-registry))
-  (gemini-companion-view-kill control)
+  (gemini-companion-ui-kill-buffer control)
   (unless (or ediff-session-registry
               (not (buffer-live-p ediff-registry-buffer))
               (get-buffer-window ediff-registry-buffer t))
@@ -255,7 +256,7 @@ That is the start of the buffer if POSITION is then in the upper half."
 
 (defun gemini-companion-ediff--kill-helpers ()
   "Kill the buffers that Ediff made for the session of the current buffer."
-  (mapc #'gemini-companion-view-kill
+  (mapc #'gemini-companion-ui-kill-buffer
         (list ediff-diff-buffer ediff-custom-diff-buffer ediff-fine-diff-buffer
               ediff-tmp-buffer ediff-error-buffer ediff-msg-buffer ediff-debug-buffer)))
 
@@ -264,7 +265,7 @@ That is the start of the buffer if POSITION is then in the upper half."
 If Ediff fails early, no variable says which those are."
   (dolist (buffer (cl-set-difference (buffer-list) before))
     (when (string-match-p "\\` ?\\*[Ee]diff" (or (buffer-name buffer) ""))
-      (gemini-companion-view-kill buffer))))
+      (gemini-companion-ui-kill-buffer buffer))))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here

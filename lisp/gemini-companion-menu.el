@@ -29,10 +29,6 @@
 (declare-function gemini-companion-state "gemini-companion")
 (defvar gemini-companion-mode)
 
-(defun gemini-companion-menu--review-p ()
-  "Return non-nil if a change awaits a decision."
-  (> (gemini-companion-review-count) 0))
-
 (defun gemini-companion-menu--title ()
   "Return the line above the commands, which describes the state."
   (concat (propertize "Gemini companion: " 'face 'transient-heading)
@@ -60,9 +56,9 @@ apply at the moment are grayed out."
     ("d" "diagnostic" gemini-companion-send-diagnostic
      :inapt-if-not gemini-companion-cli-p)]
    ["Changes"
-    ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-menu--review-p)
-    ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-menu--review-p)
-    ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-menu--review-p)
+    ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-waiting-p)
+    ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-waiting-p)
+    ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-review-waiting-p)
     ("l" "list" gemini-companion-review-list)
     ("h" "history" gemini-companion-review-history)]
    ["Companion"

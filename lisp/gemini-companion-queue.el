@@ -323,10 +323,8 @@ the user must have pressed no key for a while, or use another frame."
   (setq gemini-companion-queue--ended (delq review gemini-companion-queue--ended))
   (unwind-protect
       (gemini-companion-queue--hide review)
-    (let ((proposal (gemini-companion-review-proposal review)))
-      (when (buffer-live-p proposal)
-        (with-current-buffer proposal (set-buffer-modified-p nil))
-        (gemini-companion-log-errors "killing a proposal" (kill-buffer proposal))))))
+    (gemini-companion-log-errors "killing a proposal"
+      (gemini-companion-ui-kill-buffer (gemini-companion-review-proposal review)))))
 
 (defun gemini-companion-queue--take-down-all ()
   "Take all reviews that have ended off the screen."

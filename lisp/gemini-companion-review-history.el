@@ -65,7 +65,7 @@
         gemini-companion-review-list-entries-function #'gemini-companion-review-history--entries
         gemini-companion-review-list-keys-function #'gemini-companion-review-history--keys
         tabulated-list-printer #'gemini-companion-review-history--print-entry)
-  (gemini-companion-review-list-follow))
+  (gemini-companion-review-list-set-up))
 
 ;;;###autoload
 (defun gemini-companion-review-history ()
@@ -140,7 +140,7 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-review-history--entry ()
   "Return the entry that the current buffer shows, or that of the current line."
-  (gemini-companion-review-list-follow-click)
+  (gemini-companion-review-list-go-to-click)
   (or gemini-companion-review-history--shown
       (let ((id (gemini-companion-review-list-at-point)))
         (if (gemini-companion-history-entry-p id) id

@@ -69,7 +69,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
           ("State" t))
         gemini-companion-review-list-entries-function #'gemini-companion-review-list--entries
         gemini-companion-review-list-keys-function #'gemini-companion-review-list--keys)
-  (gemini-companion-review-list-follow gemini-companion-review-list--interval))
+  (gemini-companion-review-list-set-up gemini-companion-review-list--interval))
 
 ;;;###autoload
 (defun gemini-companion-review-list ()
@@ -138,7 +138,7 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--keys ()
   "Return the keys that work on the current line of the list of open changes."
-  `(,(when (zerop (gemini-companion-review-count)) "No change awaits your decision")
+  `(,(unless (gemini-companion-review-waiting-p) "No change awaits your decision")
     ,@(when (tabulated-list-get-id)
         '((gemini-companion-review-list-visit . "show")
           (gemini-companion-review-list-accept . "accept")
@@ -158,7 +158,7 @@ For WITH-REASON, interactively the prefix argument, see
                    (point-max)))
     (gemini-companion-review-list--show-keys)))
 
-(defun gemini-companion-review-list-follow (&optional seconds)
+(defun gemini-companion-review-list-set-up (&optional seconds)
   "Set up the current list, and update it when reviews come or go.
 With SECONDS, also update it that often while it is on screen."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-review-list-print))
@@ -173,26 +173,22 @@ With SECONDS, also update it that often while it is on screen."
                      (run-at-time seconds seconds
                                   (lambda ()
                                     (when (get-buffer-window buffer t) (funcall print))))))
-         (unfollow (lambda ()
-                     (remove-hook 'gemini-companion-review-change-hook print)
-                     (when timer (cancel-timer timer)))))
+         (stop (lambda ()
+                 (remove-hook 'gemini-companion-review-change-hook print)
+                 (when timer (cancel-timer timer)))))
     (add-hook 'gemini-companion-review-change-hook print)
-    (add-hook 'kill-buffer-hook unfollow nil t)
-    (add-hook 'change-major-mode-hook unfollow nil t)))
+    (add-hook 'kill-buffer-hook stop nil t)
+    (add-hook 'change-major-mode-hook stop nil t)))
 
 (defun gemini-companion-review-list-print ()
   "Update the current list.  Point stays on its line, in each window."
-  (let ((place (gemini-companion-review-list--place (point)))
-        (places (mapcar (lambda (window)
-                          (cons window (gemini-companion-review-list--place
-                                        (window-point window))))
-                        (get-buffer-window-list nil nil t))))
-    (gemini-companion-review-list--lay-out
-     (funcall gemini-companion-review-list-entries-function))
-    (tabulated-list-print)
-    (goto-char (gemini-companion-review-list--position place))
-    (pcase-dolist (`(,window . ,place) places)
-      (set-window-point window (gemini-companion-review-list--position place))))
+  (gemini-companion-ui-keep-point
+   #'gemini-companion-review-list--place
+   #'gemini-companion-review-list--position
+   (lambda ()
+     (gemini-companion-review-list--lay-out
+      (funcall gemini-companion-review-list-entries-function))
+     (tabulated-list-print)))
   (gemini-companion-review-list--show-keys))
 
 ;; `tabulated-list-print' can keep point too, but not in other windows, nor if the line is gone.
@@ -221,11 +217,11 @@ If the id is gone, return a position in the line that has taken its place."
 
 (defun gemini-companion-review-list-at-point ()
   "Return the id of the current line, or of the line that was clicked."
-  (gemini-companion-review-list-follow-click)
+  (gemini-companion-review-list-go-to-click)
   (or (tabulated-list-get-id)
       (user-error "No change on this line")))
 
-(defun gemini-companion-review-list-follow-click ()
+(defun gemini-companion-review-list-go-to-click ()
   "If the current command was invoked by a click on text, move point there."
   (when (mouse-event-p last-input-event)
     (let ((position (event-end last-input-event)))

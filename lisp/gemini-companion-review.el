@@ -100,6 +100,10 @@ the text, and returns nil if the review was decided meanwhile.")
   "Return the number of reviews that await a decision."
   (length gemini-companion-review--open))
 
+(defun gemini-companion-review-waiting-p ()
+  "Return non-nil if a review awaits a decision."
+  (and gemini-companion-review--open t))
+
 (defun gemini-companion-review-shown ()
   "Return the review on screen, or nil."
   (cl-loop for review in gemini-companion-review--open

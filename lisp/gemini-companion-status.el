@@ -143,7 +143,7 @@
 
 (defun gemini-companion-status--session (session)
   "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
-  (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,unheard ,directory] session))
+  (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,undelivered ,directory] session))
     (concat (gemini-companion-ui-one-line client)
             (and process (format ", process %d" process))
             (and (stringp directory)
@@ -157,7 +157,7 @@
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
-            (unless (zerop unheard) (format ", has not received %d" unheard)))))
+            (unless (zerop undelivered) (format ", has not received %d" undelivered)))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the open reviews, and how many were decided."
@@ -219,7 +219,7 @@
   (gemini-companion-ui-keep-keys 'gemini-companion-context-view-mode)
   (setq-local revert-buffer-function
               (lambda (&rest _) (gemini-companion-status--print-context)))
-  (add-hook 'kill-buffer-hook #'gemini-companion-status--unfollow-context nil t)
+  (add-hook 'kill-buffer-hook #'gemini-companion-status--stop-context nil t)
   (buffer-disable-undo))
 
 ;;;###autoload
@@ -236,8 +236,8 @@ This works even if no client is connected."
       (goto-char (point-min)))
     (display-buffer buffer)))
 
-(defun gemini-companion-status--unfollow-context ()
-  "Stop following what clients are told."
+(defun gemini-companion-status--stop-context ()
+  "Stop updating the buffer with what clients are told."
   (remove-hook 'gemini-companion-context-change-hook #'gemini-companion-status--print-context)
   (gemini-companion-context-update))
 

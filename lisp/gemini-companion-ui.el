@@ -82,6 +82,15 @@ A prompt, a key sequence or a search does."
   "Return non-nil unless the selected frame is the invisible one of a daemon."
   (not (equal (terminal-name (frame-terminal)) "initial_terminal")))
 
+;;;; Buffers
+
+(defun gemini-companion-ui-kill-buffer (buffer)
+  "Kill BUFFER without asking; it may be nil, killed, or a buffer name."
+  (let ((buffer (and buffer (get-buffer buffer))))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer (set-buffer-modified-p nil))
+      (kill-buffer buffer))))
+
 ;;;; Messages
 
 (defconst gemini-companion-ui--interval 0.2
@@ -187,18 +196,27 @@ leave that alone."
 (defun gemini-companion-ui-print (insert)
   "Replace the text of the current buffer by what the function INSERT inserts.
 Point stays where it is, in each window."
-  (let* ((inhibit-read-only t)
-         (places (mapcar (lambda (window)
-                           (cons window (gemini-companion-ui--line-and-column
-                                         (window-point window))))
-                         (get-buffer-window-list nil nil t)))
-         (place (gemini-companion-ui--line-and-column (point))))
-    (erase-buffer)
-    (funcall insert)
-    (set-buffer-modified-p nil)
-    (pcase-dolist (`(,window . ,place) places)
-      (set-window-point window (gemini-companion-ui--position place)))
-    (goto-char (gemini-companion-ui--position place))))
+  (gemini-companion-ui-keep-point
+   #'gemini-companion-ui--line-and-column
+   #'gemini-companion-ui--position
+   (lambda ()
+     (let ((inhibit-read-only t))
+       (erase-buffer)
+       (funcall insert)
+       (set-buffer-modified-p nil)))))
+
+(defun gemini-companion-ui-keep-point (place position function)
+  "Call FUNCTION, which replaces the text of the current buffer, and keep point.
+PLACE is a function that returns the place of a position in the text, and
+POSITION one that returns the position of a place in the new text.  Point
+is kept in each window."
+  (let ((point (funcall place (point)))
+        (windows (mapcar (lambda (window) (cons window (funcall place (window-point window))))
+                         (get-buffer-window-list nil nil t))))
+    (funcall function)
+    (pcase-dolist (`(,window . ,place) windows)
+      (set-window-point window (funcall position place)))
+    (goto-char (funcall position point))))
 
 (defun gemini-companion-ui--line-and-column (position)
   "Return the line and the column of POSITION, as a cons."

@@ -86,13 +86,6 @@ and any buffer of it may have been killed.")
   (let ((proposal (gemini-companion-review-proposal (gemini-companion-view-review view))))
     (and (buffer-live-p proposal) proposal)))
 
-(defun gemini-companion-view-kill (buffer)
-  "Kill BUFFER without asking; it may be nil, killed, or a buffer name."
-  (let ((buffer (and buffer (get-buffer buffer))))
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer (set-buffer-modified-p nil))
-      (kill-buffer buffer))))
-
 ;;;; On the screen and off again
 
 (defun gemini-companion-view-show (view focus)
@@ -238,7 +231,6 @@ If MAIN is non-nil, omit side windows."
 (defun gemini-companion-view--find (window snapshots)
   "Return the snapshot of WINDOW in the list SNAPSHOTS, or nil."
   (cl-find window snapshots :key #'gemini-companion-view--snapshot-window))
-
 
 ;;;; Windows for a view
 

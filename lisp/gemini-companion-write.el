@@ -79,7 +79,7 @@ since the user has been asked about it."
 
 ;;;; Whether it was written
 
-(defconst gemini-companion-write--poll-interval 0.2
+(defconst gemini-companion-write--poll-interval 0.1
   "Seconds between checks of a file that a client may write.")
 
 (defconst gemini-companion-write--decision-time 3.0
@@ -88,7 +88,7 @@ since the user has been asked about it."
 (defconst gemini-companion-write--text-time 5.0
   "Seconds within which a client that was not sent the text writes it.")
 
-(defvar gemini-companion-write--awaits nil
+(defvar gemini-companion-write--polls nil
   "The timers that check whether a client has written a file.")
 
 (defun gemini-companion-write-await-decision (review stamp text)
@@ -136,7 +136,7 @@ It was not sent TEXT, and may have other changes decided first."
 (defun gemini-companion-write--await (seconds check finish)
   "Call CHECK until it returns non-nil, for at most SECONDS.
 Then call FINISH with the last value.  While that is `busy' the time does
-not count."
+not count.  Return the timer, for `gemini-companion-write--cancel'."
   (let ((remaining seconds)
         (timer nil))
     (setq timer
@@ -147,11 +147,15 @@ not count."
                (unless (eq value 'busy)
                  (setq remaining (- remaining gemini-companion-write--poll-interval))
                  (when (or value (<= remaining 0))
-                   (cancel-timer timer)
-                   (setq gemini-companion-write--awaits
-                         (delq timer gemini-companion-write--awaits))
+                   (gemini-companion-write--cancel timer)
                    (funcall finish value)))))))
-    (push timer gemini-companion-write--awaits)))
+    (push timer gemini-companion-write--polls)
+    timer))
+
+(defun gemini-companion-write--cancel (timer)
+  "Cancel TIMER, a value of `gemini-companion-write--await'."
+  (cancel-timer timer)
+  (setq gemini-companion-write--polls (delq timer gemini-companion-write--polls)))
 
 (defun gemini-companion-write--warn-of-lost-text (review)
   "Warn that the client of REVIEW has not written the accepted text."
@@ -177,11 +181,8 @@ M-x gemini-companion-review-history"
 
 ;;;; Buffers that visit the file
 
-(defconst gemini-companion-write--interval 0.1
-  "Seconds between checks of a file that a client is about to write.")
-
-(defconst gemini-companion-write--max-polls 100
-  "Number of checks after which the client is assumed not to write the file.")
+(defconst gemini-companion-write--revert-time 10.0
+  "Seconds after which the client is assumed not to write the file.")
 
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")
@@ -205,36 +206,32 @@ tick, what is written contains the unsaved edits in that buffer."
     (let ((before (or (cddr (assoc path gemini-companion-write--timers))
                       (gemini-companion-history-stamp path))))
       (gemini-companion-write--stop-polling path)
-      (push (cons path
-                  (cons (run-at-time gemini-companion-write--interval
-                                     gemini-companion-write--interval
-                                     (gemini-companion-write--poll path before merged))
-                        before))
+      (push (cons path (cons (gemini-companion-write--revert-after path before merged) before))
             gemini-companion-write--timers))))
+
+(defun gemini-companion-write--revert-after (path before merged)
+  "Revert the buffer that visits PATH once the file was written.
+BEFORE is the stamp of the file until then.  For MERGED see
+`gemini-companion-write-revert'.  Return the timer."
+  (let ((last nil))
+    (gemini-companion-write--await
+     gemini-companion-write--revert-time
+     (lambda ()
+       (let ((now (gemini-companion-history-stamp path)))
+         (prog1 (and now (not (equal now before))
+                     ;; It is not being written any more.
+                     (equal now last))
+           (setq last now))))
+     (lambda (written)
+       (gemini-companion-write--stop-polling path)
+       (when-let* ((buffer (and written (gemini-companion-write--buffer path))))
+         (gemini-companion-log-errors "reverting a buffer"
+           (gemini-companion-write--update buffer merged)))))))
 
 (defun gemini-companion-write--buffer (path)
   "Return the buffer that visits PATH, or nil."
   (let ((file-name-handler-alist nil))
     (find-buffer-visiting path)))
-
-(defun gemini-companion-write--poll (path before merged)
-  "Return a function that updates the buffer of PATH once the file was written.
-BEFORE is the stamp of the file until then.  For MERGED see
-`gemini-companion-write-revert'."
-  (let ((last nil)
-        (remaining gemini-companion-write--max-polls))
-    (lambda ()
-      (let ((now (gemini-companion-history-stamp path)))
-        (setq remaining (1- remaining))
-        (cond ((zerop remaining)
-               (gemini-companion-write--stop-polling path))
-              ;; Written, and not being written any more.
-              ((and now (not (equal now before)) (equal now last))
-               (gemini-companion-write--stop-polling path)
-               (when-let* ((buffer (gemini-companion-write--buffer path)))
-                 (gemini-companion-log-errors "reverting a buffer"
-                   (gemini-companion-write--update buffer merged))))
-              (t (setq last now)))))))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
@@ -248,14 +245,13 @@ show the text of the file, or the file no longer exists."
 
 (defun gemini-companion-write-stop ()
   "Stop checking files."
-  (mapc #'gemini-companion-write--stop-polling (mapcar #'car gemini-companion-write--timers))
-  (mapc #'cancel-timer gemini-companion-write--awaits)
-  (setq gemini-companion-write--awaits nil))
+  (mapc #'gemini-companion-write--cancel (copy-sequence gemini-companion-write--polls))
+  (setq gemini-companion-write--timers nil))
 
 (defun gemini-companion-write--stop-polling (path)
   "Stop checking the file PATH."
   (when-let* ((entry (assoc path gemini-companion-write--timers)))
-    (cancel-timer (cadr entry))
+    (gemini-companion-write--cancel (cadr entry))
     (setq gemini-companion-write--timers
           (delq entry gemini-companion-write--timers))))
 

@@ -52,6 +52,7 @@
 
 (declare-function gemini-companion-install-instead "gemini-companion-install")
 (declare-function loaddefs-generate "ext:loaddefs-gen")
+
 (with-suppressed-warnings ((obsolete make-directory-autoloads))
   (declare-function make-directory-autoloads "autoload"))
 
@@ -188,14 +189,14 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
   "Return the tooltip of the mode line."
   (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu, to switch it off, too"
           (gemini-companion-state)
-          (if (gemini-companion--reviews-p) "show the next change" "commands")))
+          (if (gemini-companion-review-waiting-p) "show the next change" "commands")))
 
 (defun gemini-companion-mode-line-click (event)
   "Show the next change that awaits your decision, or else the menu.
 EVENT is the click."
   (interactive "e")
   (select-window (posn-window (event-start event)))
-  (call-interactively (if (gemini-companion--reviews-p)
+  (call-interactively (if (gemini-companion-review-waiting-p)
                           'gemini-companion-review-next
                         'gemini-companion-menu)))
 
@@ -211,10 +212,6 @@ EVENT is the click."
   "The lighter of `gemini-companion-mode'.
 It is made only once, since the mode line is displayed often.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
-
-(defun gemini-companion--reviews-p ()
-  "Return non-nil if a change awaits a decision."
-  (> (gemini-companion-review-count) 0))
 
 (defvar gemini-companion-cli-functions nil
   "Functions that return non-nil if a CLI is running in Emacs.")
@@ -251,9 +248,9 @@ It is made only once, since the mode line is displayed often.")
      ["Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-cli-p)])
     "--"
     ["Show the Next Change" gemini-companion-review-next
-     :active (gemini-companion--reviews-p)]
-    ["Accept Change" gemini-companion-accept :active (gemini-companion--reviews-p)]
-    ["Reject Change" gemini-companion-reject :active (gemini-companion--reviews-p)]
+     :active (gemini-companion-review-waiting-p)]
+    ["Accept Change" gemini-companion-accept :active (gemini-companion-review-waiting-p)]
+    ["Reject Change" gemini-companion-reject :active (gemini-companion-review-waiting-p)]
     ["Changes That Wait" gemini-companion-review-list]
     ["History" gemini-companion-review-history]
     "--"

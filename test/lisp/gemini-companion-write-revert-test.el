@@ -399,7 +399,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
 
 (ert-deftest gemini-companion-write-revert/a-file-that-is-not-written-is-let-go ()
   (gemini-companion-write-revert-test--with "one\n"
-    (let ((gemini-companion-write--max-polls 2))
+    (let ((gemini-companion-write--revert-time 0.2))
       (gemini-companion-write-revert buffer-file-name)
       (gemini-companion-test-wait "the end of patience"
                                   (lambda () (null gemini-companion-write--timers))))
