@@ -210,13 +210,13 @@ has the last three elements."
     (gemini-companion--mod-publish-contexts
      gemini-companion-bridge--companion
      (vconcat (mapcar (pcase-lambda (`(,directory . ,files))
-                        (vector directory (gemini-companion-bridge--encode-files files)))
+                        (vector directory (vconcat files)))
                       contexts)))))
 
 (defun gemini-companion-bridge-context-json (files)
   "Return the JSON that clients are sent for FILES.
 FILES are as in `gemini-companion-bridge-publish-contexts'."
-  (gemini-companion--mod-context-json (gemini-companion-bridge--encode-files files)))
+  (gemini-companion--mod-context-json (vconcat files)))
 
 (defun gemini-companion-bridge-ignored (ignore-file path)
   "Return t if IGNORE-FILE, a .geminiignore, matches PATH, a file below it.
@@ -232,14 +232,6 @@ return a string that says why: \"cannot be read: ...\"."
                                  'utf-8-unix)
                         t))
 
-(defun gemini-companion-bridge--encode-files (files)
-  "Return the list FILES as a vector, with selections encoded as UTF-8."
-  (vconcat (mapcar (lambda (file)
-                     (let ((file (copy-sequence file)))
-                       (when (aref file 5)
-                         (aset file 5 (gemini-companion-bridge--encode (aref file 5))))
-                       file))
-                   files)))
 
 (defun gemini-companion-bridge-accept (review text &optional may-omit)
   "Report that the user has accepted the review with id REVIEW as TEXT.
@@ -247,8 +239,7 @@ If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session
 that proposed it is not sent it again.  Return nil if the review was no
 longer open; an event `close-review' follows then."
   (and gemini-companion-bridge--companion
-       (gemini-companion--mod-accept-review gemini-companion-bridge--companion review
-                                            (gemini-companion-bridge--encode text)
+       (gemini-companion--mod-accept-review gemini-companion-bridge--companion review text
                                             may-omit)))
 
 (defun gemini-companion-bridge-reject (review)
@@ -288,20 +279,12 @@ that is not known, t if it is not known yet."
   "Answer the tool call with id CALL by TEXT.
 For MAY-OMIT see `gemini-companion-bridge-accept'."
   (when gemini-companion-bridge--companion
-    (gemini-companion--mod-answer-call gemini-companion-bridge--companion call
-                                       (gemini-companion-bridge--encode text)
-                                       may-omit)))
+    (gemini-companion--mod-answer-call gemini-companion-bridge--companion call text may-omit)))
 
 (defun gemini-companion-bridge-fail (call reason)
   "Answer the tool call with id CALL by an error, the string REASON."
   (when gemini-companion-bridge--companion
-    (gemini-companion--mod-fail-call gemini-companion-bridge--companion call
-                                     (gemini-companion-bridge--encode reason))))
-
-(defun gemini-companion-bridge--encode (text)
-  "Return TEXT encoded as UTF-8.
-The module cannot take a multibyte string that contains a raw byte."
-  (encode-coding-string text 'utf-8-unix t))
+    (gemini-companion--mod-fail-call gemini-companion-bridge--companion call reason)))
 
 (defun gemini-companion-bridge-set-awaited (awaited)
   "Poll events often if AWAITED, that is, a client waits for the user."

@@ -8,8 +8,9 @@
 
 ;; Shows a review in Ediff: the file as it is now in buffer A, read-only; the proposal in buffer B,
 ;; editable; and, if wanted, the text from which it was made in buffer C.  Ediff's options are set
-;; for this session only.  We arrange the windows ourselves, so that the window in which the user
-;; types can stay.
+;; for this session only.  The native module finds the differences, without files and within a
+;; limit of time; of one of them, Ediff has the program diff find the words.  We arrange the windows
+;; ourselves, so that the window in which the user types can stay.
 
 ;;; Code:
 
@@ -22,7 +23,7 @@
 (require 'gemini-companion-view)
 
 (defconst gemini-companion-ediff--diff-options "--text"
-  "Options for diff and diff3.
+  "Options for diff and diff3, where Ediff itself calls them.
 They show all differences, even those that the user's own comparisons
 ignore, and treat a file with NUL characters as text.")
 
@@ -92,6 +93,8 @@ new file alone, since there is nothing to compare it with."
   ;; Where the user is, the options may have buffer-local values.
   (with-current-buffer proposal
     (let ((ediff-before-setup-windows-hook (list (gemini-companion-ediff--arranger view)))
+          (ediff-prepare-buffer-hook (cons (gemini-companion-ediff--preparer view)
+                                           ediff-prepare-buffer-hook))
           ;; These become local in the control buffer, so the session keeps them.
           (ediff-window-setup-function #'ediff-setup-windows-plain)
           (ediff-use-long-help-message nil)
@@ -101,9 +104,10 @@ new file alone, since there is nothing to compare it with."
           ;; The proposal is there to be edited.
           (ediff-make-buffers-readonly-at-startup nil)
           (startup (list (lambda () (gemini-companion-ediff--set-up-control view)))))
-      (pcase (gemini-companion-ediff--others view)
-        (`(,current) (ediff-buffers current proposal startup))
-        (`(,current ,base) (ediff-buffers3 current proposal base startup))))))
+      ;; Not `ediff-buffers', which writes the texts to files for diff.
+      (pcase-let ((`(,current ,base) (gemini-companion-ediff--others view)))
+        (ediff-setup current "" proposal "" base (and base "") startup
+                     `((ediff-job-name . ,(if base 'ediff-buffers3 'ediff-buffers))))))))
 
 (defun gemini-companion-ediff--set-up-control (view)
   "Set up the current buffer, the control buffer of the session, for VIEW."
@@ -140,6 +144,61 @@ so ask first unless the user has selected a difference."
               (y-or-n-p "Change the proposal at the selected difference? "))
       (setf (gemini-companion-ediff--offered view) nil)
       (funcall command argument))))
+
+;;;; Comparing
+
+(defun gemini-companion-ediff--preparer (view)
+  "Return a function for a hook of Ediff that has the module compare in VIEW.
+Ediff runs the hook in each of the buffers, and does not say for which
+session, but buffer A knows that when the hook runs in buffer B."
+  (lambda ()
+    (dolist (control (buffer-local-value 'ediff-this-buffer-ediff-sessions
+                                         (car (gemini-companion-ediff--others view))))
+      (with-current-buffer control
+        (setq ediff-setup-diff-regions-function #'gemini-companion-ediff--compare)))))
+
+(defun gemini-companion-ediff--compare (&rest _files)
+  "Find the differences for the current buffer, the control buffer of a session."
+  (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
+         (regions (apply #'gemini-companion-review-regions
+                         (mapcar #'gemini-companion-review-buffer-text buffers)))
+         (positions (cl-loop for buffer in buffers
+                             for slot from 0 by 2
+                             collect (gemini-companion-ediff--positions buffer regions slot))))
+    (ediff-convert-diffs-to-overlays
+     (cons 'points
+           (cl-loop for region across regions
+                    for index from 0
+                    collect (gemini-companion-ediff--difference
+                             (mapcar (lambda (it) (aref it index)) positions)
+                             (aref region 6)))))))
+
+(defun gemini-companion-ediff--positions (buffer regions slot)
+  "Return a vector of where REGIONS start and end in BUFFER, as conses.
+SLOT is where each of REGIONS, see `gemini-companion-review-regions', has
+the lines of BUFFER."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (let ((line 0))
+          (cl-flet ((position (target)
+                      (forward-line (- target line))
+                      (setq line target)
+                      (point)))
+            (cl-map 'vector
+                    (lambda (region)
+                      (cons (position (aref region slot)) (position (aref region (1+ slot)))))
+                    regions)))))))
+
+(defun gemini-companion-ediff--difference (positions odd)
+  "Return a difference as Ediff represents it.
+POSITIONS are where it starts and ends in each buffer, ODD is as in
+`gemini-companion-review-regions'."
+  (pcase-let ((`(,a ,b ,c) positions))
+    (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
+            nil nil (and odd (nth odd '(A B C))) nil nil)))
 
 ;;;; Windows
 

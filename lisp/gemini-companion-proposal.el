@@ -84,13 +84,12 @@ accept: \\[gemini-companion-accept]"
         ;; Undoing the insertion would leave the buffer empty.
         (setq buffer-undo-list nil)
         (add-hook 'kill-buffer-hook #'gemini-companion-proposal--keep nil t))
-      (setf (gemini-companion-review-proposal review) buffer))))
+      (gemini-companion-review-set-proposal review buffer)
+      buffer)))
 
 (defun gemini-companion-proposal--keep ()
   "Save the text of the proposal in the current buffer, which is being killed."
-  (let ((review gemini-companion-review-of-buffer))
-    (setf (gemini-companion-review-text review)
-          (gemini-companion-review-current-text review))))
+  (gemini-companion-review-current-text gemini-companion-review-of-buffer))
 
 (defun gemini-companion-proposal--proposal-header (review)
   "Return the header line for the proposal of REVIEW."
@@ -139,24 +138,19 @@ on disk."
    review "base" "When proposed"
    (lambda ()
      (when-let* ((bytes (gemini-companion-review-base review)))
-       (insert (gemini-companion-review-file-text
-                (gemini-companion-review-path review) bytes
-                (gemini-companion-review-proposed review)))))))
+       (gemini-companion-proposal--insert review bytes)))))
 
 (defun gemini-companion-proposal--insert-file (review)
   "Insert the file of REVIEW into the current buffer."
-  (let ((file (gemini-companion-review-path review))
-        (file-name-handler-alist nil)
-        (inhibit-eol-conversion
-         ;; For a file with CRLF clients propose LF, and write CRLF.
-         (string-search "\r" (gemini-companion-review-proposed review)))
-        (format-alist nil)
-        (after-insert-file-functions nil)
-        (enable-local-variables nil))
-    ;; It was one when the client asked; reading a FIFO would block.
-    (unless (file-regular-p file)
-      (error "It is no longer a regular file"))
-    (insert-file-contents file)))
+  (let ((bytes (gemini-companion-review-bytes review)))
+    (unless (stringp bytes)
+      (error "It is no longer a regular file that Emacs can read"))
+    (gemini-companion-proposal--insert review bytes)))
+
+(defun gemini-companion-proposal--insert (review bytes)
+  "Insert BYTES, contents of the file of REVIEW, as text."
+  (insert (gemini-companion-review-file-text (gemini-companion-review-path review) bytes
+                                             (gemini-companion-review-proposed review))))
 
 (defun gemini-companion-proposal--read-only (review part title insert)
   "Return a new read-only buffer of REVIEW.

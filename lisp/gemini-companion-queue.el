@@ -290,8 +290,7 @@ is done when the user is not busy."
   "Save the text of the proposal of REVIEW, and make the buffer read-only."
   (let ((proposal (gemini-companion-review-proposal review)))
     (when (buffer-live-p proposal)
-      (setf (gemini-companion-review-text review)
-            (gemini-companion-review-current-text review))
+      (gemini-companion-review-current-text review)
       (with-current-buffer proposal
         (setq buffer-read-only t)))))
 

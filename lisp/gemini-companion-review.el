@@ -23,10 +23,12 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion--mod-decode "ext:gemini-companion-module" (bytes unix) t)
 (declare-function gemini-companion--mod-diff "ext:gemini-companion-module"
                   (before after context apart) t)
 (declare-function gemini-companion--mod-merge "ext:gemini-companion-module"
                   (base ours theirs) t)
+(declare-function gemini-companion--mod-regions "ext:gemini-companion-module" (a b c most) t)
 
 ;;;; Reviews
 
@@ -51,7 +53,8 @@ it was sent, the same for all changes of one prompt; nil if that is not known.")
   (merged nil :documentation "The `gemini-companion-review-merge-states' in which the proposal
 contained the unsaved edits of the user, or nil.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
-  (text nil :documentation "The text as it was when `proposal' was last killed.")
+  (text nil :documentation "The text as it was last read from `proposal'.")
+  (tick nil :documentation "The modification tick of `proposal' then.")
   (proposal nil :documentation "The buffer with the proposal, which the user may edit, or nil.")
   (front nil :documentation "While shown, the main buffer of the view, or nil.")
   (with-base nil :documentation "Non-nil to show also the text from which it was made.")
@@ -126,10 +129,22 @@ the text, and returns nil if the review was decided meanwhile.")
 
 (defun gemini-companion-review-current-text (review)
   "Return the present text of the proposal of REVIEW."
+  (unless (gemini-companion-review--text-known-p review)
+    (let ((proposal (gemini-companion-review-proposal review)))
+      (setf (gemini-companion-review-text review) (gemini-companion-review-buffer-text proposal)
+            (gemini-companion-review-tick review) (buffer-chars-modified-tick proposal))))
+  (gemini-companion-review-text review))
+
+(defun gemini-companion-review--text-known-p (review)
+  "Return non-nil unless the proposal of REVIEW was edited since it was last read."
   (let ((proposal (gemini-companion-review-proposal review)))
-    (if (buffer-live-p proposal)
-        (gemini-companion-review-buffer-text proposal)
-      (gemini-companion-review-text review))))
+    (or (not (buffer-live-p proposal))
+        (eql (buffer-chars-modified-tick proposal) (gemini-companion-review-tick review)))))
+
+(defun gemini-companion-review-set-proposal (review buffer)
+  "Make BUFFER the proposal of REVIEW; it contains the present text of REVIEW."
+  (setf (gemini-companion-review-proposal review) buffer
+        (gemini-companion-review-tick review) (buffer-chars-modified-tick buffer)))
 
 (defun gemini-companion-review-buffer-text (buffer)
   "Return the whole text of BUFFER."
@@ -170,51 +185,44 @@ the text, and returns nil if the review was decided meanwhile.")
 (defconst gemini-companion-review--context 3
   "Number of context lines around changes in a diff.")
 
+(defconst gemini-companion-review--max-regions 1000
+  "Maximum number of regions of which `gemini-companion-review-regions' tells.")
+
 (defun gemini-companion-review-diff (before after &optional apart)
   "Return the hunks of a unified diff from the text BEFORE to AFTER.
 If APART is non-nil, each change has a hunk of its own."
-  (gemini-companion-review--decode
-   (aref (gemini-companion--mod-diff (gemini-companion-review--encode before)
-                                     (gemini-companion-review--encode after)
-                                     gemini-companion-review--context apart)
-         3)))
+  (aref (gemini-companion--mod-diff before after gemini-companion-review--context apart) 3))
+
+(defun gemini-companion-review-regions (a b &optional c)
+  "Return where the texts A and B, and C unless that is nil, differ.
+The value is a vector of [A-START A-END B-START B-END C-START C-END ODD],
+in the order of the texts: lines counted from 0, the end exclusive, nil for
+a text that is nil.  ODD is the number, from 0, of the one text that
+differs from the other two there, or nil."
+  (gemini-companion--mod-regions a b c gemini-companion-review--max-regions))
 
 (defun gemini-companion-review--count-lines (before after)
   "Return the number of lines added from BEFORE to AFTER, removed, and in BEFORE."
-  (pcase-let ((`[,added ,removed ,total ,_]
-               (gemini-companion--mod-diff (gemini-companion-review--encode before)
-                                           (gemini-companion-review--encode after) nil nil)))
+  (pcase-let ((`[,added ,removed ,total ,_] (gemini-companion--mod-diff before after nil nil)))
     (list added removed total)))
 
 (defun gemini-companion-review-merge-texts (base ours theirs)
   "Return the text BASE with the changes that OURS and THEIRS make to it.
 If they change the same lines, or neighboring ones, in different ways
 return the number of the first such line in THEIRS."
-  (let ((merged (apply #'gemini-companion--mod-merge
-                       (mapcar #'gemini-companion-review--encode (list base ours theirs)))))
-    (if (stringp merged) (gemini-companion-review--decode merged) merged)))
-
-(defun gemini-companion-review--encode (text)
-  "Return TEXT as bytes, without loss."
-  (encode-coding-string text 'utf-8-emacs-unix t))
-
-(defun gemini-companion-review--decode (bytes)
-  "Return the text that was encoded as BYTES."
-  (decode-coding-string bytes 'utf-8-emacs-unix t))
+  (gemini-companion--mod-merge base ours theirs))
 
 (defun gemini-companion-review-file-text (path bytes proposed)
   "Return BYTES, the contents of the file PATH, to be compared with PROPOSED.
 For a file with CRLF line ends clients propose a text with LF, and write
-CRLF again."
+CRLF again.  They read any file as UTF-8; what is not UTF-8 is decoded as
+Emacs does."
   (let ((inhibit-eol-conversion (string-search "\r" proposed)))
-    (with-temp-buffer
-      (set-buffer-multibyte nil)
-      (insert bytes)
-      (goto-char (point-min))
-      (let ((coding (find-operation-coding-system
-                     'insert-file-contents
-                     (cons path (current-buffer)))))
-        (decode-coding-string bytes (or (car-safe coding) 'undecided))))))
+    (or (gemini-companion--mod-decode bytes (not inhibit-eol-conversion))
+        (with-temp-buffer
+          (insert bytes)
+          (decode-coding-inserted-region (point-min) (point-max) path)
+          (buffer-string)))))
 
 ;;;; Changes
 
@@ -288,23 +296,24 @@ While the proposal is being edited this may lag behind for a moment."
     (cdr (gemini-companion-review-known-change review))))
 
 (defun gemini-companion-review--version (review)
-  "Return a value that changes with the text of REVIEW."
-  (let ((proposal (gemini-companion-review-proposal review)))
-    (if (buffer-live-p proposal)
-        (buffer-chars-modified-tick proposal)
-      (gemini-companion-review-text review))))
+  "Return a value that changes with the text of REVIEW, as compared by `eql'.
+While the proposal is being edited its text is not read for this."
+  (if (gemini-companion-review--text-known-p review)
+      (gemini-companion-review-text review)
+    (buffer-chars-modified-tick (gemini-companion-review-proposal review))))
 
 (defun gemini-companion-review--find-change (review)
   "Compare the present text of REVIEW with its file."
-  (let ((path (gemini-companion-review-path review)))
+  (let ((path (gemini-companion-review-path review))
+        (text (gemini-companion-review-current-text review)))
     (setf (gemini-companion-review-known-change review)
-          (cons (gemini-companion-review--version review)
+          (cons text
                 (or (gemini-companion-log-errors "comparing"
                       (gemini-companion-change-of
                        path
                        (or (gemini-companion-review-base review)
                            (and (gemini-companion-review-stamp review) 'unreadable))
-                       (gemini-companion-review-current-text review)))
+                       text))
                     (gemini-companion-change-of path 'unreadable ""))))))
 
 (defun gemini-companion-review--find-change-soon (review)
@@ -362,7 +371,7 @@ While the proposal is being edited this may lag behind for a moment."
   "Return a cons that changes with the text of BUFFER or of REVIEW.
 Its car depends on BUFFER alone: see `gemini-companion-write-revert'."
   (cons (cons buffer (buffer-chars-modified-tick buffer))
-        (gemini-companion-review--version review)))
+        (gemini-companion-review-current-text review)))
 
 (defun gemini-companion-review-merged-state (review)
   "Return which edits REVIEW contains, for `gemini-companion-write-revert'."

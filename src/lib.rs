@@ -14,7 +14,7 @@ use std::task::Waker;
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
-use gemini_companion::diff::{self, Comparison, Overlap};
+use gemini_companion::diff::{self, Comparison, Overlap, Region, ThreeWay};
 use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use gemini_companion::{
     Agent, Answer, CallError, CallId, Companion, Direction, Event, Limits, Token, ignore, panics,
@@ -214,7 +214,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
 /// of `gemini-companion--mod-places': a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
 /// the most recently focused file first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for
 /// the active file, which alone has LINE and CHARACTER (1-based, in UTF-16 code units) and
-/// SELECTION (UTF-8 bytes or nil).
+/// SELECTION (a string or nil).
 #[defun]
 fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
     let contexts = contexts.into_iter().map(|value| {
@@ -255,35 +255,66 @@ fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Va
     }
 }
 
-/// Return how the text AFTER differs from BEFORE, both bytes, as [ADDED REMOVED TOTAL HUNKS].
+/// Return how the text AFTER differs from BEFORE, as [ADDED REMOVED TOTAL HUNKS].
 ///
 /// ADDED and REMOVED are numbers of lines, TOTAL is the number of lines of BEFORE.  HUNKS are those
-/// of a unified diff, as bytes, with CONTEXT lines around each; nil if CONTEXT is nil.  If APART is
-/// non-nil, changes that are close to each other do not share a hunk.
+/// of a unified diff, with CONTEXT lines around each; nil if CONTEXT is nil.  If APART is non-nil,
+/// changes that are close to each other do not share a hunk.
 #[defun]
 fn diff<'e>(
     env: &'e Env,
-    before: Vec<u8>,
-    after: Vec<u8>,
+    before: Text,
+    after: Text,
     context: Option<usize>,
     apart: Value,
 ) -> Result<Value<'e>> {
-    let comparison = Comparison::new(&before, &after, diff::TIMEOUT);
-    let hunks = context.map(|lines| comparison.unified(lines, apart.is_not_nil()));
+    let comparison = Comparison::new(&before.0, &after.0, diff::TIMEOUT);
+    let hunks = context.map(|lines| Text(comparison.unified(lines, apart.is_not_nil())));
     let [added, removed, total] =
         [comparison.added(), comparison.removed(), comparison.total()].map(|count| count as i64);
     env.vector((added, removed, total, hunks))
 }
 
-/// Return the text BASE with the changes of both OURS and THEIRS; all are bytes.
+/// Return where the text B differs from A, or, unless C is nil, where the three texts differ.
+///
+/// The value is a vector of [A-START A-END B-START B-END C-START C-END ODD], in the order of the
+/// texts: lines counted from 0, the end exclusive, nil for a text that is nil.  ODD is the number,
+/// from 0, of the one text that differs from the other two there, else nil.  There are at most MOST
+/// elements: if there are more differences, those that are closest to each other are joined.
+#[defun]
+fn regions<'e>(env: &'e Env, a: Text, b: Text, c: Option<Text>, most: usize) -> Result<Value<'e>> {
+    let Some(c) = c else {
+        let regions = Comparison::new(&a.0, &b.0, diff::TIMEOUT).regions(most);
+        return vector(env, regions.iter().map(|region| region_to_lisp(env, region, None)));
+    };
+    let texts = ThreeWay::new(&c.0, &a.0, &b.0, diff::TIMEOUT);
+    let regions = texts.regions(most);
+    vector(env, regions.iter().map(|it| region_to_lisp(env, it, texts.odd_one(it))))
+}
+
+/// Return the text BASE with the changes of both OURS and THEIRS.
 ///
 /// If changes overlap, return the line of THEIRS, from 1, of the first one that does.
 #[defun]
-fn merge(env: &Env, base: Vec<u8>, ours: Vec<u8>, theirs: Vec<u8>) -> Result<Value<'_>> {
-    match diff::merge(&base, &ours, &theirs, diff::TIMEOUT) {
-        Ok(text) => text.into_lisp(env),
+fn merge(env: &Env, base: Text, ours: Text, theirs: Text) -> Result<Value<'_>> {
+    match diff::merge(&base.0, &ours.0, &theirs.0, diff::TIMEOUT) {
+        Ok(text) => Text(text).into_lisp(env),
         Err(Overlap { line }) => (line as i64).into_lisp(env),
     }
+}
+
+/// Return BYTES, the contents of a file, as text, or nil if they are not UTF-8.
+///
+/// There is no byte order mark in the text.  If UNIX is non-nil, its line ends are LF.
+#[defun]
+fn decode<'e>(env: &'e Env, bytes: Vec<u8>, unix: Value) -> Result<Option<Value<'e>>> {
+    let Ok(text) = str::from_utf8(&bytes) else { return Ok(None) };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = match unix.is_not_nil() {
+        true => text.replace("\r\n", "\n").into_lisp(env)?,
+        false => text.into_lisp(env)?,
+    };
+    Ok(Some(text))
 }
 
 /// Queue the messages of the clients of COMPANION as `trace' events if ON is non-nil.
@@ -348,13 +379,13 @@ fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
     Ok(companion.bridge().is_awaited(CallId(call)))
 }
 
-/// Answer the tool call CALL of COMPANION with TEXT, UTF-8 bytes.
+/// Answer the tool call CALL of COMPANION with TEXT.
 ///
 /// If MAY-OMIT is non-nil, TEXT is what the client proposed, and may be omitted for the session
 /// that proposed it.  Return non-nil if the call still waited.
 #[defun]
-fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value) -> Result<bool> {
-    let answered = Answer { text: utf8(text), may_omit: may_omit.is_not_nil() };
+fn answer_call(companion: &Companion, call: i64, text: Text, may_omit: Value) -> Result<bool> {
+    let answered = Answer { text: text.into(), may_omit: may_omit.is_not_nil() };
     Ok(companion.bridge().answer(CallId(call), Ok(answered)))
 }
 
@@ -362,23 +393,18 @@ fn answer_call(companion: &Companion, call: i64, text: Vec<u8>, may_omit: Value)
 ///
 /// Return non-nil if the call still waited.
 #[defun]
-fn fail_call(companion: &Companion, call: i64, reason: Vec<u8>) -> Result<bool> {
-    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(CallError(utf8(reason)))))
+fn fail_call(companion: &Companion, call: i64, reason: Text) -> Result<bool> {
+    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(CallError(reason.into()))))
 }
 
-/// Report that the user accepted REVIEW with TEXT, UTF-8 bytes, to the client that asked.
+/// Report that the user accepted REVIEW with TEXT, to the client that asked.
 ///
 /// If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session that proposed it gets
 /// an empty text instead, which it takes for that.  All others get TEXT.  Return nil if the review
 /// was no longer open: a `close-review' event is on its way then.
 #[defun]
-fn accept_review(
-    companion: &Companion,
-    review: i64,
-    text: Vec<u8>,
-    may_omit: Value,
-) -> Result<bool> {
-    let outcome = Outcome::Accepted { content: utf8(text), may_omit: may_omit.is_not_nil() };
+fn accept_review(companion: &Companion, review: i64, text: Text, may_omit: Value) -> Result<bool> {
+    let outcome = Outcome::Accepted { content: text.into(), may_omit: may_omit.is_not_nil() };
     Ok(companion.sessions().decide(ReviewId(review), outcome))
 }
 
@@ -454,7 +480,7 @@ fn file_from_lisp(value: Value) -> Result<File> {
     if slots.get::<Value>(2)?.is_not_nil() {
         file.is_active = Some(true);
         file.cursor = Some(Cursor { line: slots.get(3)?, character: slots.get(4)? });
-        file.selected_text = slots.get::<Option<Vec<u8>>>(5)?.map(utf8);
+        file.selected_text = slots.get::<Option<Text>>(5)?.map(String::from);
     }
     Ok(file)
 }
@@ -467,7 +493,7 @@ fn file_name(bytes: Vec<u8>) -> PathBuf {
 
 #[cfg(not(unix))]
 fn file_name(bytes: Vec<u8>) -> PathBuf {
-    utf8(bytes).into()
+    String::from(Text(bytes)).into()
 }
 
 fn vector<'e>(
@@ -485,8 +511,55 @@ fn strings(vector: Vector) -> Result<Vec<String>> {
     vector.into_iter().map(String::from_lisp).collect()
 }
 
-/// Lisp strings may contain raw bytes and surrogates, which UTF-8 cannot: they become U+FFFD.
-fn utf8(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+fn region_to_lisp<'e, const TEXTS: usize>(
+    env: &'e Env,
+    region: &Region<TEXTS>,
+    odd: Option<usize>,
+) -> Result<Value<'e>> {
+    let mut slots = [None; 7];
+    for (pair, lines) in slots.chunks_exact_mut(2).zip(region) {
+        pair.copy_from_slice(&[Some(lines.start as i64), Some(lines.end as i64)]);
+    }
+    slots[6] = odd.map(|text| text as i64);
+    vector(env, slots.iter().map(|slot| slot.into_lisp(env)))
+}
+
+/// A string of Lisp, which may contain bytes and other characters that are not Unicode.
+///
+/// The encoding is UTF-8, as Emacs extends it for these: nothing is lost on the way and back.
+struct Text(Vec<u8>);
+
+const TEXT_ENCODING: &str = "utf-8-emacs-unix";
+
+impl FromLisp<'_> for Text {
+    fn from_lisp(value: Value<'_>) -> Result<Self> {
+        // Emacs passes Unicode three times as fast as it encodes.
+        if let Ok(bytes) = Vec::from_lisp(value) {
+            return Ok(Self(bytes));
+        }
+        let env = value.env;
+        let encoded =
+            env.call("encode-coding-string", (value, env.intern(TEXT_ENCODING)?, true))?;
+        Ok(Self(encoded.into_rust()?))
+    }
+}
+
+impl IntoLisp<'_> for Text {
+    fn into_lisp(self, env: &Env) -> Result<Value<'_>> {
+        match String::from_utf8(self.0) {
+            Ok(text) => text.into_lisp(env),
+            Err(error) => {
+                let bytes = error.into_bytes();
+                env.call("decode-coding-string", (bytes, env.intern(TEXT_ENCODING)?, true))
+            }
+        }
+    }
+}
+
+impl From<Text> for String {
+    /// What is not Unicode becomes U+FFFD.
+    fn from(text: Text) -> Self {
+        Self::from_utf8(text.0)
+            .unwrap_or_else(|error| Self::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
 }

@@ -3,11 +3,14 @@
 //! Texts are bytes: nothing here depends on their encoding. Comparing takes bounded time: what has
 //! not been compared by then counts as changed.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::iter::Peekable;
 use std::ops::Range;
+use std::slice;
 use std::time::{Duration, Instant};
 
 use memchr::memchr_iter;
+use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
 /// How long Emacs may wait for two texts to be compared.
@@ -26,6 +29,11 @@ struct Change {
     before: Range<usize>,
     after: Range<usize>,
 }
+
+/// Where texts differ: in each of them a range of lines, counted from 0.
+///
+/// An empty range is where lines of the others are missing.
+pub type Region<const TEXTS: usize> = [Range<usize>; TEXTS];
 
 /// A conflict: two changes of one text that cannot both be made.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,6 +86,12 @@ impl<'t> Comparison<'t> {
             first = next;
         }
         text
+    }
+
+    /// Where the texts differ, in at most `most` regions: those closest to each other are joined.
+    pub fn regions(&self, most: usize) -> Vec<Region<2>> {
+        let regions = self.changes.iter().map(|it| [it.before.clone(), it.after.clone()]).collect();
+        joined(regions, most)
     }
 
     /// How many unchanged lines there are directly before the change `index`.
@@ -137,6 +151,110 @@ pub fn merge(
     Ok(merged.finish())
 }
 
+/// Three texts, of which two were made from `base`.
+pub struct ThreeWay<'t> {
+    ours: Comparison<'t>,
+    theirs: Comparison<'t>,
+}
+
+impl<'t> ThreeWay<'t> {
+    /// Compares each of the two texts with `base`, for at most about `timeout`.
+    pub fn new(base: &'t [u8], ours: &'t [u8], theirs: &'t [u8], timeout: Duration) -> Self {
+        let [ours, theirs] = [ours, theirs].map(|text| Comparison::new(base, text, timeout));
+        Self { ours, theirs }
+    }
+
+    /// Where the texts differ, as [ours, theirs, base], in at most `most` regions.
+    pub fn regions(&self, most: usize) -> Vec<Region<3>> {
+        let [mut ours, mut theirs] = [&self.ours, &self.theirs].map(Side::new);
+        let mut regions = Vec::new();
+        while let Some(start) = [ours.next_start(), theirs.next_start()].into_iter().flatten().min()
+        {
+            let starts = [ours.line(start), theirs.line(start)];
+            let mut end = start;
+            // A change of one text may reach the next one of the other.
+            while let Some(reached) = ours.take(end).or_else(|| theirs.take(end)) {
+                end = end.max(reached);
+            }
+            regions.push([starts[0]..ours.line(end), starts[1]..theirs.line(end), start..end]);
+        }
+        joined(regions, most)
+    }
+
+    /// Which of the three texts in `region` differs from the other two, if those are equal.
+    pub fn odd_one(&self, region: &Region<3>) -> Option<usize> {
+        let [ours, theirs, base] = region.clone();
+        let (ours, theirs, base) =
+            (&self.ours.after[ours], &self.theirs.after[theirs], &self.ours.before[base]);
+        match (theirs == base, ours == base, ours == theirs) {
+            (true, ..) => Some(0),
+            (_, true, _) => Some(1),
+            (.., true) => Some(2),
+            _ => None,
+        }
+    }
+}
+
+/// One of two texts that are compared with a third, line by line.
+struct Side<'c> {
+    rest: Peekable<slice::Iter<'c, Change>>,
+    /// How many more lines it has than the third one, so far.
+    surplus: isize,
+}
+
+impl<'c> Side<'c> {
+    fn new(comparison: &'c Comparison) -> Self {
+        Self { rest: comparison.changes.iter().peekable(), surplus: 0 }
+    }
+
+    /// Where the next change of it starts in the third text.
+    fn next_start(&mut self) -> Option<usize> {
+        self.rest.peek().map(|change| change.before.start)
+    }
+
+    /// Skips the next change if it starts at `line` or before; returns its end in the third text.
+    fn take(&mut self, line: usize) -> Option<usize> {
+        let change = self.rest.next_if(|change| change.before.start <= line)?;
+        self.surplus += change.after.len() as isize - change.before.len() as isize;
+        Some(change.before.end)
+    }
+
+    /// The line of it that corresponds to `line` of the third text.
+    fn line(&self, line: usize) -> usize {
+        line.saturating_add_signed(self.surplus)
+    }
+}
+
+/// The `regions`, of which the closest ones are joined if there are more than `most`, at least 1.
+fn joined<const TEXTS: usize>(regions: Vec<Region<TEXTS>>, most: usize) -> Vec<Region<TEXTS>> {
+    if regions.len() <= most {
+        return regions;
+    }
+    let gap = |one: &Region<TEXTS>, next: &Region<TEXTS>| next[0].start - one[0].end;
+    let mut gaps: Vec<_> = regions.windows(2).map(|pair| gap(&pair[0], &pair[1])).collect();
+    let index = gaps.len() - most;
+    let (_, &mut least, larger) = gaps.select_nth_unstable(index);
+    // All larger gaps remain and, spread evenly, as many equal ones as may.
+    let spare = most - 1 - larger.iter().filter(|&&gap| gap > least).count();
+    let equal = regions.windows(2).filter(|pair| gap(&pair[0], &pair[1]) == least).count();
+    let mut credit = equal / 2;
+    regions
+        .chunk_by(|one, next| match gap(one, next).cmp(&least) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => {
+                credit += spare;
+                let join = credit < equal;
+                credit %= equal;
+                join
+            }
+        })
+        .map(|chunk| {
+            std::array::from_fn(|text| chunk[0][text].start..chunk[chunk.len() - 1][text].end)
+        })
+        .collect()
+}
+
 /// A text that is being merged from `base`, whose first lines are done.
 struct Merge<'t> {
     base: &'t [&'t [u8]],
@@ -166,39 +284,41 @@ fn lines(text: &[u8]) -> Vec<&[u8]> {
 }
 
 fn changes(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<Change> {
-    let lead = before.iter().zip(after).take_while(|(one, other)| one == other).count();
-    let ends = before[lead..].iter().rev().zip(after[lead..].iter().rev());
-    let trail = ends.take_while(|(one, other)| one == other).count();
-    let mut numbers = HashMap::new();
-    let before = numbered(&before[lead..before.len() - trail], &mut numbers);
-    let after = numbered(&after[lead..after.len() - trail], &mut numbers);
-    let deadline = Some(Instant::now() + timeout);
-    capture_diff_slices_deadline(Algorithm::Myers, &before, &after, deadline)
+    operations(before, after, timeout)
         .chunk_by(|one, next| is_change(one) && is_change(next))
         .filter(|operations| is_change(&operations[0]))
         .map(|operations| {
             let (first, last) = (&operations[0], &operations[operations.len() - 1]);
             Change {
-                before: lead + first.old_range().start..lead + last.old_range().end,
-                after: lead + first.new_range().start..lead + last.new_range().end,
+                before: first.old_range().start..last.old_range().end,
+                after: first.new_range().start..last.new_range().end,
             }
         })
         .collect()
 }
 
-fn is_change(operation: &DiffOp) -> bool {
-    !matches!(operation, DiffOp::Equal { .. })
+fn operations(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<DiffOp> {
+    let start = Instant::now();
+    let deadline = start + timeout / 3;
+    // With few changes, in however long a text, this takes a tenth of the time: the other way begins
+    // by hashing all lines.
+    let mut script = Compact::new(Replace::new(Capture::new()), before, after);
+    let Ok(()) = myers::diff_deadline_raw(
+        &mut script,
+        before,
+        0..before.len(),
+        after,
+        0..after.len(),
+        Some(deadline),
+    );
+    if Instant::now() < deadline {
+        return script.into_inner().into_inner().into_ops();
+    }
+    capture_diff_slices_deadline(Algorithm::Myers, before, after, Some(start + timeout))
 }
 
-/// A number for each of `lines`, equal for equal ones, since numbers are quicker to compare.
-fn numbered<'t>(lines: &[&'t [u8]], numbers: &mut HashMap<&'t [u8], usize>) -> Vec<usize> {
-    lines
-        .iter()
-        .map(|line| {
-            let next = numbers.len();
-            *numbers.entry(line).or_insert(next)
-        })
-        .collect()
+fn is_change(operation: &DiffOp) -> bool {
+    !matches!(operation, DiffOp::Equal { .. })
 }
 
 /// The range of `lines` for the header of a hunk: from 1, or the line before if there are none.

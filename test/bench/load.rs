@@ -7,7 +7,7 @@
 //!     load echo    PORT CONNECTIONS SECONDS
 //!     load calls   PORT TOKEN METHOD CONNECTIONS SECONDS
 //!     load listen  PORT TOKEN SESSIONS
-//!     load propose PORT TOKEN FILE
+//!     load propose PORT TOKEN
 //!
 //! `calls` sends METHOD again and again on each connection; `initialize` opens a session each time,
 //! and deletes it, which is not measured. `echo` sends as many bytes as a `ping` has, and waits for
@@ -15,9 +15,10 @@
 //!
 //! The others stay until their standard input ends, and print a line when they are ready. `listen`
 //! opens SESSIONS with an event stream each, and prints for each context that comes the time and the
-//! cursor, `TIME LINE CHARACTER`. `propose` proposes, for each number N that it reads, a text of N
-//! bytes for FILE, and prints `answered TIME MICROSECONDS`, when it was sent and how long the answer
-//! took, and `decided TIME`. Times are in microseconds since 1970.
+//! cursor, `TIME LINE CHARACTER`. `propose` proposes, for each `BYTES FILE` that it reads, a text of
+//! so many bytes for FILE, and prints `answered TIME MICROSECONDS`, when it was sent and how long the
+//! answer took, and `decided TIME`. Times are in microseconds since 1970. Five lines of the text,
+//! evenly spread, say `changed`; the others say which line they are.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -284,7 +285,19 @@ fn microseconds() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()
 }
 
-fn propose(port: u16, token: &str, file: &str) -> Result<()> {
+/// The length of a line that is not changed.
+const LINE: usize = 35;
+
+fn proposed(bytes: usize) -> String {
+    let lines = bytes / LINE + 1;
+    let line = |number| match number % (lines / 5 + 1) == lines / 10 {
+        true => r"this line is changed\n".into(),
+        false => format!(r"a line of text, its number {number:07}\n"),
+    };
+    (0..lines).map(line).collect()
+}
+
+fn propose(port: u16, token: &str) -> Result<()> {
     let mut client = Client::open(port, token)?;
     let mut stream = subscribe(&client)?;
     thread::spawn(move || {
@@ -296,8 +309,9 @@ fn propose(port: u16, token: &str, file: &str) -> Result<()> {
     });
     println!("ready");
     for line in io::stdin().lines() {
-        let length: usize = line?.trim().parse().map_err(io::Error::other)?;
-        let text = r"a line of text, not a long one\n".repeat(length / 31 + 1);
+        let line = line?;
+        let (bytes, file) = line.split_once(' ').ok_or(io::Error::other("no file"))?;
+        let text = proposed(bytes.parse().map_err(io::Error::other)?);
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"openDiff","arguments":{{"filePath":"{file}","newContent":"{text}"}}}}}}"#
         );
@@ -335,7 +349,7 @@ fn run(arguments: &[&str]) -> Result<()> {
             calls(port(at)?, token, method, number(connections)?, seconds(time)?)
         }
         ["listen", at, token, sessions] => listen(port(at)?, token, number(sessions)?),
-        ["propose", at, token, file] => propose(port(at)?, token, file),
+        ["propose", at, token] => propose(port(at)?, token),
         ["echo-server"] => echo_server(),
         _ => Err(io::Error::other("usage: see the comment at the top of load.rs")),
     }

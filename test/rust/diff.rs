@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gemini_companion::diff::{Comparison, Overlap, merge};
+use gemini_companion::diff::{Comparison, Overlap, Region, ThreeWay, merge};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -114,6 +114,71 @@ fn each_diff_leads_from_one_text_to_the_other() {
 }
 
 #[test]
+fn outside_of_the_regions_texts_are_equal() {
+    run_cases("regions", 3_000, 3_000_000, |_, random, counts| {
+        let base = draw_text(random);
+        let texts = [edit_text(random, &base), edit_text(random, &base), base];
+        let [a, b, c] = texts.each_ref().map(|text| lines(text));
+        let most = random.random_range(1..6);
+        let two = compare(&texts[0], &texts[1]).regions(most);
+        ensure(two.len() <= most, || format!("{} regions", two.len()))?;
+        check_equal_outside(&two, [&a, &b])?;
+        let [ours, theirs, base] = texts.each_ref().map(|text| text.as_bytes());
+        let compared = ThreeWay::new(base, ours, theirs, ENOUGH);
+        let three = compared.regions(most);
+        ensure(three.len() <= most, || format!("{} regions of three", three.len()))?;
+        check_equal_outside(&three, [&a, &b, &c])?;
+        for region in &three {
+            let [a, b, c] = [&a[region[0].clone()], &b[region[1].clone()], &c[region[2].clone()]];
+            let expected = [b == c, a == c, a == b].iter().position(|&equal| equal);
+            counts.add("the odd one", expected.map_or("none".into(), |text| text.to_string()));
+            let odd = compared.odd_one(region);
+            ensure(odd == expected, || format!("{odd:?} of {a:?}, {b:?}, {c:?}"))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn many_regions_are_joined_where_they_are_close() {
+    let before: String = (0..100).map(|line| format!("{line}\n")).collect();
+    let after = |changed: fn(usize) -> bool| -> String {
+        let line = |line| if changed(line) { "x\n".into() } else { format!("{line}\n") };
+        (0..100).map(line).collect()
+    };
+    let regions = |text: &str, most| compare(&before, text).regions(most);
+    let pairs = after(|line| line % 50 < 4 && line % 2 == 0);
+    assert_eq!(regions(&pairs, 2), [[0..3, 0..3], [50..53, 50..53]]);
+    assert_eq!(regions(&pairs, 4).len(), 4);
+    // Where all are as close they are divided evenly.
+    let every_tenth = after(|line| line % 10 == 0);
+    assert_eq!(regions(&every_tenth, 2), [[0..41, 0..41], [50..91, 50..91]]);
+    assert_eq!(regions(&every_tenth, 1), [[0..91, 0..91]]);
+}
+
+fn check_equal_outside<const TEXTS: usize>(
+    regions: &[Region<TEXTS>],
+    texts: [&Vec<&str>; TEXTS],
+) -> Result<(), String> {
+    let mut outside: [Vec<&str>; TEXTS] = [const { Vec::new() }; TEXTS];
+    for (text, (outside, lines)) in outside.iter_mut().zip(texts).enumerate() {
+        let mut done = 0;
+        for region in regions {
+            outside.extend(&lines[done..region[text].start]);
+            // The gaps must be equal one by one.
+            outside.push("region");
+            done = region[text].end;
+        }
+        outside.extend(&lines[done..]);
+    }
+    ensure(outside.iter().all(|lines| *lines == outside[0]), || format!("{regions:?}: {texts:?}"))
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+#[test]
 fn texts_that_cannot_be_told_apart_in_time_differ_by_more() {
     let mut random = SmallRng::seed_from_u64(1);
     let mut draw =
@@ -176,6 +241,20 @@ fn draw_text(random: &mut SmallRng) -> String {
     let mut text: String = (0..count).map(|_| draw_line(random)).collect();
     if chance(random, 20) {
         text.pop();
+    }
+    text
+}
+
+/// The text `base` with some lines changed, removed and added.
+fn edit_text(random: &mut SmallRng, base: &str) -> String {
+    let mut text = String::new();
+    for line in lines(base) {
+        match random.random_range(0..12) {
+            0 => {}
+            1 => text.push_str(draw_line(random)),
+            2 => text.extend([line, draw_line(random)]),
+            _ => text.push_str(line),
+        }
     }
     text
 }
