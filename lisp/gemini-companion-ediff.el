@@ -161,7 +161,7 @@ session, but buffer A knows that when the hook runs in buffer B."
   "Find the differences for the current buffer, the control buffer of a session."
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
          (regions (apply #'gemini-companion-review-regions
-                         (mapcar #'gemini-companion-review-buffer-text buffers)))
+                         (mapcar #'gemini-companion-ediff--text buffers)))
          (positions (cl-loop for buffer in buffers
                              for slot from 0 by 2
                              collect (gemini-companion-ediff--positions buffer regions slot))))
@@ -173,6 +173,14 @@ session, but buffer A knows that when the hook runs in buffer B."
                              (mapcar (lambda (it) (aref it index)) positions)
                              (aref region 6)))))))
 
+(defun gemini-companion-ediff--text (buffer)
+  "Return the text of BUFFER, one of a session."
+  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
+    (if (eq buffer (gemini-companion-review-proposal review))
+        ;; It is known already, and may be large.
+        (gemini-companion-review-current-text review)
+      (gemini-companion-review-buffer-text buffer))))
+
 (defun gemini-companion-ediff--positions (buffer regions slot)
   "Return a vector of where REGIONS start and end in BUFFER, as conses.
 SLOT is where each of REGIONS, see `gemini-companion-review-regions', has
@@ -182,7 +190,9 @@ the lines of BUFFER."
       (save-restriction
         (widen)
         (goto-char (point-min))
-        (let ((line 0))
+        (let ((line 0)
+              ;; Building that cache takes a hundred times as long as this needs.
+              (cache-long-scans nil))
           (cl-flet ((position (target)
                       (forward-line (- target line))
                       (setq line target)

@@ -76,6 +76,34 @@ The time is when that happened, or when a key was last ignored.")
   "The time since which a review is held back as the user is busy, in seconds.
 It is `told' once the user was told, and nil if no review is held back.")
 
+;;;; Libraries
+
+;; Loading Ediff takes longer than showing a review.
+
+(defconst gemini-companion-popup--load-after 0.5
+  "Seconds of idleness after which the libraries that show reviews are loaded.")
+
+(defvar gemini-companion-popup--load-timer nil
+  "The timer that loads the libraries that show reviews, or nil.")
+
+(add-hook 'gemini-companion-clients-functions #'gemini-companion-popup--load-when-idle)
+
+(defun gemini-companion-popup--load-when-idle (count)
+  "Load what shows reviews when Emacs is idle, if COUNT clients, not 0, are connected."
+  (when (and (> count 0)
+             (not gemini-companion-popup--load-timer)
+             (autoloadp (indirect-function gemini-companion-diff-function)))
+    (setq gemini-companion-popup--load-timer
+          (run-with-idle-timer gemini-companion-popup--load-after nil
+                               #'gemini-companion-popup--load))))
+
+(defun gemini-companion-popup--load ()
+  "Load what shows reviews."
+  (setq gemini-companion-popup--load-timer nil)
+  (gemini-companion-log-errors "loading what shows reviews"
+    (let ((definition (indirect-function gemini-companion-diff-function)))
+      (autoload-do-load definition gemini-companion-diff-function))))
+
 ;;;; Timers
 
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-popup--adjust-timers -50)

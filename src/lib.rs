@@ -310,11 +310,10 @@ fn merge(env: &Env, base: Text, ours: Text, theirs: Text) -> Result<Value<'_>> {
 fn decode<'e>(env: &'e Env, bytes: Vec<u8>, unix: Value) -> Result<Option<Value<'e>>> {
     let Ok(text) = str::from_utf8(&bytes) else { return Ok(None) };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let text = match unix.is_not_nil() {
-        true => text.replace("\r\n", "\n").into_lisp(env)?,
-        false => text.into_lisp(env)?,
-    };
-    Ok(Some(text))
+    if unix.is_not_nil() && text.contains("\r\n") {
+        return Ok(Some(text.replace("\r\n", "\n").into_lisp(env)?));
+    }
+    Ok(Some(text.into_lisp(env)?))
 }
 
 /// Queue the messages of the clients of COMPANION as `trace' events if ON is non-nil.

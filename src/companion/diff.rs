@@ -16,6 +16,9 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 /// How long Emacs may wait for two texts to be compared.
 pub const TIMEOUT: Duration = Duration::from_millis(100);
 
+/// The number of lines in two texts beyond which there is no time to hash them.
+const MOST_HASHED: usize = 1_000_000;
+
 /// The differences between two texts.
 pub struct Comparison<'t> {
     before: Vec<&'t [u8]>,
@@ -298,8 +301,11 @@ fn changes(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<Change> 
 }
 
 fn operations(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<DiffOp> {
-    let start = Instant::now();
-    let deadline = start + timeout / 3;
+    let end = Instant::now() + timeout;
+    let deadline = match before.len() + after.len() {
+        ..=MOST_HASHED => end - timeout * 2 / 3,
+        _ => end,
+    };
     // With few changes, in however long a text, this takes a tenth of the time: the other way begins
     // by hashing all lines.
     let mut script = Compact::new(Replace::new(Capture::new()), before, after);
@@ -311,10 +317,10 @@ fn operations(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<DiffO
         0..after.len(),
         Some(deadline),
     );
-    if Instant::now() < deadline {
+    if deadline == end || Instant::now() < deadline {
         return script.into_inner().into_inner().into_ops();
     }
-    capture_diff_slices_deadline(Algorithm::Myers, before, after, Some(start + timeout))
+    capture_diff_slices_deadline(Algorithm::Myers, before, after, Some(end))
 }
 
 fn is_change(operation: &DiffOp) -> bool {
