@@ -9,8 +9,8 @@
 ;; Shows a review in Ediff: the file as it is now in buffer A, read-only; the proposal in buffer B,
 ;; editable; and, if wanted, the text from which it was made in buffer C.  Ediff's options are set
 ;; for this session only.  The native module finds the differences, without files and within a
-;; limit of time; of one of them, Ediff has the program diff find the words.  We arrange the windows
-;; ourselves, so that the window in which the user types can stay.
+;; limit of time; in the selected one, Ediff has the program diff find the words, if there is one.  We
+;; arrange the windows ourselves, so that the window in which the user types can stay.
 
 ;;; Code:
 
@@ -114,6 +114,8 @@ new file alone, since there is nothing to compare it with."
   (setq gemini-companion-review-of-buffer (gemini-companion-view-review view))
   (setq-local ediff-actual-diff-options gemini-companion-ediff--diff-options
               ediff-actual-diff3-options gemini-companion-ediff--diff-options)
+  (unless (executable-find ediff-diff-program)
+    (setq ediff-auto-refine 'off))
   (add-hook 'ediff-before-setup-windows-hook (gemini-companion-ediff--arranger view) nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-view-take-down-soon nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-ediff--kill-helpers nil t)
