@@ -51,7 +51,7 @@ Return the number of steps that were performed, and a report or nil."
   (let* ((minutes (gemini-companion-monkey-endurance-test--number "ENDURANCE_MONKEY_MINUTES" 10))
          (steps (gemini-companion-monkey-endurance-test--number "ENDURANCE_MONKEY_STEPS" 60))
          (first (gemini-companion-monkey-endurance-test--number "ENDURANCE_MONKEY_SEED"
-                                                               (progn (random t) (random 100000))))
+                                                                (progn (random t) (random 100000))))
          (start (float-time))
          (seed first) (done 0) (faults 0))
     (gemini-companion-monkey-endurance-test--row "seed" "steps" "per second" "result")

@@ -6,7 +6,8 @@
 
 ;;; Commentary:
 
-Answers each request with the text that a function returns, valid or not, and closes the connection.  It runs in this Emacs, while that waits for input.
+;; Answers each request with the text that a function returns, valid or not, and
+;; closes the connection.  It runs in this Emacs, while that waits for input.
 
 ;;; Code:
 

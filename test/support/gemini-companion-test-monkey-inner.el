@@ -88,7 +88,7 @@
 ;;;; The screen
 
 (cl-defstruct (gemini-companion-monkey-view (:conc-name gemini-companion-monkey--)
-                                           (:copier nil))
+                                            (:copier nil))
   "The windows and the prompt at one time."
   (selected nil :documentation "The selected window.")
   (buffer nil :documentation "Its buffer.")
@@ -311,7 +311,7 @@ If reviews WENT, windows that they had hidden come back."
          3 "%s ended a review, and the window with %s that it had hidden is not back" who
          (gemini-companion-monkey-pane-buffer pane)))))
   (setq gemini-companion-monkey--hidden (seq-difference gemini-companion-monkey--hidden
-                                                       gemini-companion-monkey--to-restore #'eq)
+                                                        gemini-companion-monkey--to-restore #'eq)
         gemini-companion-monkey--to-restore nil))
 
 ;;;; Timers and commands
@@ -398,7 +398,7 @@ If reviews WENT, windows that they had hidden come back."
     (unwind-protect (apply function arguments)
       (gemini-companion-monkey--with-faults
         (gemini-companion-monkey--compare before (gemini-companion-monkey--accept-screen)
-                                         (format "The command %s" this-command) t)))))
+                                          (format "The command %s" this-command) t)))))
 
 ;;;; Outcomes
 

@@ -310,7 +310,7 @@ It has no two open proposals for one file."
         (gemini-companion-test-monkey--close
          run (car (gemini-companion-test-monkey--waiting run client)) t)
       (list (gemini-companion-test-monkey--describe-step client "proposes %s (%s)"
-                                                (file-name-nondirectory path) tag)
+                                                         (file-name-nondirectory path) tag)
             (lambda ()
               (gemini-companion-test-monkey--record-proposal run client path tag)
               (fake-cli-call-tool (gemini-companion-monkey-client-cli client) "openDiff"
@@ -410,7 +410,7 @@ It proposes one change and does nothing else until it is killed."
                     (while t (accept-process-output nil 60)))))
          (output "")
          (process (make-process
-                               :name "brief" :noquery t :connection-type 'pipe :sentinel #'ignore
+                   :name "brief" :noquery t :connection-type 'pipe :sentinel #'ignore
                    :command (list (expand-file-name invocation-name invocation-directory)
                                   "-Q" "--batch" "-L" gemini-companion-test-support-directory
                                   "--eval" (let ((print-escape-newlines t))
@@ -605,7 +605,7 @@ WHAT describes what is waited for."
            (known (alist-get file (gemini-companion-monkey-files run) nil nil #'equal)))
       (unless (or (equal text known) (gemini-companion-monkey-saved run))
         (gemini-companion-test-monkey--fault run 6 "%s was written unexpectedly: %S instead of %S"
-                                            name text known))
+                                             name text known))
       (setf (alist-get file (gemini-companion-monkey-files run) nil nil #'equal) text)))
   (setf (gemini-companion-monkey-saved run) nil))
 
