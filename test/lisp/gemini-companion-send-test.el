@@ -198,8 +198,7 @@ SENT becomes a function that returns what that has read."
                             "/usr/share/emacs/site-lisp/elpa-src/*")
                            load-path)))
     (unless (and (require 'flycheck nil t) (executable-find "bash"))
-      (message "SKIPPED %s: elpa-flycheck is not installed" (ert-test-name (ert-running-test)))
-      (ert-skip "elpa-flycheck is not installed")))
+      (gemini-companion-test-skip "elpa-flycheck is not installed")))
   (gemini-companion-send-test--with sent
     (switch-to-buffer (find-file-noselect
                        (gemini-companion-test-file "a.sh" "#!/bin/sh\necho 1\n  fi\n")))

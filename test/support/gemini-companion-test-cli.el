@@ -301,8 +301,7 @@ that of Debian's package."
             (append (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/vterm-*")
                     (file-expand-wildcards "/usr/lib/*/emacs-libvterm"))))
        (unless (cdr directories)
-         (message "SKIPPED %s: elpa-vterm is not installed" (ert-test-name (ert-running-test)))
-         (ert-skip "elpa-vterm is not installed"))
+         (gemini-companion-test-skip "elpa-vterm is not installed"))
        directories))))
 
 (defmacro gemini-companion-test-with-terminals (name terminal docstring &rest body)

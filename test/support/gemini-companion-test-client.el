@@ -48,9 +48,7 @@
   "Skip the current test, with a message, where the real client cannot run."
   (let ((reason (gemini-companion-test-why-no-real-client)))
     (when reason
-      (message "SKIPPED %s: %s"
-               (ert-test-name (ert-running-test)) reason)
-      (ert-skip reason))))
+      (gemini-companion-test-skip "%s" reason))))
 
 (defun gemini-companion-test-client-environment (emacs)
   "Return the whole environment of a client that is to find EMACS.

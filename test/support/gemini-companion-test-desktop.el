@@ -31,8 +31,7 @@ It runs until this Emacs ends, which cannot disconnect from it.")
 Skip the test if there is no D-Bus.  KIND may be `silent', for a desktop
 that does not answer, or `none'."
   (unless (and (featurep 'dbusbind) (executable-find "dbus-daemon"))
-    (message "SKIPPED %s: there is no D-Bus" (ert-test-name (ert-running-test)))
-    (ert-skip "there is no D-Bus"))
+    (gemini-companion-test-skip "there is no D-Bus"))
   (let ((desktop (copy-gemini-companion-test-desktop
                   (or gemini-companion-test-desktop--bus
                       (setq gemini-companion-test-desktop--bus

@@ -13,6 +13,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'ert)
 (require 'json)
 (require 'subr-x)
 
@@ -63,6 +64,14 @@ TIMEOUT seconds: the error has its first line, a message all of it."
   "Return the text SCREEN with fewer empty lines."
   (replace-regexp-in-string "\n\\(?:[ \t]*\n\\)\\{3,\\}" "\n\n\n"
                             (string-trim-right screen)))
+
+;;;; Skipping
+
+(defun gemini-companion-test-skip (format &rest arguments)
+  "Skip the current test with a message: FORMAT and ARGUMENTS say why."
+  (let ((reason (apply #'format format arguments)))
+    (message "SKIPPED %s: %s" (ert-test-name (ert-running-test)) reason)
+    (ert-skip reason)))
 
 ;;;; Cleaning up
 
