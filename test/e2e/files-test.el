@@ -88,15 +88,6 @@ pings were answered within %.2f s"
 
 ;;;; Random texts
 
-(defun gemini-companion-files-test--random-text ()
-  "Return a random text of unusual characters."
-  (let ((parts '("\n" "\r\n" "\r" "\0" "\t" " " "a" "word" "\ufeff" "ä" "漢字"
-                 "𝕏" "👩‍👩‍👧" "\e[31m" "%s" "\\" "\"" "-*- mode: x -*-" "\u2028"
-                 "\u200e" "\x7f" "a\u0301" "\f")))
-    (apply #'concat
-           (cl-loop repeat (1+ (random 40))
-                    collect (nth (random (length parts)) parts)))))
-
 (ert-deftest gemini-companion-files/texts-are-returned-byte-for-byte ()
   "A thousand random texts are shown and accepted unchanged."
   :tags '(e2e)
@@ -107,7 +98,7 @@ pings were answered within %.2f s"
              (proposed
               (cl-loop for n below 50
                        collect (list 'accepted (format "%d-%d.txt" batch n)
-                                     (gemini-companion-files-test--random-text)))))
+                                     (gemini-companion-test-random-text (1+ (random 40)))))))
         (pcase-dolist (`(,_ ,name ,text) proposed)
           (gemini-companion-test-client-open-diff
            client (gemini-companion-test-project emacs name) text))

@@ -206,7 +206,7 @@ Its answer, which has the outcome, has ID."
       (should (string-search "token is missing or wrong" (alist-get 'reason line))))))
 
 (ert-deftest gemini-companion-llxprt/elsewhere-it-finds-emacs-by-variables ()
-  "No file is named after the process that it finds; it is told another editor."
+  "No file is named after the process that it finds, and a variable names another editor."
   :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (let* ((project (gemini-companion-test-project emacs))

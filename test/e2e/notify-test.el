@@ -82,10 +82,10 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
     (gemini-companion-notify-test--propose emacs client "b.txt")
     (should (= 1 (gemini-companion-notify-test--rung emacs)))))
 
-(defun gemini-companion-notify-test--type-meanwhile (emacs)
+(defun gemini-companion-notify-test--type-while-waiting (emacs)
   "Type in EMACS, which waits for a desktop, and check that it responds."
-  (gemini-companion-test-type emacs "typed meanwhile")
-  (gemini-companion-test-wait-screen emacs "typed meanwhile")
+  (gemini-companion-test-type emacs "typed text")
+  (gemini-companion-test-wait-screen emacs "typed text")
   (should (gemini-companion-test-eval emacs 'gemini-companion-notify--awaited)))
 
 (defmacro gemini-companion-notify-test--with-emacs-and-desktop (spec &rest body)
@@ -111,14 +111,14 @@ SPEC is (EMACS CLIENT DESKTOP KIND)."
   (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
     (gemini-companion-notify-test--propose emacs client "a.txt")
     (gemini-companion-test-desktop-wait desktop "notify")
-    (gemini-companion-notify-test--type-meanwhile emacs)))
+    (gemini-companion-notify-test--type-while-waiting emacs)))
 
 (ert-deftest gemini-companion-notify/emacs-responds-while-a-bus-does-not ()
   :tags '(e2e)
   (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
     (gemini-companion-test-desktop-halt desktop)
     (gemini-companion-notify-test--propose emacs client "a.txt")
-    (gemini-companion-notify-test--type-meanwhile emacs)
+    (gemini-companion-notify-test--type-while-waiting emacs)
     (should-not (gemini-companion-test-eval emacs '(featurep 'dbus)))))
 
 (ert-deftest gemini-companion-notify/a-click-shows-the-change-on-screen ()

@@ -158,7 +158,7 @@ non-nil when the proposal was answered."
                                 (+ seconds gemini-companion-test-timeout))
     (gemini-companion-test-wait-review emacs "busy\n")
     (gemini-companion-test-accept emacs)
-    (format "meanwhile tools/list within %s, openDiff within %s; then %s" listed proposed
+    (format "busy: tools/list within %s, openDiff within %s; then %s" listed proposed
             (gemini-companion-endurance-test--accepted
              emacs client handle "busy\n"))))
 
@@ -200,12 +200,12 @@ non-nil when the proposal was answered."
 
 (defun gemini-companion-endurance-test--decide-in-restart (emacs client)
   "Accept a proposal of CLIENT while its stream to EMACS is closed."
-  (let ((handle (gemini-companion-test-propose emacs client "meanwhile\n")))
+  (let ((handle (gemini-companion-test-propose emacs client "restarted\n")))
     ;; The client waits for a second before it opens its stream again.
     (gemini-companion-test-run
      emacs '(progn (gemini-companion-restart) (gemini-companion-accept) nil))
     (gemini-companion-endurance-test--accepted
-     emacs client handle "meanwhile\n")))
+     emacs client handle "restarted\n")))
 
 (ert-deftest gemini-companion-endurance/the-client-stays-connected ()
   "One client, connected once, stays connected through all trials."

@@ -10,14 +10,14 @@
 (require 'gemini-companion-test-util)
 
 (defun gemini-companion-compare-test--of (bytes text)
-  "Return size and remarks of the change from BYTES to TEXT."
+  "Return the size of the change from BYTES to TEXT and the remarks on it."
   (gemini-companion-native-load)
   (let ((change (gemini-companion-change-of "/a.txt" bytes text)))
     (cons (gemini-companion-change-size change) (gemini-companion-change-remarks change))))
 
-(ert-deftest gemini-companion-compare/what-is-said-of-a-change ()
+(ert-deftest gemini-companion-compare/sizes-and-remarks ()
   (pcase-dolist
-      (`(,bytes ,text . ,said)
+      (`(,bytes ,text . ,expected)
        `(("one\ntwo\n" "one\n2\n3\n" "+2 -1")
          ("one\r\ntwo\r\n" "one\n2\n" "+1 -1")
          (nil "one\ntwo\n" "+2")
@@ -31,14 +31,14 @@
          (,(apply #'concat (make-list 20 "line\n")) "line\nother\n" "+1 -19" "Removes 19 of 20 lines")
          (unreadable "one\n" "?")))
     (ert-info ((format "%S to %S" bytes text))
-      (should (equal (gemini-companion-compare-test--of bytes text) said)))))
+      (should (equal (gemini-companion-compare-test--of bytes text) expected)))))
 
 (ert-deftest gemini-companion-compare/a-large-text-is-not-counted ()
   (let ((gemini-companion-review--max-counted 10))
     (should (equal (gemini-companion-compare-test--of "one\n" "one\ntwo\nthree\n") '("large")))))
 
-(ert-deftest gemini-companion-compare/every-text-survives ()
-  "Also with raw bytes, which are no characters."
+(ert-deftest gemini-companion-compare/any-text-is-compared-and-merged ()
+  "Texts may have raw bytes, which are not characters."
   (gemini-companion-native-load)
   (let ((odd (list "ä" (string #x3fffff) "\0" "😀" "\r")))
     (dolist (text odd)
@@ -49,7 +49,7 @@
                       base (concat "first\n" base) (concat base "last\n"))
                      (concat "first\n" base "last\n"))))))
 
-(ert-deftest gemini-companion-compare/an-overlap-is-a-line ()
+(ert-deftest gemini-companion-compare/an-overlap-is-reported-as-a-line ()
   (gemini-companion-native-load)
   (should (= (gemini-companion-review-merge-texts "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
 

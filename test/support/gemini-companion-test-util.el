@@ -214,5 +214,13 @@ Return a `gemini-companion-test-program'."
     (ignore-errors
       (delete-file (gemini-companion-test-program-stderr program)))))
 
+(defun gemini-companion-test-random-text (length)
+  "Return a random text of LENGTH parts, most of them unusual characters."
+  (let ((parts '("\n" "\r\n" "\r" "\0" "\t" " " "a" "word" "\ufeff" "ä" "漢字" "𝕏" "👩‍👩‍👧"
+                 "\e[31m" "%s" "\\" "\"" "-*- mode: x -*-" "\u2028" "\u200e" "\x7f"
+                 "a\u0301" "\f")))
+    (apply #'concat
+           (cl-loop repeat length collect (nth (random (length parts)) parts)))))
+
 (provide 'gemini-companion-test-util)
 ;;; gemini-companion-test-util.el ends here

@@ -82,7 +82,7 @@ impl Protocol {
         Ok((result, session))
     }
 
-    /// Answers one request of a session; `None` if the client has cancelled it meanwhile.
+    /// Answers one request of a session; `None` if the client has cancelled it in the meantime.
     pub async fn serve(&self, session: &ActiveSession, request: Request) -> Option<Response> {
         let Request { id, method, params } = request;
         let mut call = session.begin(&id);

@@ -46,7 +46,7 @@ pub struct Run<'a> {
     /// The last order, and the clients that follow it.
     order: Order,
     following: BTreeSet<usize>,
-    /// While Emacs is busy: what happens meanwhile, and the unanswered calls with the time of each.
+    /// While Emacs is busy: events in the meantime, and the unanswered calls with the time of each.
     pause: Option<Pause>,
     unanswered: HashMap<usize, (Method, Instant)>,
     _directory: tempfile::TempDir,

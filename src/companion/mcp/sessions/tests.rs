@@ -79,7 +79,7 @@ async fn a_returning_client_receives_no_stale_context() {
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
     sessions.active_file(&session).await; // as a client of document 003
     let stream = sessions.open_stream(&session, None).unwrap();
-    publish("/heard");
+    publish("/received");
     assert_eq!(received(&stream), 2);
     publish("/waits");
     drop(stream);
