@@ -271,8 +271,8 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Does `work` in a new directory as a user who is not root. If we are root that is nobody, on a
-/// thread whose user is changed by a system call: the C library would change all threads.
+/// Does `work` in a new directory as a user other than root. Root runs it as the user nobody, on a
+/// thread whose user is changed by a system call, as the C library would change all threads.
 fn as_user<T: Send>(work: impl FnOnce(&Path) -> T + Send) -> T {
     // Other users have no access to the temporary directory of the test suite.
     let temporary = tempfile::tempdir_in("/tmp").unwrap();

@@ -1,4 +1,4 @@
-//! The client of a session: its id, what it says about itself, and its process.
+//! The client of a session: its session id, its name and version, and its process.
 
 use std::sync::Arc;
 

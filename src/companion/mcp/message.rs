@@ -189,7 +189,7 @@ impl<'de> Deserialize<'de> for Batch {
     }
 }
 
-/// Whether arrays and objects are nested deeper than any message of ours.
+/// Whether arrays and objects are nested deeper than any valid message.
 fn is_too_deep(json: &str) -> bool {
     let json = json.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -402,7 +402,7 @@ pub fn truncate(text: &str) -> String {
     }
 }
 
-/// A notification of ours as it goes over the wire.
+/// Serializes a notification of the server as a JSON-RPC message.
 pub fn notification_json(notification: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct Envelope<'a, T> {

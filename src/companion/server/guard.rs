@@ -165,7 +165,7 @@ mod tests {
             let agent =
                 guard.check(&target, &headers(&[HOST, ("authorization", &bearer)])).unwrap();
             assert_eq!(agent.name, name);
-            // Without its last character it is nobody's.
+            // A token without its last character is invalid.
             let shorter = &bearer[..bearer.len() - 1];
             assert!(guard.check(&target, &headers(&[HOST, ("authorization", shorter)])).is_err());
         }

@@ -27,7 +27,7 @@ use crate::support::id_space;
 const PORT: u16 = 4711;
 /// No process has such an id on any system.
 const DEAD: u32 = (1 << 22) + 1;
-/// The age of a file that nobody will finish.
+/// The age of an unfinished file that its process has abandoned.
 const OLD: Duration = Duration::from_secs(2 * 3600);
 /// What an unfinished file of an Emacs contains, unless it is empty.
 const EMACS: &str = r#""ideInfo":{"name":"emacs""#;
