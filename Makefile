@@ -53,7 +53,7 @@ soak: ## Try the server with many clients for minutes; SOAK_SESSIONS, SOAK_CALLS
 	@scripts/bootstrap build
 	@scripts/soak
 
-endurance: ## See a client stay connected, hands and clients act at once; ENDURANCE_HANDS_MINUTES says how long
+endurance: ## Keep a client connected, press random keys while clients act; ENDURANCE_MONKEY_MINUTES says how long
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/endurance

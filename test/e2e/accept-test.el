@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; The real, interactive Gemini CLI with a stand-in for its model: what the
-;; model is told after an accept, and what is in the file.  That depends on what
-;; the CLI makes of our messages, and they are the same of any Emacs.
+;; model receives after an accept, and what is in the file.  That depends on the
+;; CLI and our messages, which are the same from any Emacs.
 
 ;;; Code:
 
@@ -25,7 +25,7 @@
   "The text of a file of 73 KB, without the last newline.")
 
 (defun gemini-companion-accept-test--replaced (text)
-  "Return TEXT as the model is to change it."
+  "Return TEXT as changed by the model."
   (string-replace "0500 " "FIVE " text))
 
 (defun gemini-companion-accept-test--replace (emacs cli name)
@@ -46,20 +46,20 @@
   (gemini-companion-test-wait-review emacs))
 
 (defun gemini-companion-accept-test--response (cli)
-  "Return what the model of CLI is told of its call, when all is done."
+  "Return the response to the call of the model of CLI, once that is done."
   (gemini-companion-test-cli-wait-screen cli "All done")
   (gemini-companion-test-json-encode
    (car (last (gemini-companion-test-request-responses
                (gemini-companion-test-cli-wait-requests cli 2))))))
 
 (defun gemini-companion-accept-test--should-be-little (cli)
-  "Check that the model of CLI is told little, and of no edit."
+  "Check that the model of CLI receives little, and no edit of the user."
   (let ((response (gemini-companion-accept-test--response cli)))
     (should (< 0 (length response) 5000))
     (should-not (string-match-p "modified the" response))))
 
 (defun gemini-companion-accept-test--should-be-whole (cli)
-  "Check that the model of CLI is told of an edit."
+  "Check that the model of CLI receives an edit of the user."
   (should (string-match-p "modified the" (gemini-companion-accept-test--response cli))))
 
 (defun gemini-companion-accept-test--should-hold (emacs name text)
@@ -68,15 +68,15 @@
                  (encode-coding-string text 'utf-8-unix))))
 
 (defun gemini-companion-accept-test--should-be-content (emacs)
-  "Check that EMACS finds in the file what was accepted."
+  "Check that EMACS has found the accepted text in the file."
   (should (string-suffix-p
            ": written as accepted"
            (gemini-companion-test-wait-eval
             emacs '(seq-find (lambda (line) (string-suffix-p "written as accepted" line))
                              (gemini-companion-log-last 100))))))
 
-(ert-deftest gemini-companion-accept/an-untouched-replace-costs-little ()
-  "One line of 73 KB is replaced, and the model is not told the file."
+(ert-deftest gemini-companion-accept/an-unedited-replacement-costs-little ()
+  "One line of 73 KB is replaced, and the model does not receive the file."
   :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
@@ -86,8 +86,8 @@
       (gemini-companion-accept-test--should-hold
        emacs "a.txt" (gemini-companion-accept-test--replaced text)))))
 
-(ert-deftest gemini-companion-accept/an-untouched-new-file-costs-little ()
-  "A file of 73 KB is made in a new directory."
+(ert-deftest gemini-companion-accept/an-unedited-new-file-costs-little ()
+  "A file of 73 KB is created in a new directory."
   :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
@@ -98,7 +98,7 @@
       (gemini-companion-accept-test--should-hold emacs "sub/new.txt" text))))
 
 (ert-deftest gemini-companion-accept/yes-in-the-cli-costs-little ()
-  "What Emacs left as it was, the CLI takes for its own."
+  "The CLI takes a text that Emacs has not changed for its own."
   :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
@@ -112,7 +112,7 @@
       (gemini-companion-accept-test--should-be-content emacs))))
 
 (ert-deftest gemini-companion-accept/an-edited-proposal-is-written-as-edited ()
-  "What the user made of it is in the file, and the model is told."
+  "The user's edits are in the file, and the model receives them."
   :tags '(e2e real any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
@@ -123,7 +123,7 @@
       (gemini-companion-accept-test--should-hold
        emacs "a.txt" (concat (gemini-companion-accept-test--replaced text) "mine ä\n")))))
 
-(ert-deftest gemini-companion-accept/line-ends-and-byte-order-marks-stay ()
+(ert-deftest gemini-companion-accept/line-endings-and-byte-order-marks-stay ()
   "Files with CRLF and a byte order mark cost little, and keep both."
   :tags '(e2e real any-emacs)
   (dolist (text '("0400 a\r\n0500 b\r\n0600 ä\r\n" "\ufeff0400 a\n0500 b\n0600 ä"
@@ -137,8 +137,8 @@
          emacs "a.txt" (gemini-companion-accept-test--replaced text))
         (gemini-companion-accept-test--should-be-content emacs)))))
 
-(ert-deftest gemini-companion-accept/in-a-file-that-has-changed-the-accepted-text-is-written ()
-  "The CLI would make its change in the new text, which is not what was accepted."
+(ert-deftest gemini-companion-accept/the-accepted-text-is-written-even-if-the-file-has-changed ()
+  "The CLI would apply its change to the new text, which was not accepted."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -151,8 +151,8 @@
     (gemini-companion-accept-test--should-be-whole cli)
     (gemini-companion-accept-test--should-hold emacs "a.txt" "FIVE b\n")))
 
-(ert-deftest gemini-companion-accept/an-unknown-version-is-told-the-text ()
-  "What is not known to need no text gets it."
+(ert-deftest gemini-companion-accept/an-unknown-version-gets-the-text ()
+  "Versions that are not known to need no text get it."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval
@@ -164,8 +164,8 @@
     (gemini-companion-accept-test--should-be-whole cli)
     (gemini-companion-accept-test--should-hold emacs "a.txt" "FIVE b\n")))
 
-(ert-deftest gemini-companion-accept/never-means-never ()
-  "The option keeps the text in all that is told, also after a yes in the CLI."
+(ert-deftest gemini-companion-accept/never-omits-no-text ()
+  "With the option `never' the text is always sent, also after a yes in the CLI."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval emacs '(progn (setq gemini-companion-accept-without-text 'never) nil))
@@ -175,9 +175,9 @@
     (gemini-companion-accept-test--should-be-whole cli)
     (gemini-companion-accept-test--should-hold emacs "a.txt" "FIVE b\n")))
 
-(ert-deftest gemini-companion-accept/the-client-takes-both-forms ()
-  "Its checks of messages let an accept without text pass, and a null in an answer.
-It stays connected, and knows that the text is the one it has."
+(ert-deftest gemini-companion-accept/the-client-accepts-omitted-texts ()
+  "Its schemas permit an accept without text, and a null in an answer.
+It stays connected, and takes the text that it has proposed."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))

@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; The pinned CLI runs in a terminal, its model is a local stand-in, and the
-;; test types into both it and Emacs.  Where the point is what the CLI does, any
-;; Emacs will do: what Emacs does then is in review-test.el.
+;; test types into both it and Emacs.  Tests of what the CLI does run with any
+;; Emacs: what Emacs does then is tested in review-test.el.
 
 ;;; Code:
 
@@ -20,13 +20,13 @@
 (require 'gemini-companion-test-review)
 
 (defun gemini-companion-cli-test--propose (cli file text)
-  "Let the model behind CLI propose TEXT for FILE, then say \"All done\"."
+  "Let the model of CLI propose TEXT for FILE, then answer \"All done\"."
   (gemini-companion-test-cli-script
    cli `("write_file" :file_path ,file :content ,text) "All done")
   (gemini-companion-test-cli-submit cli "please write"))
 
 (defun gemini-companion-cli-test--wait-file (file text)
-  "Wait until FILE holds TEXT, as the CLI should write it."
+  "Wait until FILE has TEXT, as written by the CLI."
   (gemini-companion-test-wait
    (format "%S in %s" text file)
    (lambda () (and (file-exists-p file)
@@ -45,8 +45,8 @@
              (gemini-companion-test-cli-wait-screen
               cli "Connected to Emacs\\(?:.\\|\n\\)*- a\\.txt")))))
 
-(ert-deftest gemini-companion-cli/model-is-told-file-cursor-and-selection ()
-  "The request to the model holds what the user looks at."
+(ert-deftest gemini-companion-cli/the-model-gets-file-cursor-and-selection ()
+  "The request to the model has what the user looks at."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "one\ntwo ä𝕏 words\n") ("a.txt" . "a\n")))
@@ -62,12 +62,12 @@
            (otherOpenFiles ,(gemini-companion-test-project emacs "a.txt"))))))
 
 (defun gemini-companion-cli-test--wait-context (cli context)
-  "Prompt CLI and check that its model is told CONTEXT.
-The context is debounced, so the CLI may not know it at once: start
-a new conversation and ask again until it does."
+  "Prompt CLI until its model receives CONTEXT.
+The context is debounced, so the CLI may not have it at once: start a new
+conversation and prompt again until it has."
   (let ((count 0))
     (gemini-companion-test-wait
-     (lambda () (format "%S; the model was told %S" context
+     (lambda () (format "%S; the model has received %S" context
                         (mapcar #'gemini-companion-test-request-context
                                 (gemini-companion-test-cli-requests cli))))
      (lambda ()
@@ -77,8 +77,8 @@ a new conversation and ask again until it does."
          (or (equal (gemini-companion-test-request-context request) context)
              (progn (gemini-companion-test-cli-submit cli "/clear") nil)))))))
 
-(ert-deftest gemini-companion-cli/each-model-is-told-of-its-own-project ()
-  "Two CLIs in two projects, and files in none: all that is sent to the models."
+(ert-deftest gemini-companion-cli/each-model-gets-only-its-own-project ()
+  "Two CLIs in two projects, and files outside: check all that models receive."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("one.txt" . "1\n") ("again.txt" . "1\n")))
@@ -94,7 +94,7 @@ a new conversation and ask again until it does."
                                   (gemini-companion-test-project emacs "one.txt")
                                   (car outside))))
         (gemini-companion-test-run emacs `(find-file ,file)))
-      ;; What is selected in the file that nobody hears of.
+      ;; A selection in a file that is sent to nobody.
       (gemini-companion-test-keys emacs "M-<" "C-Space" "M-f")
       (gemini-companion-test-with-cli (one (gemini-companion-test-cli-start emacs))
         (gemini-companion-test-with-cli (two (gemini-companion-test-cli-start emacs other))
@@ -113,8 +113,8 @@ a new conversation and ask again until it does."
 
 ;;;; Edits
 
-(ert-deftest gemini-companion-cli/accepted-edit-is-written ()
-  "An edit accepted in Emacs, after a change there, is written as it is."
+(ert-deftest gemini-companion-cli/an-accepted-edit-is-written ()
+  "An edit accepted in Emacs, after a change there, is written exactly."
   :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\ntwo\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -132,8 +132,8 @@ a new conversation and ask again until it does."
       (gemini-companion-test-wait-eval
        emacs '(equal (buffer-string) "one\nzwei 漢字\ndrei ✓")))))
 
-(ert-deftest gemini-companion-cli/accepted-edit-is-undone-from-the-history ()
-  "What the CLI has written is taken back, byte for byte."
+(ert-deftest gemini-companion-cli/an-accepted-edit-can-be-undone-from-the-history ()
+  "What the CLI has written is undone, byte for byte."
   :tags '(e2e real)
   (let ((before "\ufeffone\r\ntwo\nthree"))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,before)))
@@ -156,7 +156,7 @@ a new conversation and ask again until it does."
                   (string-suffix-p "two\nthree"
                                    (string-replace "\r" "" (buffer-string)))))))))
 
-(ert-deftest gemini-companion-cli/rejected-edit-leaves-the-file ()
+(ert-deftest gemini-companion-cli/a-rejected-edit-leaves-the-file-unchanged ()
   "An edit rejected in Emacs is cancelled in the CLI."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
@@ -167,12 +167,12 @@ a new conversation and ask again until it does."
       (gemini-companion-test-cli-wait-screen cli "cancelled")
       (gemini-companion-test-wait-no-review emacs)
       (should (equal (gemini-companion-test-read file) "one\n"))
-      ;; The CLI is of use afterwards.
+      ;; The CLI still works.
       (gemini-companion-test-cli-submit cli "/ide status")
       (gemini-companion-test-cli-wait-screen cli "Connected to Emacs"))))
 
-(ert-deftest gemini-companion-cli/yes-in-the-cli-takes-the-edited-text ()
-  "A yes in the CLI closes the review and writes the text it had."
+(ert-deftest gemini-companion-cli/yes-in-the-cli-writes-the-edited-text ()
+  "A yes in the CLI closes the review and writes its text."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -186,7 +186,7 @@ a new conversation and ask again until it does."
       (gemini-companion-test-cli-wait-screen cli "All done"))))
 
 (ert-deftest gemini-companion-cli/no-in-the-cli-closes-the-review ()
-  "Escape in the CLI closes the review and leaves the file."
+  "Escape in the CLI closes the review and leaves the file unchanged."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -198,8 +198,8 @@ a new conversation and ask again until it does."
       (gemini-companion-test-wait-no-review emacs)
       (should (equal (gemini-companion-test-read file) "one\n")))))
 
-(ert-deftest gemini-companion-cli/leaving-the-cli-closes-the-review ()
-  "A CLI that its user leaves during a review takes it along."
+(ert-deftest gemini-companion-cli/quitting-the-cli-closes-the-review ()
+  "The review of a CLI that its user quits is closed."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -212,7 +212,7 @@ a new conversation and ask again until it does."
       (should (equal (gemini-companion-test-read file) "one\n")))))
 
 (ert-deftest gemini-companion-cli/replace-keeps-crlf ()
-  "A file with CRLF line ends keeps them, as edited in the review."
+  "A file with CRLF line endings keeps them, also with edits in the review."
   :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("dos.txt" . "one\r\ntwo\r\nthree\r\n")))
@@ -236,8 +236,8 @@ a new conversation and ask again until it does."
                    (eq (coding-system-eol-type buffer-file-coding-system)
                        1))))))
 
-(ert-deftest gemini-companion-cli/new-file-in-a-new-folder ()
-  "A file in a folder that does not exist can be reviewed and written."
+(ert-deftest gemini-companion-cli/a-new-file-in-a-new-directory ()
+  "A file in a directory that does not exist can be reviewed and written."
   :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "sub/new ä.txt")))
@@ -246,7 +246,7 @@ a new conversation and ask again until it does."
       (gemini-companion-test-accept emacs)
       (gemini-companion-cli-test--wait-file file "hello\n"))))
 
-(ert-deftest gemini-companion-cli/emacs-that-ends-frees-the-cli ()
+(ert-deftest gemini-companion-cli/the-cli-goes-on-when-emacs-ends ()
   "When Emacs ends during a review the CLI sees a rejection and goes on."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
@@ -258,11 +258,11 @@ a new conversation and ask again until it does."
       (should (equal (gemini-companion-test-read file) "one\n"))
       (gemini-companion-test-cli-wait-screen cli "Type your message"))))
 
-;;;; Inside of Emacs
+;;;; Several CLIs, links and terminals of Emacs
 
-(ert-deftest gemini-companion-cli/two-at-once-on-one-file ()
-  "Two CLIs propose changes of one file; each hears of its own.
-The second is told apart as made from what the file was before."
+(ert-deftest gemini-companion-cli/two-clis-change-one-file ()
+  "Two CLIs propose changes of one file; each receives its own outcome.
+The second review shows that the file has changed since it was proposed."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (other (gemini-companion-test-cli-start emacs))
@@ -283,8 +283,8 @@ The second is told apart as made from what the file was before."
         (gemini-companion-test-cli-wait-screen other "All done")
         (gemini-companion-test-wait-no-review emacs)))))
 
-(ert-deftest gemini-companion-cli/project-behind-a-symbolic-link ()
-  "The CLI runs in a project by one name, Emacs has it open by another."
+(ert-deftest gemini-companion-cli/a-project-behind-a-symbolic-link ()
+  "The CLI runs in a project under one name, Emacs has it open under another."
   :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (dolist (names '(("link" . "real") ("real" . "link")))
@@ -305,7 +305,7 @@ The second is told apart as made from what the file was before."
              emacs '(with-current-buffer "a.txt" (equal (buffer-string) "two\n")))))))))
 
 (defun gemini-companion-cli-test--accept-from-terminal (emacs)
-  "Accept the review on the screen of EMACS while its terminal has the focus."
+  "Accept the review on the screen of EMACS while its terminal is selected."
   (should (equal (gemini-companion-test-eval emacs '(with-current-buffer (window-buffer)
                                                       major-mode))
                  'term-mode))
@@ -316,8 +316,8 @@ The second is told apart as made from what the file was before."
   (gemini-companion-test-keys emacs "Enter"))
 
 (ert-deftest gemini-companion-cli/in-a-terminal-inside-emacs ()
-  "In a terminal of Emacs the CLI finds this very Emacs.
-The review appears beside the terminal and the terminal goes on."
+  "In a terminal of Emacs the CLI finds this Emacs.
+The review appears beside the terminal, which still works."
   :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
@@ -330,9 +330,9 @@ The review appears beside the terminal and the terminal goes on."
       (gemini-companion-test-wait-no-review emacs)
       (gemini-companion-test-cli-wait-screen cli "All done"))))
 
-(ert-deftest gemini-companion-cli/in-a-terminal-of-one-emacs-of-two ()
-  "Of two that have the project open the CLI takes the one it runs in.
-Left to itself it would take the one with the larger process id."
+(ert-deftest gemini-companion-cli/in-a-terminal-of-one-of-two-emacsen ()
+  "Of two Emacsen with the project open, the CLI chooses the one it runs in.
+Otherwise it would choose the one with the larger process id."
   :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))

@@ -1,4 +1,4 @@
-;;; connection-test.el --- What the connection survives  -*- lexical-binding: t; -*-
+;;; connection-test.el --- Connections survive restarts and a busy Emacs  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -8,8 +8,8 @@
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-review)
 
-(ert-deftest gemini-companion-connection/a-restart-goes-unnoticed ()
-  "A restart of the server, and a review decided during it."
+(ert-deftest gemini-companion-connection/a-client-does-not-notice-a-restart ()
+  "The server restarts, and a review is decided during that."
   :tags '(e2e)
   (gemini-companion-test-with-real-client emacs client
     (let ((handle (gemini-companion-test-propose emacs client "b\n")))
@@ -24,9 +24,9 @@
                      '(rejected))))
     (should (gemini-companion-test-client-connected-p client))))
 
-(ert-deftest gemini-companion-connection/a-busy-emacs-answers ()
+(ert-deftest gemini-companion-connection/a-busy-emacs-answers-clients ()
   "While Emacs is busy a client connects, proposes and stays connected.
-The review opens when Emacs is back."
+The review is shown once Emacs responds again."
   :tags '(e2e)
   (gemini-companion-test-with-real-client emacs client
     (let ((release (expand-file-name "release" (gemini-companion-test-tmpdir emacs)))
@@ -43,7 +43,7 @@ The review opens when Emacs is back."
                        '(accepted . "b\n")))))))
 
 (ert-deftest gemini-companion-connection/a-client-of-document-004-accepts ()
-  "The review leaves the screen, and buffer and file agree."
+  "The review is closed, and the buffer has the text of the file."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")

@@ -1,4 +1,4 @@
-;;; context-test.el --- What Gemini CLI's own client knows of the user  -*- lexical-binding: t; -*-
+;;; context-test.el --- The context in Gemini CLI's own client  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -7,7 +7,7 @@
 ;;; Commentary:
 
 ;; A user works in an interactive Emacs; after each step the real client's
-;; `ideContextStore' has to hold what the step was to bring.
+;; `ideContextStore' must have the expected context.
 
 ;;; Code:
 
@@ -19,7 +19,7 @@
 (require 'gemini-companion-test-review)
 
 (defun gemini-companion-context-e2e--known (client)
-  "Return what CLIENT knows, the active file first.
+  "Return the files that CLIENT knows of, the active one first.
 That is a list (NAME LINE CHARACTER [SELECTION]) for the active file, and
 the names of the others."
   (mapcar (lambda (file)
@@ -32,20 +32,21 @@ the names of the others."
                         ,@(and selection (list selection))))))
           (gemini-companion-test-client-files client)))
 
-(defun gemini-companion-context-e2e--play (emacs client steps)
-  "Let the user of EMACS do STEPS, and see that CLIENT knows of each.
-A step is a list (KNOWN . DEEDS).  A deed is a vector of keys, a string
-to type, (wait FORM), `quit', or another form that is a command of its own."
-  (pcase-dolist (`(,known . ,deeds) steps)
-    (dolist (deed deeds)
-      (pcase deed
-        ((pred vectorp) (apply #'gemini-companion-test-keys emacs (append deed nil)))
-        ((pred stringp) (gemini-companion-test-type emacs deed))
+(defun gemini-companion-context-e2e--check-steps (emacs client steps)
+  "Let the user of EMACS do STEPS, and check what CLIENT knows after each.
+A step is a list (KNOWN . ACTIONS).  An action is a vector of keys, a
+string to type, (wait FORM), `quit', or another form to be evaluated as a
+command."
+  (pcase-dolist (`(,known . ,actions) steps)
+    (dolist (action actions)
+      (pcase action
+        ((pred vectorp) (apply #'gemini-companion-test-keys emacs (append action nil)))
+        ((pred stringp) (gemini-companion-test-type emacs action))
         ('quit (gemini-companion-test-quit emacs))
         (`(wait ,form) (gemini-companion-test-wait-eval emacs form))
-        (_ (gemini-companion-test-run emacs `(progn ,deed nil)))))
+        (_ (gemini-companion-test-run emacs `(progn ,action nil)))))
     (gemini-companion-test-wait
-     (lambda () (format "%S after %S; but it knows %S" known deeds
+     (lambda () (format "%S after %S; but it knows %S" known actions
                         (gemini-companion-context-e2e--known client)))
      (lambda () (equal (gemini-companion-context-e2e--known client) known)))))
 
@@ -62,11 +63,11 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
            ,@body)))))
 
 (ert-deftest gemini-companion-context-e2e/cursor-and-selection ()
-  "Point and all kinds of selections, as the client counts them."
+  "Point and all kinds of selections, as clients count them."
   :tags '(e2e real)
   (gemini-companion-context-e2e--with
       (emacs client '(("a.txt" . "one\nä𝕏\ttwo\nthree\nfour\n")))
-    (gemini-companion-context-e2e--play
+    (gemini-companion-context-e2e--check-steps
      emacs client
      '(((("a.txt" 1 1)))
        ((("a.txt" 2 1)) ["C-n"])
@@ -87,22 +88,22 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
        ((("a.txt" 1 2)) ["C-f"])))))
 
 (ert-deftest gemini-companion-context-e2e/files ()
-  "Files come and go, are renamed and deleted, are private or elsewhere."
+  "Files are opened, closed, renamed, deleted, private or outside."
   :tags '(e2e real)
   (gemini-companion-context-e2e--with
       (emacs client '(("a.txt" . "a\naa\n") ("b.txt" . "b\n") ("c.txt" . "c\n")
                       (".env" . "SECRET=1\n") ("sub/d.txt" . "d\n")))
-    (gemini-companion-context-e2e--play
+    (gemini-companion-context-e2e--check-steps
      emacs client
      '(((("a.txt" 1 1)))
        ((("b.txt" 1 1) "a.txt") ["C-x" "C-f"] "b.txt" ["Enter"])
        ((("c.txt" 1 1) "b.txt" "a.txt") (find-file "c.txt"))
-       ;; What is not shown is not in focus.
+       ;; A file that is not shown is not active.
        ((("c.txt" 1 1) "b.txt" "a.txt" "d.txt") (find-file-noselect "sub/d.txt"))
        ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt")
         ["C-x" "b"] "a.txt" ["Enter" "C-n"])
-       ;; Elsewhere the last file stays the active one: without a file, in the
-       ;; minibuffer, in help.
+       ;; The last file stays active in buffers without a file, in the minibuffer
+       ;; and in help.
        ((("a.txt" 2 1) "c.txt" "b.txt" "d.txt")
         ["C-x" "b"] "*scratch*" ["Enter" "M-x"]
         (wait (active-minibuffer-window)) "forward")
@@ -110,17 +111,17 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
         quit (help-with-tutorial))
        ((("b.txt" 1 1) "a.txt" "c.txt" "d.txt")
         ["C-x" "2" "C-x" "o"] (switch-to-buffer "b.txt"))
-       ;; A private file is none.
+       ;; A private file is not listed.
        (("b.txt" "a.txt" "c.txt" "d.txt") (find-file ".env"))
        ((("b.txt" 1 1) "a.txt" "c.txt" "d.txt") (switch-to-buffer "b.txt"))
-       ;; Another name, by Dired and without.
+       ;; Renamed, by Dired and without.
        ((("b.txt" 1 1) "A.txt" "c.txt" "d.txt")
         (require (quote dired-aux))
         (dired-rename-file (expand-file-name "a.txt") (expand-file-name "A.txt") nil))
        ((("B.txt" 1 1) "A.txt" "c.txt" "d.txt") (write-file "B.txt"))
        (("A.txt" "c.txt" "d.txt") (delete-file "B.txt"))
        ((("c.txt" 1 1) "A.txt" "d.txt") (switch-to-buffer "c.txt"))
-       ;; The active one is killed.
+       ;; The buffer of the active file is killed.
        (("A.txt" "d.txt") (kill-buffer "c.txt") (switch-to-buffer "*scratch*"))
        ;; An indirect buffer counts as its base.
        ((("A.txt" 2 2) "d.txt") (switch-to-buffer (make-indirect-buffer "A.txt" "other" t))
@@ -129,11 +130,11 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
        ((("A.txt" 2 2) "d.txt") (gemini-companion-toggle-context))
        (() (progn (kill-buffer "A.txt") (kill-buffer "d.txt")))))))
 
-;;;; Against another way to count
+;;;; Comparison with another way to count
 
 (defun gemini-companion-context-e2e--random-form (count)
   "Return a form that compares the context of COUNT random buffers.
-Its value is a list of those that differ."
+Its value is a list of the differences."
   `(let ((differing nil)
          (transient-mark-mode t))
      (load ,(expand-file-name "test/lisp/gemini-companion-position-test.el"
@@ -153,19 +154,19 @@ Its value is a list of those that differ."
            (setq mark-active active)
            (when (zerop (random 3))
              (narrow-to-region (min point mark) (max point mark)))
-           (let ((told (append (substring (car (gemini-companion-context-gather)) 3) nil))
+           (let ((gathered (append (substring (car (gemini-companion-context-gather)) 3) nil))
                  (counted (append (gemini-companion-position-test--count point)
                                   (list (and active (/= point mark)
                                              (buffer-substring-no-properties
                                               (min point mark) (max point mark)))))))
-             (unless (equal told counted)
-               (push (list n told counted) differing))))))
+             (unless (equal gathered counted)
+               (push (list n gathered counted) differing))))))
      (widen)
      (set-buffer-modified-p nil)
      differing))
 
 (ert-deftest gemini-companion-context-e2e/random-buffers ()
-  "In 1 000 random buffers all is as when it is counted one by one."
+  "In 1 000 random buffers the context agrees with counting one by one."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")

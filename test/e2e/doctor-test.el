@@ -1,4 +1,4 @@
-;;; doctor-test.el --- What keeps a CLI from connecting  -*- lexical-binding: t; -*-
+;;; doctor-test.el --- The doctor, with real clients  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The search that the doctor replays, beside that of the real client; and the
-;; report in an interactive Emacs and in batch mode.
+;; The doctor's replay of the client's search, compared with the real client;
+;; and the report in an interactive Emacs and in batch mode.
 
 ;;; Code:
 
@@ -28,7 +28,7 @@
   (nth (random (length choices)) choices))
 
 (defun gemini-companion-doctor-test--random-content (top number)
-  "Return a random text for the discovery file NUMBER; roots are in TOP."
+  "Return a random text for the discovery file NUMBER, with roots in TOP."
   (let* ((root (lambda ()
                  (gemini-companion-doctor-test--one-of
                   (list (concat top "a") (concat top "a/") (concat top "a/b") (concat top "link")
@@ -50,7 +50,7 @@
       (_ (json-encode object)))))
 
 (defun gemini-companion-doctor-test--random-environment (top processes)
-  "Return a random environment; PROCESSES are in names of files, below TOP."
+  "Return a random environment, with PROCESSES, and directories below TOP."
   (delq nil
         (list (concat "PATH=" (getenv "PATH"))
               (concat "HOME=" top "home")
@@ -63,10 +63,10 @@
                            (gemini-companion-doctor-test--one-of
                             (append processes '("0" "x" "7x" "")))))))))
 
-(ert-deftest gemini-companion-doctor/it-searches-as-the-real-client-does ()
-  "Random files, environments and directories: both find the same editor.
-The client runs below this Emacs, whose shells are those of the tests."
-  ;; It is this Emacs, the one that runs the tests, whose doctor looks.
+(ert-deftest gemini-companion-doctor/it-finds-what-the-real-client-finds ()
+  "With random files, environments and directories both find the same editor.
+The client is a child process of this Emacs."
+  ;; The doctor runs in the Emacs that runs the tests.
   :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (random "gemini-companion")
@@ -114,7 +114,7 @@ The client runs below this Emacs, whose shells are those of the tests."
                                    directory environment))
                   (should (equal ours theirs)))
                 (push (cadr ours) found))))
-          ;; They were not all too simple.
+          ;; Not all cases were trivial.
           (should (> (length (delq nil found)) 20)))
       (gemini-companion-test-client-stop client)
       (delete-directory top t))))
@@ -122,8 +122,7 @@ The client runs below this Emacs, whose shells are those of the tests."
 ;;;; The report
 
 (defun gemini-companion-doctor-test--batch (emacs)
-  "Return the report of an Emacs in batch mode in the project of EMACS.
-That is (STATUS . TEXT)."
+  "Return (STATUS . TEXT), the report of a batch Emacs in the project of EMACS."
   (let ((default-directory (gemini-companion-test-project emacs))
         (process-environment (gemini-companion-test-client-environment emacs)))
     (with-temp-buffer
@@ -133,7 +132,7 @@ That is (STATUS . TEXT)."
             (buffer-string)))))
 
 (ert-deftest gemini-companion-doctor/in-batch-mode ()
-  "In a terminal it names what a CLI there takes, and whether that answers."
+  "It names the editor that a CLI there would find, and whether that answers."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
@@ -169,7 +168,7 @@ That is (STATUS . TEXT)."
          (seq-every-p (lambda (pattern) (string-match-p pattern report)) patterns))))))
 
 (ert-deftest gemini-companion-doctor/in-an-interactive-emacs ()
-  "A user calls it, reads it and presses a button."
+  "A user calls it, reads the report and presses a button."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :mode nil)
     (gemini-companion-test-visit emacs "a.txt")
@@ -185,7 +184,7 @@ That is (STATUS . TEXT)."
     (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "a.txt"))))
 
 (ert-deftest gemini-companion-doctor/in-the-terminal-of-a-cli ()
-  "It looks at the CLI that runs there, and says that it is connected."
+  "It examines the CLI that runs there, and says that it is connected."
   :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))

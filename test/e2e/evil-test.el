@@ -6,7 +6,8 @@
 
 ;;; Commentary:
 
-;; Evil as Debian has it, in an interactive Emacs.  One types where there is something to type.
+;; Debian's Evil in an interactive Emacs.  In terminals and prompts keys insert text
+;; at once.
 
 ;;; Code:
 
@@ -17,14 +18,12 @@
 (require 'gemini-companion-test-cli)
 
 (defun gemini-companion-evil-test--directories ()
-  "Return the directories of Evil; skip the test without it."
+  "Return the directories of Evil; skip the test if it is not installed."
   (or (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/evil-[0-9]*")
-      (progn
-        (message "SKIPPED %s: elpa-evil is not installed" (ert-test-name (ert-running-test)))
-        (ert-skip "elpa-evil is not installed"))))
+      (gemini-companion-test-skip "elpa-evil is not installed")))
 
 (defmacro gemini-companion-evil-test--with (emacs terminal &rest body)
-  "Run BODY with EMACS, a variable, where Evil is on and cat runs in TERMINAL."
+  "Run BODY with EMACS, a variable, in which Evil is on and cat runs in TERMINAL."
   (declare (indent 2) (debug (symbolp form body)))
   (let ((load (make-symbol "load")))
     `(let ((,load (append (gemini-companion-evil-test--directories)
@@ -45,24 +44,24 @@
                       (delete-process (get-buffer-process (car terminal))))))))))
 
 (defun gemini-companion-evil-test--run (emacs)
-  "Let the user of EMACS run a CLI; return the state in which Evil begins there."
+  "Run a CLI in EMACS; return the state of Evil in its terminal."
   (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
   (gemini-companion-test-wait-eval
    emacs '(and (gemini-companion-run-terminals)
                (eq (window-buffer) (caar (gemini-companion-run-terminals)))))
   (gemini-companion-test-eval emacs 'evil-state))
 
-(gemini-companion-test-with-terminals gemini-companion-ui/one-types-into-the-cli-at-once terminal
-  "Term begins in the insert state, for Evil says so itself."
+(gemini-companion-test-with-terminals gemini-companion-ui/evil-lets-keys-go-to-the-cli-at-once terminal
+  "Term begins in insert state, as Evil itself has it."
   (gemini-companion-evil-test--with emacs terminal
     (should (eq (gemini-companion-evil-test--run emacs) (if (eq terminal 'term) 'insert 'emacs)))
     (gemini-companion-test-type emacs "idle")
     (gemini-companion-test-keys emacs "Enter")
-    ;; Twice: as it was typed, and as cat says it.
+    ;; Twice: as typed, and as printed by cat.
     (gemini-companion-test-wait-screen emacs "idle *\\(?:.*\n\\)*?.*idle")))
 
-(ert-deftest gemini-companion-ui/another-state-that-was-set-stays ()
-  "For the mode of the terminal, as Evil Collection does, and for that of a prompt."
+(ert-deftest gemini-companion-ui/evil-states-set-by-the-user-stay ()
+  "For the mode of the terminal, as in Evil Collection, and for that of prompts."
   :tags '(e2e)
   (gemini-companion-evil-test--with emacs 'vterm
     (gemini-companion-test-eval
@@ -72,7 +71,7 @@
     (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
     (should (eq (gemini-companion-test-eval emacs 'evil-state) 'normal))))
 
-(ert-deftest gemini-companion-ui/one-types-a-prompt-at-once ()
+(ert-deftest gemini-companion-ui/evil-begins-a-prompt-in-insert-state ()
   :tags '(e2e)
   (gemini-companion-evil-test--with emacs 'term
     (gemini-companion-evil-test--run emacs)
@@ -81,7 +80,7 @@
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "idle"))
     (gemini-companion-test-keys emacs "C-c" "C-c")
     (gemini-companion-test-wait-screen emacs "idle")
-    ;; Only there: text elsewhere is as it was.
+    ;; The state in other buffers is unchanged.
     (should (eq (gemini-companion-test-eval
                  emacs '(with-current-buffer "a.txt" evil-state))
                 'normal))))

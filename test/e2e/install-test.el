@@ -1,11 +1,12 @@
-;;; install-test.el --- The package as it is installed, and its module  -*- lexical-binding: t; -*-
+;;; install-test.el --- Installing the package and its module  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Each test installs a copy of the package as a package manager does, with a home of its own and
-;; without the native module, gets that as a user does, and has a client connect.
+;; Each test installs a copy of the package as a package manager does, in a home
+;; of its own and without the native module, gets the module as a user does, and
+;; connects a client.
 
 ;;; Code:
 
@@ -22,8 +23,8 @@
   "The name of a module beside the Lisp files.")
 
 (defun gemini-companion-installed-test--copy (directory)
-  "Make DIRECTORY a checkout of this package, as it is when released.
-No file is compiled, and the native module is not there."
+  "Make DIRECTORY a checkout of this package, as released.
+No file is compiled, and there is no native module."
   (make-directory (expand-file-name "lisp" directory) t)
   (dolist (file (directory-files (gemini-companion-test-path "lisp") t "\\.el\\'"))
     (copy-file file (expand-file-name "lisp/" directory)))
@@ -33,18 +34,18 @@ No file is compiled, and the native module is not there."
   (gemini-companion-installed-test--publish (expand-file-name "lisp" directory)))
 
 (defun gemini-companion-installed-test--checkout (place)
-  "Make a checkout in the directory PLACE, and return where its Lisp files are."
+  "Make a checkout in the directory PLACE, and return its directory of Lisp files."
   (let ((checkout (expand-file-name "checkout" place)))
     (gemini-companion-installed-test--copy checkout)
     (expand-file-name "lisp" checkout)))
 
 (defun gemini-companion-installed-test--published ()
-  "Return the bytes of the module that is published: this checkout's."
+  "Return the bytes of the published module, that of this checkout."
   (gemini-companion-test-bytes
    (gemini-companion-test-path "lisp" gemini-companion-installed-test--module)))
 
 (defun gemini-companion-installed-test--publish (lisp)
-  "Let the package in the directory LISP know of the published module."
+  "Write the checksum of the published module into the package in LISP."
   (let ((file (expand-file-name "gemini-companion-checksums.el" lisp)))
     (gemini-companion-test-write
      file (replace-regexp-in-string
@@ -54,7 +55,7 @@ No file is compiled, and the native module is not there."
            (gemini-companion-test-read file) t t))))
 
 (defun gemini-companion-installed-test--listing (directory)
-  "Return what is below DIRECTORY, with times and sizes."
+  "Return the files below DIRECTORY, with times and sizes."
   (mapcar (lambda (file)
             (let ((attributes (file-attributes file)))
               (list file (file-attribute-size attributes)
@@ -64,8 +65,8 @@ No file is compiled, and the native module is not there."
 ;;;; Package managers
 
 (defun gemini-companion-installed-test--tar (place)
-  "Make in the directory PLACE a package as MELPA does, and return its name.
-All Lisp files are at its top, and so is what the recipe adds."
+  "Make a package in the directory PLACE as MELPA does, and return its name.
+All Lisp files are at its top, and so are the files that the recipe adds."
   (let* ((name (format "gemini-companion-%s" gemini-companion-native-version))
          (directory (expand-file-name name place)))
     (gemini-companion-installed-test--copy directory)
@@ -82,9 +83,9 @@ All Lisp files are at its top, and so is what the recipe adds."
     (concat directory ".tar")))
 
 (defun gemini-companion-installed-test--links (place repository build)
-  "Make in PLACE what straight and elpaca make, and return where Emacs loads from.
-That is the directory BUILD, in which all but the compiled files are links
-to those in REPOSITORY."
+  "Install the package in PLACE as straight and elpaca do; return its directory.
+That is BUILD, in which all files but the compiled ones are links to those
+in REPOSITORY."
   (let ((repository (expand-file-name repository place))
         (build (expand-file-name build place)))
     (gemini-companion-installed-test--copy repository)
@@ -99,7 +100,7 @@ to those in REPOSITORY."
     build))
 
 (defun gemini-companion-installed-test--git (directory)
-  "Make DIRECTORY a repository of git with all that is in it committed."
+  "Make DIRECTORY a Git repository in which all files are committed."
   (let ((default-directory directory))
     (dolist (arguments '(("init" "-q" "-b" "main") ("add" ".")
                          ("-c" "user.name=A" "-c" "user.email=a@example.org"
@@ -110,18 +111,18 @@ to those in REPOSITORY."
 
 (defun gemini-companion-installed-test--environment ()
   "Return the environment variables by which Emacs finds git and cargo.
-What is tested is not the optimiser, so that is off."
+Optimization is off, to save time."
   (append '("CARGO_PROFILE_RELEASE_LTO=off" "CARGO_PROFILE_RELEASE_OPT_LEVEL=0")
           (delq nil (mapcar (lambda (name)
                               (and (getenv name) (concat name "=" (getenv name))))
                             '("PATH" "CARGO_HOME" "RUSTUP_HOME")))))
 
 (defun gemini-companion-installed-test--call (lisp answer function)
-  "Call FUNCTION with a new Emacs whose package LISP makes in a new directory.
-LISP is called with that directory, and returns the one to load from, or
+  "Call FUNCTION with a new Emacs, and a package that LISP makes.
+LISP is called with a new directory, and returns the one to load from, or
 \"\" if FUNCTION installs the package.  Modules are downloaded from a server
-that gives ANSWER.  FUNCTION is called with the Emacs and the directory,
-in which it may change nothing."
+that answers by ANSWER.  FUNCTION is called with the Emacs and the
+directory, in which it must change nothing."
   (let* ((place (gemini-companion-test-temp-directory))
          (lisp (funcall lisp place))
          (server (gemini-companion-test-http-start answer)))
@@ -138,7 +139,7 @@ in which it may change nothing."
       (delete-directory place t))))
 
 (defmacro gemini-companion-installed-test--with (emacs place lisp &rest body)
-  "Evaluate BODY with EMACS, whose package the form LISP makes in PLACE.
+  "Evaluate BODY with EMACS, and a package that the form LISP makes in PLACE.
 The published module can be downloaded; see
 `gemini-companion-installed-test--call'."
   (declare (indent 2) (debug (symbolp symbolp form body)))
@@ -156,8 +157,8 @@ The published module can be downloaded; see
   (gemini-companion-test-keys emacs key))
 
 (defun gemini-companion-installed-test--works (emacs)
-  "Wait until the mode is on in EMACS, and assert that a client connects.
-That is the real one where that can run."
+  "Wait until the mode is on in EMACS, and check that a client can connect.
+That is the real one where it can run."
   (gemini-companion-test-wait-eval emacs '(bound-and-true-p gemini-companion-mode) 400)
   (should (equal (gemini-companion-test-eval emacs '(gemini-companion-native-loaded-version))
                  gemini-companion-native-version))
@@ -169,21 +170,21 @@ That is the real one where that can run."
                                  (gemini-companion-test-client-files client))))))
 
 (defun gemini-companion-installed-test--installed (emacs)
-  "Return the names of the files in the directory of modules of EMACS."
+  "Return the names of the files in the module directory of EMACS."
   (gemini-companion-test-eval
    emacs '(and (file-directory-p gemini-companion-module-directory)
                (directory-files gemini-companion-module-directory nil "\\`[^.]"))))
 
 (defun gemini-companion-installed-test--is-installed (emacs)
-  "Assert that EMACS has installed the module, and that is all it left."
+  "Check that EMACS has installed the module and left nothing else."
   (should (equal (gemini-companion-installed-test--installed emacs)
                  (list (gemini-companion-native-asset)))))
 
 (defun gemini-companion-installed-test--warm-up (emacs)
-  "Let EMACS find the crates that ours depends on built already, as far as may be.
-Else each test would take a minute for that."
+  "Copy the compiled dependencies of our crate to EMACS, as far as possible.
+Otherwise each test would take a minute to build them."
   (when (getenv "COVERAGE_POINTS")
-    (ert-skip "With what `make coverage' asks of cargo all would be built anew"))
+    (ert-skip "With the options of `make coverage' cargo would rebuild everything"))
   (let ((target (gemini-companion-test-path ".cache" "build-test-target"))
         (process-environment (append (gemini-companion-installed-test--environment)
                                      process-environment))
@@ -197,7 +198,7 @@ Else each test would take a minute for that."
       (make-directory directory t)
       (should (zerop (call-process "cp" nil nil nil "-a" target
                                    (expand-file-name "build" directory))))
-      ;; All but our own crate, which is built in the test.
+      ;; But not our own crate, which is built in the test.
       (dolist (file (file-expand-wildcards
                      (expand-file-name "build/release/.fingerprint/gemini-companion-*" directory)))
         (delete-directory file t)))))
@@ -205,7 +206,7 @@ Else each test would take a minute for that."
 ;;;; Forms of installation
 
 (ert-deftest gemini-companion-installed/a-package-of-melpa-is-built ()
-  "Its sources lie beside its Lisp files."
+  "Its sources are beside its Lisp files."
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (progn (gemini-companion-installed-test--tar place) "")
@@ -227,7 +228,7 @@ Else each test would take a minute for that."
       (should (equal before (gemini-companion-installed-test--listing elpa))))))
 
 (ert-deftest gemini-companion-installed/a-checkout-with-a-stale-module-is-built ()
-  ;; What takes long is cargo's, and the package of MELPA has each Emacs run that.
+  ;; Building takes long, and the test of MELPA's package runs it in each Emacs.
   :tags '(e2e any-emacs)
   (gemini-companion-installed-test--with emacs place
     (let ((lisp (gemini-companion-installed-test--checkout place)))
@@ -242,7 +243,7 @@ Else each test would take a minute for that."
     (gemini-companion-installed-test--is-installed emacs)))
 
 (ert-deftest gemini-companion-installed/links-of-straight-and-elpaca ()
-  "The module is downloaded; the next Emacs has it without a question."
+  "The module is downloaded; the next Emacs loads it without asking."
   :tags '(e2e)
   (pcase-dolist (`(,repository ,build)
                  '(("straight/repos/gemini-companion" "straight/build/gemini-companion")
@@ -263,7 +264,7 @@ Else each test would take a minute for that."
           (gemini-companion-installed-test--works next))))))
 
 (defun gemini-companion-installed-test--readme-form (repository)
-  "Return what the README says to write into an init file, for REPOSITORY."
+  "Return the form for init files in the README, with REPOSITORY."
   (with-temp-buffer
     (insert-file-contents (gemini-companion-test-path "README.md"))
     (search-forward "(use-package gemini-companion\n")
@@ -275,7 +276,7 @@ Else each test would take a minute for that."
       form)))
 
 (ert-deftest gemini-companion-installed/use-package-vc ()
-  "As the README says, from a repository, in Emacsen that can do that."
+  "As in the README, from a repository, in Emacsen that support it."
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (let ((repository (expand-file-name "repository" place)))
@@ -295,7 +296,7 @@ Else each test would take a minute for that."
     (gemini-companion-installed-test--is-installed emacs)))
 
 (ert-deftest gemini-companion-installed/a-new-version-in-a-running-emacs ()
-  "The module of the old version is loaded; the new one takes its place."
+  "The module of the old version is loaded; the new one replaces it."
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (let ((lisp (gemini-companion-installed-test--checkout place))
@@ -318,8 +319,8 @@ Else each test would take a minute for that."
 
 ;;;; Questions
 
-(ert-deftest gemini-companion-installed/not-now-is-not-asked-again ()
-  "Nor does an init file ask that switches the mode on."
+(ert-deftest gemini-companion-installed/after-not-now-it-does-not-ask-again ()
+  "Nor does it ask when an init file switches the mode on."
   :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (gemini-companion-installed-test--checkout place)
@@ -332,14 +333,14 @@ Else each test would take a minute for that."
     (gemini-companion-test-wait-screen emacs "stays off without its native module")
     (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode))
     (should-not (gemini-companion-installed-test--installed emacs))
-    ;; What was wanted is done when the module is there.
+    ;; Once the module is there, the mode that was wanted is switched on.
     (gemini-companion-test-m-x emacs "gemini-companion-install-module")
     (gemini-companion-test-wait-screen emacs "needs its native module")
     (gemini-companion-test-keys emacs "d")
     (gemini-companion-installed-test--works emacs)))
 
 (ert-deftest gemini-companion-installed/a-download-is-shown-and-can-be-stopped ()
-  "Emacs can be used meanwhile."
+  "Emacs can be used during the download."
   :tags '(e2e)
   (gemini-companion-installed-test--call
    #'gemini-companion-installed-test--checkout
@@ -356,7 +357,7 @@ Else each test would take a minute for that."
      (should-not (gemini-companion-installed-test--installed emacs))
      (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode)))))
 
-(ert-deftest gemini-companion-installed/a-bad-download-is-told ()
+(ert-deftest gemini-companion-installed/a-failed-download-is-reported ()
   :tags '(e2e)
   (gemini-companion-installed-test--call
    #'gemini-companion-installed-test--checkout

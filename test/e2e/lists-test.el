@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; An interactive Emacs of 80 columns: what its user sees of changes that wait and that were
-;; decided, of the menu and of the mode line, and what keys and clicks do there.
+;; An interactive Emacs of 80 columns: the lists of open and decided changes,
+;; the menu and the mode line, with keys and clicks.
 
 ;;; Code:
 
@@ -24,8 +24,8 @@
 
 (defmacro gemini-companion-lists-test--with (spec &rest body)
   "Run BODY with an Emacs of 80 columns and a client.
-SPEC is (EMACS CLIENT), two variables.  Changes wait until they are asked for,
-and clicks are heard."
+SPEC is (EMACS CLIENT), two variables.  Changes are shown by command only,
+and the mouse is enabled."
   (declare (indent 1) (debug ((symbolp symbolp) body)))
   (pcase-let ((`(,emacs ,client) spec))
     `(gemini-companion-test-with-emacs
@@ -40,8 +40,8 @@ and clicks are heard."
          ,@body))))
 
 (defun gemini-companion-lists-test--propose (emacs client name text)
-  "Let CLIENT propose TEXT for the file NAME, and wait until EMACS knows of it.
-Return what tells of the outcome."
+  "Let CLIENT propose TEXT for the file NAME, and wait until EMACS has received it.
+Return the handle of the review."
   (prog1 (gemini-companion-test-client-open-diff
           client (gemini-companion-test-project emacs name) text)
     (gemini-companion-test-wait-eval
@@ -66,8 +66,8 @@ Return what tells of the outcome."
   (gemini-companion-lists-test--mouse emacs regexp 0 "m"))
 
 (defun gemini-companion-lists-test--mouse (emacs regexp button way)
-  "Move a button of the mouse where the screen of EMACS matches REGEXP.
-BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
+  "Press or release BUTTON where the screen of EMACS matches REGEXP.
+BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
   (let* ((lines (split-string (gemini-companion-test-wait-screen emacs regexp) "\n"))
          (row (cl-position-if (lambda (line) (string-match-p regexp line)) lines))
          (column (string-match regexp (nth row lines))))
@@ -75,7 +75,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
      emacs (format "\e[<%d;%d;%d%s" button (+ column 2) (1+ row) way))))
 
 (ert-deftest gemini-companion-lists/open-changes-in-80-columns ()
-  "All that is of use is to be seen, keys too, and laid out anew in half a window."
+  "All useful columns and keys are visible, also in half a window."
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--propose emacs client "a.txt" "one\n2\nthree\n")
@@ -91,7 +91,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
     (gemini-companion-test-keys emacs "C-x" "1")
     (gemini-companion-test-wait-screen
      emacs "^….*/project/with_a_rather_long_name\\.txt .* waiting$")
-    ;; A click is a key.
+    ;; A click acts as a key.
     (gemini-companion-lists-test--click emacs "with_a_rather_long_name")
     (gemini-companion-test-wait-review emacs "2\n")
     (should (string-suffix-p gemini-companion-lists-test--long
@@ -100,7 +100,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
                                       (gemini-companion-review-shown)))))))
 
 (ert-deftest gemini-companion-lists/the-history-shows-and-undoes ()
-  "By clicks and keys, also where before and after are shown."
+  "By clicks and keys, also in the buffer with both texts."
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--accept emacs client "a.txt" "one\n2\nthree\n")
@@ -123,14 +123,14 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
     (gemini-companion-test-wait-eval emacs '(equal (buffer-name (window-buffer))
                                                    "*gemini history*"))
     (gemini-companion-test-wait-screen emacs "^[0-9:]+ undone ")
-    ;; A key in the header line can be clicked.  After a click Emacs asks in a menu.
+    ;; A key in the header line can be clicked.  After a click Emacs asks by a menu.
     (gemini-companion-lists-test--click emacs "u make again")
     (gemini-companion-test-wait-screen emacs "Make the change of a\\.txt again\\?")
     (gemini-companion-test-keys emacs "Enter")
     (gemini-companion-test-wait-screen emacs "^[0-9:]+ accepted ")))
 
-(ert-deftest gemini-companion-lists/menu-and-mode-line-in-80-columns ()
-  "The menu says the state and is not cut; a click on the mode line leads there."
+(ert-deftest gemini-companion-lists/the-menu-and-the-mode-line-in-80-columns ()
+  "The menu shows the state and fits; a click on the mode line opens it."
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--click emacs "Gem:1")
@@ -140,7 +140,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
       (should (string-match-p "^ r run, show, hide +p prompt +v view next +c show context$"
                               screen))
       (should (string-match-p "^ +m switch off$" screen)))
-    ;; Nothing to accept: that is said, and the menu stays.
+    ;; There is nothing to accept: a message says that, and the menu stays.
     (gemini-companion-test-keys emacs "a")
     (gemini-companion-test-wait-screen emacs "inapt\\|unavailable")
     (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
@@ -154,7 +154,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
     (gemini-companion-test-wait-review emacs "2\n")))
 
 (ert-deftest gemini-companion-lists/the-mode-line-has-the-menu-of-the-menu-bar ()
-  "All of it is to be seen; with the mode off there is none."
+  "It is complete; with the mode off there is none."
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (should (gemini-companion-test-client-connected-p client))
@@ -167,7 +167,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for down, m for up."
     (gemini-companion-test-keys emacs "C-g")
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
     (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
-    (gemini-companion-test-wait "the menu to go"
+    (gemini-companion-test-wait "the menu to disappear"
                                 (lambda ()
                                   (not (string-match-p
                                         "\\`.* Gemini "

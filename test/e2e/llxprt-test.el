@@ -6,8 +6,9 @@
 
 ;;; Commentary:
 
-;; A stand-in for LLxprt Code, test/e2e/sdk/llxprt.mjs, in terminals of Emacs.  It
-;; finds its editor by process only, and goes if it hears no context in time.
+;; A stand-in for LLxprt Code, test/e2e/sdk/llxprt.mjs, in terminals of Emacs.
+;; It finds its editor only by process, and disconnects if it receives no
+;; context in time.
 
 ;;; Code:
 
@@ -23,7 +24,7 @@
   "The stand-in for LLxprt Code, a file for Node.")
 
 (defun gemini-companion-llxprt-test--require ()
-  "Skip the current test, and say so, where the stand-in cannot run."
+  "Skip the current test, with a message, where the stand-in cannot run."
   (let ((reason
          (cond ((not (gemini-companion-test-node)) "Node 20 or newer is missing")
                ((not (executable-find "ps")) "the program ps is missing")
@@ -31,11 +32,10 @@
                       (gemini-companion-test-path "test" "e2e" "sdk" "node_modules" "sdk-1.32.2")))
                 "the SDK of MCP is not installed (test/e2e/sdk)"))))
     (when reason
-      (message "SKIPPED %s: %s" (ert-test-name (ert-running-test)) reason)
-      (ert-skip reason))))
+      (gemini-companion-test-skip "%s" reason))))
 
 (defmacro gemini-companion-llxprt-test--with (emacs &rest body)
-  "Run BODY with EMACS, where LLxprt Code is used, and no file is open."
+  "Run BODY with EMACS, in which LLxprt Code is used, and no file is open."
   (declare (indent 1) (debug (symbolp body)))
   `(progn
      (gemini-companion-llxprt-test--require)
@@ -64,7 +64,7 @@
   (gemini-companion-test-emacs-file emacs "output"))
 
 (defun gemini-companion-llxprt-test--lines (emacs)
-  "Return what the program in EMACS said, the newest first."
+  "Return the output of the program in EMACS, the newest line first."
   (let ((file (gemini-companion-llxprt-test--output emacs)))
     (and (file-exists-p file)
          (nreverse (mapcar (lambda (line)
@@ -73,31 +73,31 @@
                            (butlast (split-string (gemini-companion-test-read file) "\n")))))))
 
 (defun gemini-companion-llxprt-test--wait (emacs predicate)
-  "Wait until the program in EMACS says a line that fulfils PREDICATE; return it."
+  "Wait for a line of the program in EMACS that matches PREDICATE; return it."
   (gemini-companion-test-wait
    (lambda () (format "a line like %S\n%S" predicate (gemini-companion-llxprt-test--lines emacs)))
    (lambda () (seq-find predicate (gemini-companion-llxprt-test--lines emacs)))))
 
 (defun gemini-companion-llxprt-test--wait-status (emacs)
-  "Wait until the program in EMACS is connected or is not; return what it says."
+  "Wait until the program in EMACS has connected or failed to; return its line."
   (gemini-companion-llxprt-test--wait emacs (lambda (line) (assq 'status line))))
 
 (defun gemini-companion-llxprt-test--run (emacs)
   "Run the program in EMACS in a terminal and wait until it is connected.
-Its terminal, where keys go to the program, is hidden then."
+Then hide its terminal, in which keys would go to the program."
   (gemini-companion-test-m-x emacs "gemini-companion-run")
   (gemini-companion-llxprt-test--connected emacs)
   (gemini-companion-test-run emacs '(gemini-companion-run)))
 
 (defun gemini-companion-llxprt-test--connected (emacs)
-  "Wait until the program in EMACS is connected; return what it says."
+  "Wait until the program in EMACS is connected; return its line."
   (let ((line (gemini-companion-llxprt-test--wait-status emacs)))
     (should (equal (alist-get 'status line) "connected"))
     (should (equal (alist-get 'ide line) "Emacs"))
     line))
 
 (defun gemini-companion-llxprt-test--send (emacs id command &rest arguments)
-  "Have the program in EMACS do COMMAND with ARGUMENTS, a plist.
+  "Send COMMAND with ARGUMENTS, a plist, to the program in EMACS.
 Its answer has ID."
   (gemini-companion-test-eval
    emacs `(progn
@@ -112,8 +112,8 @@ Its answer has ID."
             nil)))
 
 (defun gemini-companion-llxprt-test--propose (emacs id text)
-  "Let the program in EMACS propose TEXT for a.txt, and wait for that.
-Its answer, which tells the outcome, has ID."
+  "Let the program in EMACS propose TEXT for a.txt, and wait for the review.
+Its answer, which has the outcome, has ID."
   (gemini-companion-llxprt-test--send
    emacs id "openDiff" :filePath (gemini-companion-test-project emacs "a.txt") :newContent text)
   (gemini-companion-test-wait-review emacs text))
@@ -127,8 +127,8 @@ Its answer, which tells the outcome, has ID."
 
 ;;;; The tests
 
-(ert-deftest gemini-companion-llxprt/in-a-terminal-of-emacs-it-connects-and-an-edit-is-accepted ()
-  "It connects though no file is open, hears of one, and takes the user's edits."
+(ert-deftest gemini-companion-llxprt/in-a-terminal-of-emacs ()
+  "It connects though no file is open, learns of one, and gets the user's edits."
   :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (gemini-companion-llxprt-test--run emacs)
@@ -149,8 +149,8 @@ Its answer, which tells the outcome, has ID."
     (should (equal (gemini-companion-llxprt-test--result emacs 1)
                    '((status . "accepted") (content . "one\nTWO\nmine\n"))))))
 
-(ert-deftest gemini-companion-llxprt/in-a-shell-of-emacs-its-yes-takes-edits-along ()
-  "In a shell it may look for another process than without."
+(ert-deftest gemini-companion-llxprt/in-a-shell-of-emacs ()
+  "In a shell it may search for another process.  Its own yes takes the edits."
   :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (gemini-companion-test-visit emacs "a.txt")
@@ -175,15 +175,15 @@ Its answer, which tells the outcome, has ID."
                             (goto-char (point-min))
                             (search-forward "ignores your edits" nil t)))))))
 
-(ert-deftest gemini-companion-llxprt/while-emacs-is-busy-it-connects-in-time ()
-  "The context for which it waits comes from the server's thread."
+(ert-deftest gemini-companion-llxprt/it-connects-while-emacs-is-busy ()
+  "The context that it waits for comes from the server's thread."
   :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (let ((free (gemini-companion-test-emacs-file emacs "free")))
       (gemini-companion-test-eval
        emacs `(progn (run-at-time 0 nil (lambda ()
                                           (gemini-companion-run)
-                                          ;; Emacs does nothing else until that file is there.
+                                          ;; Emacs does nothing else until that file exists.
                                           (while (not (file-exists-p ,free)))))
                      nil))
       (unwind-protect
@@ -205,8 +205,8 @@ Its answer, which tells the outcome, has ID."
       (should (equal (alist-get 'status line) "disconnected"))
       (should (string-search "token is missing or wrong" (alist-get 'reason line))))))
 
-(ert-deftest gemini-companion-llxprt/elsewhere-variables-lead-it-to-emacs ()
-  "No file has the process that it finds; it must take Emacs for another editor."
+(ert-deftest gemini-companion-llxprt/elsewhere-it-finds-emacs-by-variables ()
+  "No file is named after the process that it finds, and a variable names another editor."
   :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (let* ((project (gemini-companion-test-project emacs))
@@ -225,7 +225,7 @@ Its answer, which tells the outcome, has ID."
       (unwind-protect
           (should (equal (alist-get 'status
                                     (gemini-companion-test-wait
-                                     "the program to look for Emacs"
+                                     "the program to search for Emacs"
                                      (lambda ()
                                        (gemini-companion-test-program-find
                                         program (lambda (line) (assq 'status line))))))

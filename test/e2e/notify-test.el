@@ -1,4 +1,4 @@
-;;; notify-test.el --- A user who looks at something else  -*- lexical-binding: t; -*-
+;;; notify-test.el --- Notifications for users who look elsewhere  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; An interactive Emacs whose terminal says whether it has the focus, or does not.
-;; The client is the fake one.
+;; An interactive Emacs whose terminal reports focus, or does not.  The client
+;; is the fake one.
 
 ;;; Code:
 
@@ -51,7 +51,7 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
                     (gemini-companion-review-list-open))))
 
 (defun gemini-companion-notify-test--focus (emacs in)
-  "Let the terminal of EMACS say that it has the focus if IN is non-nil, else not."
+  "Let the terminal of EMACS report focus if IN is non-nil, or its loss."
   (gemini-companion-test-keys emacs "-l" (if in "\e[I" "\e[O"))
   (gemini-companion-test-wait-eval emacs `(eq (frame-focus-state) ,in)))
 
@@ -60,7 +60,7 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
   (gemini-companion-test-eval emacs 'gemini-companion-notify-test-rung))
 
 (ert-deftest gemini-companion-notify/a-terminal-without-the-focus-rings ()
-  "With it nothing happens."
+  "With the focus nothing happens."
   :tags '(e2e)
   (gemini-companion-notify-test--with-emacs (emacs client)
     (gemini-companion-notify-test--focus emacs t)
@@ -71,7 +71,7 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
     (should (= 1 (gemini-companion-notify-test--rung emacs)))
     (should-not (gemini-companion-test-eval emacs '(featurep 'dbus)))))
 
-(ert-deftest gemini-companion-notify/a-terminal-that-says-nothing-rings-when-no-keys-are-pressed ()
+(ert-deftest gemini-companion-notify/a-terminal-without-focus-events-rings-when-idle ()
   :tags '(e2e)
   (gemini-companion-notify-test--with-emacs (emacs client)
     (gemini-companion-notify-test--propose emacs client "a.txt")
@@ -82,10 +82,10 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
     (gemini-companion-notify-test--propose emacs client "b.txt")
     (should (= 1 (gemini-companion-notify-test--rung emacs)))))
 
-(defun gemini-companion-notify-test--type-meanwhile (emacs)
-  "Type in EMACS, which waits for a desktop, and see that it takes that."
-  (gemini-companion-test-type emacs "typed meanwhile")
-  (gemini-companion-test-wait-screen emacs "typed meanwhile")
+(defun gemini-companion-notify-test--type-while-waiting (emacs)
+  "Type in EMACS, which waits for a desktop, and check that it responds."
+  (gemini-companion-test-type emacs "typed text")
+  (gemini-companion-test-wait-screen emacs "typed text")
   (should (gemini-companion-test-eval emacs 'gemini-companion-notify--awaited)))
 
 (defmacro gemini-companion-notify-test--with-emacs-and-desktop (spec &rest body)
@@ -106,19 +106,19 @@ SPEC is (EMACS CLIENT DESKTOP KIND)."
          (gemini-companion-notify-test--focus ,emacs nil)
          ,@body))))
 
-(ert-deftest gemini-companion-notify/keys-are-taken-while-a-desktop-does-not-answer ()
+(ert-deftest gemini-companion-notify/emacs-responds-while-a-desktop-does-not ()
   :tags '(e2e)
   (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
     (gemini-companion-notify-test--propose emacs client "a.txt")
     (gemini-companion-test-desktop-wait desktop "notify")
-    (gemini-companion-notify-test--type-meanwhile emacs)))
+    (gemini-companion-notify-test--type-while-waiting emacs)))
 
-(ert-deftest gemini-companion-notify/keys-are-taken-while-a-bus-does-not-answer ()
+(ert-deftest gemini-companion-notify/emacs-responds-while-a-bus-does-not ()
   :tags '(e2e)
   (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
     (gemini-companion-test-desktop-halt desktop)
     (gemini-companion-notify-test--propose emacs client "a.txt")
-    (gemini-companion-notify-test--type-meanwhile emacs)
+    (gemini-companion-notify-test--type-while-waiting emacs)
     (should-not (gemini-companion-test-eval emacs '(featurep 'dbus)))))
 
 (ert-deftest gemini-companion-notify/a-click-shows-the-change-on-screen ()

@@ -7,7 +7,8 @@
 ;;; Commentary:
 
 ;; The real, interactive Qwen Code, with a stand-in for its model, beside the
-;; client of the real Gemini CLI.  What is special is Qwen Code, with any Emacs.
+;; client of the real Gemini CLI.  The tests concern Qwen Code, so one Emacs is
+;; enough.
 
 ;;; Code:
 
@@ -26,9 +27,7 @@ SPEC is (EMACS QWEN GEMINI)."
     `(progn
        (gemini-companion-test-require-real-client)
        (unless (file-exists-p gemini-companion-test-qwen-program)
-         (message "SKIPPED %s: Qwen Code is not installed (test/e2e/qwen)"
-                  (ert-test-name (ert-running-test)))
-         (ert-skip "Qwen Code is not installed"))
+         (gemini-companion-test-skip "Qwen Code is not installed (test/e2e/qwen)"))
        (gemini-companion-test-with-emacs
            (,emacs :mode nil :files '(("a.txt" . "one\ntwo\n")))
          (make-directory (expand-file-name ".qwen" (gemini-companion-test-home ,emacs)))
@@ -40,9 +39,9 @@ SPEC is (EMACS QWEN GEMINI)."
              ,@body))))))
 
 (defun gemini-companion-qwen-test--propose (emacs qwen text)
-  "Let the model of QWEN propose TEXT for a.txt in EMACS, and wait for that."
+  "Let the model of QWEN propose TEXT for a.txt in EMACS; wait for the review."
   (let ((file (gemini-companion-test-project emacs "a.txt")))
-    ;; It writes nothing that it has not read.
+    ;; It writes only files that it has read.
     (gemini-companion-test-cli-script
      qwen `("read_file" :file_path ,file) `("write_file" :file_path ,file :content ,text)
      "All done")
@@ -50,8 +49,8 @@ SPEC is (EMACS QWEN GEMINI)."
     (gemini-companion-test-wait-review emacs text)))
 
 (ert-deftest gemini-companion-qwen/an-edit-is-accepted-with-changes ()
-  "It connects, knows what the user looks at, and writes what the user made of it.
-Gemini CLI, which is connected too, hears nothing of that."
+  "It connects, knows what the user looks at, and writes the edited text.
+Gemini CLI, which is connected too, receives nothing of that."
   :tags '(e2e real any-emacs)
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-test-cli-submit qwen "/ide status")
@@ -80,8 +79,8 @@ Gemini CLI, which is connected too, hears nothing of that."
     (should-not (seq-some (lambda (line) (string-match-p "TWO\\|ide/diff" (format "%s" line)))
                           (gemini-companion-test-real-client-lines gemini)))))
 
-(ert-deftest gemini-companion-qwen/edits-that-its-yes-leaves-behind-are-kept ()
-  "Its own \"yes\" writes its proposal: Emacs says where the user's edits are."
+(ert-deftest gemini-companion-qwen/edits-that-its-yes-ignores-are-kept ()
+  "Its own yes writes its proposal; Emacs says where the user's edits are."
   :tags '(e2e real any-emacs)
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-qwen-test--propose emacs qwen "one\nTWO\n")

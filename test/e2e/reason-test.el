@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The real CLI in a terminal of an interactive Emacs: its model is asked what the
-;; user has given as a reason, after the rejection, and nothing else.
+;; The real CLI in a terminal of an interactive Emacs: after the rejection its
+;; model receives the user's reason, and nothing else.
 
 ;;; Code:
 
@@ -19,7 +19,7 @@
 (require 'gemini-companion-test-review)
 
 (defmacro gemini-companion-reason-test--with-change (spec &rest body)
-  "Run BODY with an Emacs and a CLI whose change of a.txt is on screen there.
+  "Run BODY with an Emacs that shows a change of a.txt, and its CLI.
 SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
   (declare (indent 1) (debug ((symbolp symbolp form) body)))
   (pcase-let ((`(,emacs ,cli ,start) spec))
@@ -46,13 +46,12 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
   (gemini-companion-test-keys emacs "Enter"))
 
 (defun gemini-companion-reason-test--wait-asked (cli text)
-  "Wait until the model of CLI is asked something for the second time.
-That must be TEXT."
+  "Wait for the second request to the model of CLI, which must be TEXT."
   (let ((request (gemini-companion-test-cli-wait-requests cli 2)))
     (should (equal (car (last (gemini-companion-test-request-texts request))) text))))
 
 (gemini-companion-test-with-terminals gemini-companion-reason/it-is-the-next-prompt terminal
-  "The model is asked it after the rejection, and the file stays as it is."
+  "The model receives it after the rejection, and the file stays unchanged."
   (gemini-companion-reason-test--with-change
       (emacs cli (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-reason-test--reject emacs "use ä tabs, and 1. no \"x\"")
@@ -63,9 +62,9 @@ That must be TEXT."
     (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
                    "one\n"))))
 
-(gemini-companion-test-with-terminals gemini-companion-reason/what-was-half-typed-is-not-sent
+(gemini-companion-test-with-terminals gemini-companion-reason/a-half-typed-prompt-is-not-sent
     terminal
-  "What is to be sent is put behind it."
+  "The text to be sent is put after it."
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
@@ -84,8 +83,8 @@ That must be TEXT."
     (gemini-companion-test-cli-wait-terminal cli "> half typed *\n *the reason")
     (should-not (gemini-companion-test-cli-requests cli))))
 
-(ert-deftest gemini-companion-reason/of-a-cli-elsewhere-it-is-to-be-pasted ()
-  "Emacs says so, and has it in the kill ring."
+(ert-deftest gemini-companion-reason/for-a-cli-elsewhere-it-is-in-the-kill-ring ()
+  "Emacs puts the reason into the kill ring, and says that."
   :tags '(e2e real)
   (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-reason-test--reject emacs "use tabs")
@@ -95,8 +94,8 @@ That must be TEXT."
     (gemini-companion-test-cli-wait-screen cli "Request cancelled")
     (should (= 1 (length (gemini-companion-test-cli-requests cli))))))
 
-(ert-deftest gemini-companion-reason/a-change-decided-in-the-cli-meanwhile ()
-  "What was typed is in the kill ring, and Emacs says how the change has ended."
+(ert-deftest gemini-companion-reason/it-is-kept-if-the-cli-decides-first ()
+  "The typed reason is in the kill ring, and Emacs reports the outcome."
   :tags '(e2e real)
   (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-test-select-proposal emacs)
@@ -106,7 +105,7 @@ That must be TEXT."
     (gemini-companion-test-cli-keys cli "Escape")
     (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count)))
     (gemini-companion-test-keys emacs "Enter")
-    ;; How the change has ended may be told right behind it.
+    ;; The message about the outcome may follow at once.
     (gemini-companion-test-wait-eval
      emacs '(with-current-buffer "*Messages*"
               (string-search "decided in Gemini CLI; the reason is in the kill ring"

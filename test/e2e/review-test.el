@@ -1,4 +1,4 @@
-;;; review-test.el --- Context and reviews, seen from a client  -*- lexical-binding: t; -*-
+;;; review-test.el --- Context and reviews, with both clients  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; A client connects to an interactive Emacs, hears what its user looks at and
-;; asks for reviews, on which the test works by keys.  Each test runs with the
-;; IDE client of the real CLI and with the fake one.
+;; A client connects to an interactive Emacs, receives the context and proposes
+;; changes, which the test reviews by keys.  Each test runs with the IDE client
+;; of the real CLI and with the fake one.
 
 ;;; Code:
 
@@ -20,7 +20,7 @@
 (require 'gemini-companion-test-review)
 
 (defun gemini-companion-review-test--active (client)
-  "Return the active file that CLIENT knows of, the first one, or nil."
+  "Return the active file that CLIENT knows of, or nil."
   (let ((file (car (gemini-companion-test-client-files client))))
     (and (alist-get 'isActive file) file)))
 
@@ -63,14 +63,14 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
 
 ;;;; Connecting and context
 
-(gemini-companion-test-with-clients gemini-companion-review/connects-and-may-ask-for-diffs kind
-  "A client finds Emacs, connects and learns of both tools."
+(gemini-companion-test-with-clients gemini-companion-review/a-client-connects-and-has-both-tools kind
+  "A client finds Emacs, connects and lists both tools."
   (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
     (should (gemini-companion-test-client-connected-p client))
     (gemini-companion-review-test--wait-names client "a.txt")))
 
-(gemini-companion-test-with-clients gemini-companion-review/open-files-come-active-first kind
-  "The context lists what is open on disk, the file in focus first."
+(gemini-companion-test-with-clients gemini-companion-review/the-active-file-is-listed-first kind
+  "The context lists open files, the active one first."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "a\n") ("b.txt" . "b\n")
                            ("c d.txt" . "c\n")))
@@ -88,8 +88,8 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
      emacs '(progn (kill-buffer "c d.txt") nil))
     (gemini-companion-review-test--wait-names client "a.txt" "b.txt")))
 
-(gemini-companion-test-with-clients gemini-companion-review/files-not-on-disk-are-not-open kind
-  "A file is listed once it was saved, not before."
+(gemini-companion-test-with-clients gemini-companion-review/unsaved-new-files-are-not-listed kind
+  "A new file is listed once it has been saved."
   (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
     (gemini-companion-review-test--wait-names client "a.txt")
     (gemini-companion-test-visit emacs "new.txt")
@@ -120,8 +120,8 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
      client (lambda (files)
               (and files (not (alist-get 'selectedText (car files))))))))
 
-(gemini-companion-test-with-clients gemini-companion-review/file-stays-active-beside-others kind
-  "Looking at a buffer without a file leaves the last file active."
+(gemini-companion-test-with-clients gemini-companion-review/a-file-stays-active-in-other-buffers kind
+  "Switching to a buffer without a file leaves the last file active."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "a\nb\n")))
     (gemini-companion-test-keys emacs "C-n")
@@ -161,7 +161,7 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (should (equal (gemini-companion-test-read file) "one\ntwo\n")))))
 
 (gemini-companion-test-with-clients gemini-companion-review/accept-after-an-edit kind
-  "What the user typed into the proposal arrives byte for byte."
+  "Edits of the proposal arrive byte for byte."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (let ((handle (gemini-companion-test-client-open-diff
@@ -192,7 +192,7 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (gemini-companion-review-test--wait-names client "a.txt"))))
 
 (gemini-companion-test-with-clients gemini-companion-review/reject kind
-  "The user rejects; the client hears so and the file is left alone."
+  "The user rejects; the client is notified and the file stays unchanged."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (let* ((file (gemini-companion-test-project emacs "a.txt"))
@@ -205,7 +205,7 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (gemini-companion-test-wait-no-review emacs)
       (should (equal (gemini-companion-test-read file) "one\n")))))
 
-(gemini-companion-test-with-clients gemini-companion-review/empty-text-asks-first kind
+(gemini-companion-test-with-clients gemini-companion-review/accepting-an-empty-text-asks-first kind
   "The client takes an empty text for none, so the user is asked."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
@@ -225,8 +225,8 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(rejected))))))
 
-(gemini-companion-test-with-clients gemini-companion-review/quitting-asks-how kind
-  "Leaving Ediff by its own key asks what shall become of the change."
+(gemini-companion-test-with-clients gemini-companion-review/quitting-asks-for-a-decision kind
+  "Quitting Ediff by its own key asks what to do with the change."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -245,7 +245,7 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
           (gemini-companion-test-wait-no-review emacs))))))
 
 (gemini-companion-test-with-clients gemini-companion-review/later-keeps-the-edits kind
-  "A review put off comes back when asked for, with the user's edits."
+  "A postponed review is shown again by command, with the user's edits."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (let ((handle (gemini-companion-test-client-open-diff
@@ -268,8 +268,8 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
                      '(accepted . "two\nmine")))
       (gemini-companion-test-wait-no-review emacs))))
 
-(gemini-companion-test-with-clients gemini-companion-review/commands-work-from-elsewhere kind
-  "The commands decide the review on the screen from any other buffer."
+(gemini-companion-test-with-clients gemini-companion-review/commands-work-in-other-buffers kind
+  "The commands decide the review on the screen, called in any buffer."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt"))
@@ -322,8 +322,8 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
                      '(rejected)))
       (should (gemini-companion-test-client-connected-p client)))))
 
-(gemini-companion-test-with-clients gemini-companion-review/close-diff-tells-who-waits kind
-  "The tool closeDiff returns the text, and a rejection to who waits."
+(gemini-companion-test-with-clients gemini-companion-review/close-diff-sends-a-rejection kind
+  "The tool closeDiff returns the text, and a rejection is sent."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (let* ((file (gemini-companion-test-project emacs "a.txt"))
@@ -335,12 +335,12 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(rejected)))
       (gemini-companion-test-wait-no-review emacs)
-      ;; Nothing is left to close.
+      ;; There is nothing to close any more.
       (should-not (gemini-companion-test-client-close-diff client file nil)))))
 
-(ert-deftest gemini-companion-review/client-that-dies-closes-it/real-client ()
-  "The review of a client whose process has ended goes, too.
-Only the real one has a process of its own."
+(ert-deftest gemini-companion-review/the-death-of-a-client-closes-it/real-client ()
+  "The review of a client whose process has ended is closed.
+Only the real client has a process of its own."
   :tags '(e2e)
   (gemini-companion-test-require-real-client)
   (gemini-companion-review-test--with
@@ -352,7 +352,7 @@ Only the real one has a process of its own."
     (gemini-companion-test-wait-no-review emacs)))
 
 (gemini-companion-test-with-clients gemini-companion-review/yes-before-it-is-shown kind
-  "A yes in the client counts for a review that waits for its moment."
+  "A yes in the client accepts a review that has not been shown yet."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt"))
@@ -370,7 +370,7 @@ Only the real one has a process of its own."
       (gemini-companion-test-wait-screen emacs "Gem:1)")
       (should-not (gemini-companion-test-review emacs)))))
 
-;;;; What is left behind
+;;;; After a review
 
 (defun gemini-companion-review-test--wait-layout (emacs layout)
   "Wait until windows, points and buffers of EMACS are those of LAYOUT."
@@ -379,7 +379,7 @@ Only the real one has a process of its own."
                       (gemini-companion-test-layout emacs)))
    (lambda () (equal (gemini-companion-test-layout emacs) layout))))
 
-(gemini-companion-test-with-clients gemini-companion-review/windows-and-points-come-back kind
+(gemini-companion-test-with-clients gemini-companion-review/windows-and-points-are-restored kind
   "After a review windows, points and buffers are as before."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\ntwo\nthree\n")
@@ -401,8 +401,8 @@ Only the real one has a process of its own."
         (gemini-companion-test-wait-no-review emacs)
         (gemini-companion-review-test--wait-layout emacs before)))))
 
-(gemini-companion-test-with-clients gemini-companion-review/buffer-follows-the-file kind
-  "Once the client has written the file its buffer shows it, keeping point."
+(gemini-companion-test-with-clients gemini-companion-review/the-buffer-is-reverted-to-the-file kind
+  "Once the client has written the file its buffer is reverted, keeping point."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\ntwo\nthree\nfour\n")))
     (gemini-companion-test-keys emacs "C-n" "C-n" "C-f" "C-f")
@@ -423,7 +423,7 @@ Only the real one has a process of its own."
       (gemini-companion-review-test--wait-cursor client 4 3))))
 
 (gemini-companion-test-with-clients gemini-companion-review/unsaved-changes-are-kept kind
-  "A buffer with unsaved changes is not reverted behind the user's back."
+  "A buffer with unsaved changes is not reverted."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (gemini-companion-test-type emacs "mine ")
@@ -439,7 +439,7 @@ Only the real one has a process of its own."
       (pcase (gemini-companion-test-client-wait-outcome client handle)
         (`(accepted . ,text) (gemini-companion-test-write file text)))
       (gemini-companion-test-wait-no-review emacs)
-      ;; Idle long enough for anything that follows a review to be over.
+      ;; Idle long enough for anything that follows a review.
       (gemini-companion-test-wait-idle emacs)
       (should (equal (gemini-companion-test-eval
                       emacs '(with-current-buffer "a.txt" (buffer-string)))
@@ -472,7 +472,7 @@ Only the real one has a process of its own."
                        '(rejected)))
         (gemini-companion-test-wait-no-review emacs)))))
 
-(gemini-companion-test-with-clients gemini-companion-review/oldest-without-one-on-screen kind
+(gemini-companion-test-with-clients gemini-companion-review/commands-show-the-oldest-before-deciding-it kind
   "With no review on the screen the commands show the oldest, then decide it."
   (gemini-companion-review-test--with
       (emacs first kind '(("a.txt" . "a\n") ("b.txt" . "b\n")))
@@ -501,8 +501,8 @@ Only the real one has a process of its own."
         (should (equal (gemini-companion-test-client-wait-outcome second b)
                        '(accepted . "B\n")))))))
 
-(gemini-companion-test-with-clients gemini-companion-review/never-into-a-half-typed-command kind
-  "A review waits for the minibuffer and takes none of its keys."
+(gemini-companion-test-with-clients gemini-companion-review/a-half-typed-command-is-not-interrupted kind
+  "A review waits until the minibuffer is closed, and takes none of its keys."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (gemini-companion-test-keys emacs "C-x" "C-f")
@@ -520,8 +520,8 @@ Only the real one has a process of its own."
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(accepted . "two\n"))))))
 
-(gemini-companion-test-with-clients gemini-companion-review/review-next-brings-it-now kind
-  "A user in a recursive edit gets the review by asking for it."
+(gemini-companion-test-with-clients gemini-companion-review/review-next-shows-it-at-once kind
+  "In a recursive edit the review is shown by command."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
     (gemini-companion-test-m-x emacs "recursive-edit")
@@ -537,9 +537,9 @@ Only the real one has a process of its own."
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(accepted . "two\n"))))))
 
-;;;; Mistakes of clients
+;;;; Errors of clients
 
-(gemini-companion-test-with-clients gemini-companion-review/impossible-reviews-say-why kind
+(gemini-companion-test-with-clients gemini-companion-review/impossible-reviews-are-refused-with-a-reason kind
   "A relative path and a directory are refused with a reason."
   (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
     (pcase-dolist (`(,path . ,reason)
@@ -555,7 +555,7 @@ Only the real one has a process of its own."
     (should (gemini-companion-test-client-connected-p client))
     (should-not (gemini-companion-test-review emacs))))
 
-(gemini-companion-test-with-clients gemini-companion-review/nothing-to-decide kind
+(gemini-companion-test-with-clients gemini-companion-review/without-a-review-the-commands-say-that kind
   "The commands say so when there is no review."
   (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
     (dolist (command '("gemini-companion-accept" "gemini-companion-reject"

@@ -1,4 +1,4 @@
-;;; run-test.el --- The CLI in a terminal that Emacs starts  -*- lexical-binding: t; -*-
+;;; run-test.el --- The CLI in a terminal of Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; `gemini-companion-run' in an interactive Emacs: with a program that notes what
-;; it was given, and with the real CLI.
+;; `gemini-companion-run' in an interactive Emacs: with a program that records
+;; its environment, and with the real CLI.
 
 ;;; Code:
 
@@ -19,7 +19,7 @@
 (require 'gemini-companion-test-review)
 
 (defun gemini-companion-run-test--program (emacs)
-  "Make EMACS run a program that notes its environment; return the notes' file."
+  "Make EMACS run a program that records its environment; return the file."
   (let ((notes (gemini-companion-test-emacs-file emacs "notes"))
         (program (gemini-companion-test-emacs-file emacs "program")))
     (gemini-companion-test-write
@@ -28,7 +28,7 @@
 echo ready\nread line && echo \"line: $line\"\n"
              notes notes notes))
     (set-file-modes program #o755)
-    ;; Another test may have had this Emacs.
+    ;; It may be left from another test.
     (delete-file notes)
     (gemini-companion-test-eval emacs `(setq gemini-companion-program ,program
                                              gemini-companion-terminal 'term))
@@ -45,8 +45,8 @@ echo ready\nread line && echo \"line: $line\"\n"
    emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
                   (window-list nil 'nomini))))
 
-(ert-deftest gemini-companion-run/what-a-program-is-given ()
-  "It runs in the project's root, finds this Emacs, and needs no proxy for that."
+(ert-deftest gemini-companion-run/the-environment-of-the-program ()
+  "It runs in the project's root, and finds this Emacs without a proxy."
   :tags '(e2e)
   (gemini-companion-test-with-emacs
       (emacs :files '((".git/HEAD" . "") ("sub/a.txt" . "one\n"))
@@ -71,7 +71,7 @@ echo ready\nread line && echo \"line: $line\"\n"
                                            (car (gemini-companion-test-discovery-files emacs)))))
                               ":")))))))
 
-(ert-deftest gemini-companion-run/it-shows-hides-and-starts-anew ()
+(ert-deftest gemini-companion-run/it-shows-hides-and-replaces-a-terminal ()
   "The same command shows a terminal and hides it; a dead one is replaced."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
@@ -102,7 +102,7 @@ echo ready\nread line && echo \"line: $line\"\n"
       (funcall wait-windows (concat name "<2>") "a.txt")
       (gemini-companion-test-run emacs '(gemini-companion-run))
       (funcall wait-windows "a.txt")
-      ;; The one that ends says what it said; the next takes its place.
+      ;; A terminal that has ended keeps its output; the next one replaces it.
       (gemini-companion-test-run
        emacs `(progn (delete-process (get-buffer-process ,name))
                      (kill-buffer ,name)
@@ -129,7 +129,7 @@ echo ready\nread line && echo \"line: $line\"\n"
     (should (equal (gemini-companion-run-test--windows emacs) '("a.txt")))))
 
 (defun gemini-companion-run-test--wait-width (emacs)
-  "Wait until the terminal in the selected window of EMACS is as wide as that."
+  "Wait until the terminal in the selected window of EMACS has its width."
   (pcase-let ((`(,tty ,width)
                (gemini-companion-test-eval
                 emacs '(list (process-tty-name (get-buffer-process (window-buffer)))
@@ -144,7 +144,7 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-as-wide-as-its-window
     terminal
-  "Also when that is narrow, or changes."
+  "Also when the window is narrow, or is resized."
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
@@ -155,7 +155,7 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-connected-at-once
     terminal
-  "The real CLI, started from a buffer of a project that nothing had announced."
+  "The real CLI, in a project that had not been announced."
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
@@ -169,8 +169,8 @@ echo ready\nread line && echo \"line: $line\"\n"
       (should (equal (gemini-companion-run-test--windows emacs) windows)))))
 
 (gemini-companion-test-with-terminals gemini-companion-run/the-environment-of-a-project terminal
-  "One that is local to a buffer, as direnv makes it, and lacks what leads to us.
-It is there again when the CLI is run from its own terminal, once it has ended."
+  "A buffer-local environment, as of direnv, which lacks our variables, is used.
+So it is when the CLI is run again from its terminal after it has ended."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (let ((notes (gemini-companion-run-test--program emacs))
           (directory (gemini-companion-test-emacs-directory emacs))
@@ -186,7 +186,7 @@ It is there again when the CLI is run from its own terminal, once it has ended."
                             (list "OF_THE_PROJECT=yes" "GEMINI_CLI_IDE_SERVER_PORT=1"
                                   (concat "PATH=" (getenv "PATH"))
                                   (concat "HOME=" (getenv "HOME"))))
-                ;; As envrc does, in the terminal, too.
+                ;; As envrc does, also in the terminal.
                 (add-hook 'after-change-major-mode-hook
                           (lambda ()
                             (when gemini-companion-run-root
@@ -214,7 +214,7 @@ It is there again when the CLI is run from its own terminal, once it has ended."
                                            (default-toplevel-value 'process-environment)))))))
 
 (gemini-companion-test-with-terminals gemini-companion-run/emacs-asks-before-it-ends-a-cli terminal
-  "When its buffer is to be killed, and when Emacs is to exit; not once it has ended."
+  "When its buffer is killed, and when Emacs exits; not once it has ended."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-run-test--program emacs)
     (let ((load (gemini-companion-test-terminal-directories terminal)))
@@ -236,7 +236,7 @@ It is there again when the CLI is run from its own terminal, once it has ended."
                   (gemini-companion-test-wait-screen emacs "Kill buffer")
                   (gemini-companion-test-type emacs name)
                   (gemini-companion-test-keys emacs "Enter"))))
-      ;; From elsewhere: in the terminal keys go to the program.
+      ;; From another window: in the terminal keys go to the program.
       (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
       (funcall kill name)
       (gemini-companion-test-wait-screen emacs "has a running process; kill it")

@@ -1,4 +1,4 @@
-;;; sdk-test.el --- Clients of MCP, old and new, with Emacs  -*- lexical-binding: t; -*-
+;;; sdk-test.el --- MCP's client SDKs, old and new  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; Gemini CLI pins a version of the TypeScript SDK of MCP, and each version has
-;; errors of its own.  Here client after client goes through all that we serve,
-;; by test/e2e/sdk/matrix.mjs; any error that a client reports fails its test.
+;; Gemini CLI pins a version of MCP's TypeScript SDK, and each version has bugs
+;; of its own.  Here one client after the other uses all that we serve, by
+;; test/e2e/sdk/matrix.mjs; any error that a client reports fails its test.
 
 ;;; Code:
 
@@ -21,10 +21,10 @@
 
 (defconst gemini-companion-sdk-test--directory
   (gemini-companion-test-path "test" "e2e" "sdk")
-  "Where the clients are installed.")
+  "The directory in which the clients are installed.")
 
 (defun gemini-companion-sdk-test--require (package)
-  "Skip the current test, and say so, where the client PACKAGE cannot run."
+  "Skip the current test, with a message, where the client PACKAGE cannot run."
   (let ((reason
          (cond ((not (gemini-companion-test-node)) "Node 20 or newer is missing")
                ((not (file-directory-p
@@ -32,14 +32,13 @@
                                         gemini-companion-sdk-test--directory)))
                 (format "%s is not installed (test/e2e/sdk)" package)))))
     (when reason
-      (message "SKIPPED %s: %s" (ert-test-name (ert-running-test)) reason)
-      (ert-skip reason))))
+      (gemini-companion-test-skip "%s" reason))))
 
 ;;;; The program that drives a client
 
 (defun gemini-companion-sdk-test--start (emacs package mode)
   "Start the client PACKAGE and let it connect to EMACS; return the program.
-MODE, a string or nil, is how it finds out which revision is spoken."
+MODE, a string or nil, is how it negotiates the revision."
   (let* ((project (gemini-companion-test-project emacs))
          (discovery (gemini-companion-test-wait-announced emacs project))
          (program (gemini-companion-test-program-start
@@ -57,7 +56,7 @@ MODE, a string or nil, is how it finds out which revision is spoken."
     program))
 
 (defun gemini-companion-sdk-test--line (program number)
-  "Wait for line NUMBER that PROGRAM says, counted from 0, and return it."
+  "Wait for line NUMBER of PROGRAM, counted from 0, and return it."
   (gemini-companion-test-wait
    (lambda ()
      (format "line %d of the client\n%S\n%s" number
@@ -66,12 +65,12 @@ MODE, a string or nil, is how it finds out which revision is spoken."
               (gemini-companion-test-program-stderr program))))
    (lambda ()
      (nth number (reverse (gemini-companion-test-program-lines program))))
-   ;; Its own deadlines shall come first.
+   ;; Longer than its own deadlines.
    (* 2 gemini-companion-test-timeout)))
 
 (defun gemini-companion-sdk-test--checks (emacs program)
-  "Do in EMACS what PROGRAM needs until it is done.
-Return its checks, in order.  Fail with the first one that fails."
+  "Act in EMACS as PROGRAM asks until it is done.
+Return its checks, in order.  Fail at the first one that fails."
   (let ((number 0) checks line)
     (while (not (alist-get 'done (setq line (gemini-companion-sdk-test--line
                                              program number))))
@@ -86,7 +85,7 @@ Return its checks, in order.  Fail with the first one that fails."
 ;;;; The user of Emacs
 
 (defun gemini-companion-sdk-test--do (emacs line)
-  "Do in EMACS what the client asks for in LINE."
+  "Act in EMACS as the client asks in LINE."
   (let ((need (alist-get 'need line)))
     (if (equal need "next-line")
         (gemini-companion-test-keys emacs "C-n")
@@ -103,8 +102,8 @@ Return its checks, in order.  Fail with the first one that fails."
 ;;;; The tests
 
 (defun gemini-companion-sdk-test--run (package revision mode)
-  "Let the client PACKAGE do its checks, in MODE, with an Emacs.
-REVISION is the one of MCP that it agrees on with us."
+  "Let the client PACKAGE perform its checks, in MODE, with an Emacs.
+REVISION is the revision of MCP that must be negotiated."
   (gemini-companion-sdk-test--require package)
   (gemini-companion-test-with-emacs
       (emacs :files '(("a.txt" . "one\ntwo\nthree\n")))
@@ -121,13 +120,13 @@ REVISION is the one of MCP that it agrees on with us."
         (gemini-companion-test-program-stop program)))))
 
 (defmacro gemini-companion-sdk-test--define (package revision &optional mode)
-  "Define the test of the client PACKAGE, which speaks REVISION of MCP.
-MODE is how it finds out which revision we speak."
+  "Define the test of the client PACKAGE, which uses REVISION of MCP.
+MODE is how it negotiates the revision."
   `(ert-deftest ,(intern (concat "gemini-companion-sdk/" package
                                  (and mode (concat "-" mode))))
        ()
      ,(format "The client %s uses all that we serve, and reports no error." package)
-     ;; What differs from client to client is between it and the module.
+     ;; What differs between clients concerns only the module.
      :tags '(e2e real any-emacs)
      (gemini-companion-sdk-test--run ,package ,revision ,mode)))
 

@@ -1,4 +1,4 @@
-;;; send-test.el --- What Emacs sends to the CLI  -*- lexical-binding: t; -*-
+;;; send-test.el --- Sending prompts and answers to the CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The real CLI in a terminal of an interactive Emacs; what counts is what its
-;; model was asked.
+;; The real CLI in a terminal of an interactive Emacs; tests check what its
+;; model receives.
 
 ;;; Code:
 
@@ -32,19 +32,19 @@ visited, and its window selected."
        ,@body)))
 
 (defun gemini-companion-send-test--wait-asked (cli texts)
-  "Wait until the model of CLI was asked TEXTS, and nothing else, in order.
-Of what the CLI itself adds, nothing counts."
+  "Wait until the model of CLI has received TEXTS, and nothing else, in order.
+Ignore what the CLI itself adds."
   (let ((asked (lambda ()
                  (let ((request (car (last (gemini-companion-test-cli-requests cli)))))
                    (seq-remove (lambda (text)
                                  (string-match-p "session_context\\|editor context\\|changes in the user's editor\\|--- Content from\\|End of content" text))
                                (gemini-companion-test-request-texts request))))))
     (gemini-companion-test-wait
-     (lambda () (format "%S; the model was asked %S" texts (funcall asked)))
+     (lambda () (format "%S; the model has received %S" texts (funcall asked)))
      (lambda () (equal (funcall asked) texts)))))
 
 (gemini-companion-test-with-terminals gemini-companion-send/answers-are-given terminal
-  "A yes and a no to the CLI's question, without leaving the file."
+  "A yes and a no answer the CLI's question, while the file stays selected."
   (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
     (let ((file (gemini-companion-test-project emacs "a.txt"))
@@ -70,14 +70,14 @@ Of what the CLI itself adds, nothing counts."
       (should (gemini-companion-test-eval
                emacs '(equal (buffer-name (window-buffer)) "a.txt"))))))
 
-(gemini-companion-test-with-terminals gemini-companion-send/no-key-goes-where-nothing-is-asked
+(gemini-companion-test-with-terminals gemini-companion-send/answers-need-a-question
     terminal
-  "A half-typed prompt is not sent, though it looks like a choice; work goes on."
+  "A half-typed prompt that looks like a choice is not sent; work is not stopped."
   (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (let ((refused (lambda (command)
                      (gemini-companion-test-m-x emacs command)
                      (gemini-companion-test-wait-screen emacs "Gemini CLI asks nothing now")
-                     ;; The same is said again.
+                     ;; The same message comes again.
                      (gemini-companion-test-run emacs '(message nil)))))
       (gemini-companion-test-run
        emacs '(progn (require 'gemini-companion-send)
@@ -90,7 +90,7 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt " and more"))
       (gemini-companion-send-test--wait-asked cli '("● 1. Allow once and more"))
       (gemini-companion-test-cli-wait-terminal cli "Done\\.")
-      ;; A command that was allowed is at work until the file is there.
+      ;; An allowed command runs until the file exists.
       (gemini-companion-test-cli-script
        cli `("run_shell_command"
              :command ,(format "until test -e %s; do sleep 0.1; done; echo it is there"
@@ -104,8 +104,8 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-test-write (gemini-companion-test-project emacs "go") "")
       (gemini-companion-test-cli-wait-terminal cli "All done"))))
 
-(gemini-companion-test-with-terminals gemini-companion-send/what-is-sent-arrives terminal
-  "Prompts of one line and of many, a region, a file."
+(gemini-companion-test-with-terminals gemini-companion-send/prompts-regions-and-files-arrive terminal
+  "Prompts of one line and of several, a region, a file."
   (gemini-companion-send-test--with
       (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")) terminal)
     (let ((asked nil)
@@ -117,7 +117,7 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-test-keys emacs "Enter")
       (push "hello ä𝕏" asked)
       (funcall asks asked)
-      ;; Many lines, and what would be keys.
+      ;; Several lines, and control characters.
       (gemini-companion-test-run
        emacs '(gemini-companion-send-text "x\n\n\ty\e[201~\C-c\r\nz" t))
       (push "x\n\n\ty[201~\nz" asked)
@@ -128,7 +128,7 @@ Of what the CLI itself adds, nothing counts."
                 (call-interactively #'gemini-companion-send-region)))
       (push "a b.txt, lines 2 to 3:\n```\ntwo ä𝕏\nthree\n```" asked)
       (funcall asks asked)
-      ;; The CLI reads what is mentioned.
+      ;; The CLI reads a file that is mentioned.
       (gemini-companion-test-run
        emacs '(let ((current-prefix-arg t))
                 (call-interactively #'gemini-companion-send-file)))
@@ -143,8 +143,8 @@ Of what the CLI itself adds, nothing counts."
                 (seq-some (lambda (text) (string-search "one\ntwo ä𝕏\nthree" text))
                           texts))))))))
 
-(ert-deftest gemini-companion-send/a-cli-that-the-user-started-is-found ()
-  "It runs in a terminal that `gemini-companion-run' did not make."
+(ert-deftest gemini-companion-send/a-cli-started-by-the-user-is-found ()
+  "It runs in a terminal that was not made by `gemini-companion-run'."
   :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("sub/a.txt" . "one\n")))
@@ -166,7 +166,7 @@ Of what the CLI itself adds, nothing counts."
       (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*terminal*")))))
 
 (ert-deftest gemini-companion-send/a-diagnostic-is-sent ()
-  "What Flymake says at point arrives with its place."
+  "Flymake's diagnostic at point arrives with its position."
   :tags '(e2e real)
   (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
     (gemini-companion-test-run
@@ -187,7 +187,7 @@ Of what the CLI itself adds, nothing counts."
     (gemini-companion-send-test--wait-asked cli '("a.txt, line 2: two is not three"))))
 
 (ert-deftest gemini-companion-send/the-history-knows-the-prompt-of-a-change ()
-  "All that came after one is undone by it; what was typed in the terminal is not known."
+  "All changes of a prompt can be undone; prompts typed in the terminal are unknown."
   :tags '(e2e real)
   (gemini-companion-send-test--with
       (emacs cli '(("a.txt" . "one\n") ("b.txt" . "one\n")) 'term)
@@ -232,7 +232,7 @@ Of what the CLI itself adds, nothing counts."
       (should (equal (gemini-companion-test-read (funcall file "b.txt")) "three\n")))))
 
 (ert-deftest gemini-companion-send/without-a-cli-it-says-so-at-once ()
-  "Before a prompt is typed."
+  "It does so before a prompt is typed."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs)
     (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")

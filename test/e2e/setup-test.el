@@ -1,4 +1,4 @@
-;;; setup-test.el --- The first minute with the real CLI  -*- lexical-binding: t; -*-
+;;; setup-test.el --- Setting up the real CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; The CLI has the home of Emacs, in which there are no settings but those that Emacs puts there.
+;; The CLI has the home of Emacs, whose only settings are those that Emacs writes.
 
 ;;; Code:
 
@@ -17,8 +17,8 @@
 (require 'gemini-companion-test-cli)
 
 (defmacro gemini-companion-setup-test--with (spec &rest body)
-  "Run BODY with an Emacs and a CLI that it would run, which shares its home.
-SPEC is (EMACS CLI), two variables.  Nothing was asked before."
+  "Run BODY with an Emacs and a CLI that it can run, which shares its home.
+SPEC is (EMACS CLI), two variables.  No question has been asked before."
   (declare (indent 1) (debug ((symbolp symbolp) body)))
   (pcase-let ((`(,emacs ,cli) spec))
     `(progn
@@ -50,8 +50,8 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
   (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
   (gemini-companion-test-wait-eval emacs '(= (gemini-companion-bridge-clients) 1)))
 
-(ert-deftest gemini-companion-setup/in-an-empty-home-the-cli-connects-at-its-first-start ()
-  "Nobody types /ide enable."
+(ert-deftest gemini-companion-setup/the-cli-connects-at-its-first-start ()
+  "The user need not type /ide enable."
   :tags '(e2e real)
   (gemini-companion-setup-test--with (emacs cli)
     (let ((settings (gemini-companion-setup-test--settings emacs)))
@@ -64,8 +64,8 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
       (gemini-companion-test-m-x emacs "gemini-companion-run")
       (gemini-companion-setup-test--wait-connected emacs cli))))
 
-(ert-deftest gemini-companion-setup/a-run-asks-and-the-cli-reads-what-was-put-there ()
-  "Settings with comments, as the CLI itself reads them."
+(ert-deftest gemini-companion-setup/a-run-asks-and-the-cli-reads-the-setting ()
+  "Settings may have comments, as for the CLI itself."
   :tags '(e2e real)
   (gemini-companion-setup-test--with (emacs cli)
     (let ((settings (gemini-companion-setup-test--settings emacs)))
@@ -79,7 +79,7 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
                                (gemini-companion-test-read settings))))))
 
 (ert-deftest gemini-companion-setup/a-run-goes-on-after-a-no ()
-  "It is not asked again."
+  "It does not ask again."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
@@ -105,7 +105,7 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
   (make-process :name name :buffer buffer :command (cons program arguments)))
 (provide 'eat)
 ;;; eat.el ends here
-" "What an archive has as Eat.")
+" "A stand-in for Eat in a package archive.")
 
 (defun gemini-companion-setup-test--archive (emacs &rest lines)
   "Let EMACS install packages from a directory with LINES as archive-contents."
@@ -126,7 +126,7 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
             (delete-process (get-buffer-process (car terminal))))))
 
 (ert-deftest gemini-companion-setup/the-first-run-asks-for-a-terminal-first ()
-  "What takes long is done when nothing is left to be asked."
+  "Installing begins only after all questions."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
@@ -143,8 +143,8 @@ SPEC is (EMACS CLI), two variables.  Nothing was asked before."
                    (and (eq (window-buffer) (current-buffer)) (derived-mode-p 'eat-mode)))))
     (gemini-companion-setup-test--end-all emacs)))
 
-(ert-deftest gemini-companion-setup/where-eat-cannot-be-had-the-cli-runs-in-term ()
-  "It says why."
+(ert-deftest gemini-companion-setup/without-eat-the-cli-runs-in-term ()
+  "A message says why."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")

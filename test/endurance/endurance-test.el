@@ -1,15 +1,14 @@
-;;; endurance-test.el --- What a client lives through in minutes  -*- lexical-binding: t; -*-
+;;; endurance-test.el --- A client stays connected for minutes  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; What `make endurance' runs, not `make test', for it takes minutes.  The IDE
+;; Run by `make endurance', not `make test', since it takes minutes.  The IDE
 ;; client of the real Gemini CLI connects once, and has to stay connected
-;; through all that follows.  Each trial prints its line of a table on
-;; standard output as it ends.
-;;
-;; Sleeping is what is tried here; all else waits for events.
+;; through all trials.  Each trial prints its line of a table on standard
+;; output.
+;; It sleeps only where time itself is what is tested.
 
 ;;; Code:
 
@@ -19,31 +18,32 @@
 (require 'gemini-companion-test-review)
 
 (defun gemini-companion-endurance-test--seconds (variable default)
-  "Return what the environment VARIABLE says, or DEFAULT, as a number."
+  "Return the environment VARIABLE, or DEFAULT, as a number."
   (string-to-number (or (getenv variable) default)))
 
-;; Longer than 300 s, after which the client gives up if it hears no byte.
+;; Longer than 300 s, after which a client that receives nothing gives up.
 (defconst gemini-companion-endurance-test--silence
   (gemini-companion-endurance-test--seconds "ENDURANCE_SILENCE" "360")
-  "Seconds in which there is nothing to say.")
+  "Seconds in which nothing is sent.")
 
 (defconst gemini-companion-endurance-test--block
   (gemini-companion-endurance-test--seconds "ENDURANCE_BLOCK" "60")
-  "Seconds in which Emacs is busy.")
+  "Seconds for which Emacs is busy.")
 
 ;; Longer than the 5 s without a stream after which a client counts as gone.
 (defconst gemini-companion-endurance-test--break 6
-  "Seconds in which no thread of Emacs runs.")
+  "Seconds for which no thread of Emacs runs.")
 
 ;;;; The table
 
 (defun gemini-companion-endurance-test--row (what seconds status arrived)
-  "Print the line that says WHAT took SECONDS, the STATUS and what ARRIVED."
+  "Print a line: WHAT took SECONDS, the STATUS and what ARRIVED."
   (princ (format "%-34s %8s  %-12s  %s\n" what seconds status arrived)))
 
 (defun gemini-companion-endurance-test--trial (client what function)
-  "Try WHAT by FUNCTION, which returns what arrived at CLIENT, and print it.
-Fail if CLIENT was anything but connected, or complained."
+  "Perform the trial WHAT by FUNCTION, and print a line for it.
+FUNCTION returns what has arrived at CLIENT.  Fail if CLIENT was not
+connected all the time, or has logged errors."
   (let ((start (float-time))
         (arrived "FAILED"))
     (unwind-protect
@@ -65,19 +65,19 @@ Fail if CLIENT was anything but connected, or complained."
           (reverse (gemini-companion-test-real-client-events client "status"))))
 
 (defun gemini-companion-endurance-test--complaints (client)
-  "Return what CLIENT logged of errors and of outcomes it did not wait for.
-The latter would be those that arrived twice."
+  "Return what CLIENT logged about errors and unexpected outcomes.
+The latter are outcomes that arrived twice."
   (seq-filter (lambda (event)
                 (or (equal (alist-get 'level event) "error")
                     (string-search "No resolver found" (alist-get 'text event))))
               (gemini-companion-test-real-client-events client "log")))
 
-;;;; What may arrive
+;;;; What arrives
 
 (defun gemini-companion-endurance-test--context (emacs client)
-  "Let EMACS open a file, or close it again; wait until CLIENT knows.
-What was sent before has arrived then, too, for all comes in order.
-Return the news in words."
+  "Let EMACS open a file, or close it; wait until CLIENT has the context.
+All that was sent before has arrived then, too, since it comes in order.
+Return a description."
   (let* ((file (gemini-companion-test-project emacs "other.txt"))
          (open (gemini-companion-test-eval
                 emacs `(let ((buffer (get-file-buffer ,file)))
@@ -92,8 +92,8 @@ Return the news in words."
     "context"))
 
 (defun gemini-companion-endurance-test--accepted (emacs client handle text)
-  "Wait until CLIENT knows that TEXT was accepted in EMACS, and only once.
-HANDLE is that of its review.  Return the news in words."
+  "Wait until CLIENT knows that TEXT was accepted in EMACS, exactly once.
+HANDLE is that of its review.  Return a description."
   (should (equal (gemini-companion-test-client-wait-outcome client handle)
                  (cons 'accepted text)))
   (gemini-companion-test-wait-no-review emacs)
@@ -116,7 +116,7 @@ non-nil when the proposal was answered."
             (< before (gemini-companion-endurance-test--answers client))))))
 
 (defun gemini-companion-endurance-test--milliseconds (function)
-  "Call FUNCTION and return how long it took, in words."
+  "Call FUNCTION and return how long it took, as text."
   (let ((start (float-time)))
     (funcall function)
     (format "%.0f ms" (* 1000 (- (float-time) start)))))
@@ -124,8 +124,8 @@ non-nil when the proposal was answered."
 ;;;; The trials
 
 (defun gemini-companion-endurance-test--silence (emacs client)
-  "Let EMACS and CLIENT be silent."
-  ;; What a client hears when it connects comes before.
+  "Let nothing be sent between EMACS and CLIENT for a long time."
+  ;; What a client receives when it connects comes before this.
   (gemini-companion-endurance-test--context emacs client)
   (let ((before (gemini-companion-test-real-client-lines client)))
     (sleep-for gemini-companion-endurance-test--silence)
@@ -134,7 +134,7 @@ non-nil when the proposal was answered."
   (gemini-companion-endurance-test--context emacs client))
 
 (defun gemini-companion-endurance-test--block (emacs client)
-  "Let CLIENT ask and propose while EMACS is busy."
+  "Let CLIENT make calls and propose a change while EMACS is busy."
   (let* ((seconds gemini-companion-endurance-test--block)
          (busy (gemini-companion-test-keep-busy
                 emacs `(< (float-time) ,(+ (float-time) seconds))))
@@ -158,14 +158,13 @@ non-nil when the proposal was answered."
                                 (+ seconds gemini-companion-test-timeout))
     (gemini-companion-test-wait-review emacs "busy\n")
     (gemini-companion-test-accept emacs)
-    (format "meanwhile tools/list within %s, openDiff within %s; then %s" listed proposed
+    (format "busy: tools/list within %s, openDiff within %s; then %s" listed proposed
             (gemini-companion-endurance-test--accepted
              emacs client handle "busy\n"))))
 
-;; The client gives up when it cannot reopen a stream that ended, so a server
-;; may not be gone for longer than the second after which it tries.  What it can
-;; survive is a machine that stands still, and so does the server here: SIGSTOP
-;; stops its thread with the others.
+;; The client gives up when it cannot reopen a stream that has ended, which it
+;; tries after a second.  So no server can be away for longer, but it can be
+;; suspended: SIGSTOP stops its thread with the others.
 (defun gemini-companion-endurance-test--break (emacs client)
   "Let CLIENT propose while no thread of EMACS runs."
   (pcase-let ((`(,handle ,answered-p)
@@ -200,16 +199,16 @@ non-nil when the proposal was answered."
                emacs client handle "open\n")))))
 
 (defun gemini-companion-endurance-test--decide-in-restart (emacs client)
-  "Accept what CLIENT proposes while EMACS has no stream to it."
-  (let ((handle (gemini-companion-test-propose emacs client "meanwhile\n")))
+  "Accept a proposal of CLIENT while its stream to EMACS is closed."
+  (let ((handle (gemini-companion-test-propose emacs client "restarted\n")))
     ;; The client waits for a second before it opens its stream again.
     (gemini-companion-test-run
      emacs '(progn (gemini-companion-restart) (gemini-companion-accept) nil))
     (gemini-companion-endurance-test--accepted
-     emacs client handle "meanwhile\n")))
+     emacs client handle "restarted\n")))
 
 (ert-deftest gemini-companion-endurance/the-client-stays-connected ()
-  "One client, connected once, lives through all trials."
+  "One client, connected once, stays connected through all trials."
   :tags '(e2e real)
   (gemini-companion-test-with-real-client emacs client
     (gemini-companion-test-write

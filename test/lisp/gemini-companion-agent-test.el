@@ -13,9 +13,9 @@
 (defvar tool-bar-map)
 
 (defmacro gemini-companion-agent-test--with (qwen &rest body)
-  "Evaluate BODY with the mode on and Qwen Code's home there, in a new project.
-QWEN becomes the object in the discovery file for it.  The buffer visits
-the file a.txt."
+  "Evaluate BODY in a new project with the mode on and a home of Qwen Code.
+QWEN is bound to the object in its discovery file.  The current buffer
+visits the file a.txt."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((before (default-toplevel-value 'process-environment)))
      (unwind-protect
@@ -35,7 +35,7 @@ the file a.txt."
                ,@body)))
        (set-default-toplevel-value 'process-environment before))))
 
-(ert-deftest gemini-companion-agent/each-has-its-file-and-its-token ()
+(ert-deftest gemini-companion-agent/each-agent-has-its-own-file-and-token ()
   (gemini-companion-agent-test--with qwen
     (let ((gemini (fake-cli-discover temporary-file-directory gemini-companion-test-project)))
       (should (equal (alist-get 'port qwen) (gemini-companion-bridge-port)))
@@ -51,7 +51,7 @@ the file a.txt."
     (should-not (directory-files (gemini-companion-test-file "qwen/ide") nil "lock"))
     (should-not (getenv "QWEN_CODE_IDE_SERVER_PORT"))))
 
-(ert-deftest gemini-companion-agent/without-its-home-it-is-not-announced ()
+(ert-deftest gemini-companion-agent/an-agent-without-its-home-is-not-announced ()
   (gemini-companion-agent-test--with _qwen
     (gemini-companion-mode -1)
     (delete-directory (gemini-companion-test-file "qwen") t)
@@ -65,7 +65,7 @@ the file a.txt."
       (should-not (gemini-companion-bridge-token 'qwen))
       (should-not (getenv "QWEN_CODE_IDE_SERVER_PORT")))))
 
-(ert-deftest gemini-companion-agent/a-home-that-is-none-gets-no-file ()
+(ert-deftest gemini-companion-agent/only-a-valid-home-is-used ()
   (pcase-dolist (`(,home ,directories)
                  `(("" nil) ("relative" nil) (,temporary-file-directory t)))
     (let ((before (default-toplevel-value 'process-environment)))
@@ -81,7 +81,7 @@ the file a.txt."
                           (and (gemini-companion-agent-directories 'qwen) t)))))
         (set-default-toplevel-value 'process-environment before)))))
 
-(ert-deftest gemini-companion-agent/both-are-served-and-neither-hears-of-the-other ()
+(ert-deftest gemini-companion-agent/agents-receive-nothing-of-each-other ()
   (gemini-companion-agent-test--with qwen
     (let ((one (fake-cli-connect temporary-file-directory gemini-companion-test-project))
           (other (fake-cli-connect-to qwen))
@@ -98,7 +98,7 @@ the file a.txt."
             (fake-cli-wait-notification one "ide/diffRejected")
             (should-not (fake-cli-find-notification one "ide/diffAccepted"))
             (should-not (fake-cli-find-notification other "ide/diffRejected"))
-            ;; With the other's token a session cannot be used.
+            ;; The token of one agent gives no access to the session of another.
             (setf (alist-get 'authToken (fake-cli-discovery other))
                   (gemini-companion-bridge-token 'gemini))
             (should-error (fake-cli-call-tool other "openDiff"
@@ -106,7 +106,7 @@ the file a.txt."
         (fake-cli-disconnect one)
         (fake-cli-disconnect other)))))
 
-(ert-deftest gemini-companion-agent/edits-that-a-client-leaves-behind-are-named ()
+(ert-deftest gemini-companion-agent/edits-that-a-client-ignores-are-reported ()
   "Qwen Code writes its own proposal when the user says yes there."
   (gemini-companion-agent-test--with qwen
     (let ((client (fake-cli-connect-to qwen)))
@@ -162,14 +162,14 @@ the file a.txt."
                 (cons (emacs-pid) (gemini-companion-agent-process-aliases (emacs-pid))))
         #'string<))
 
-(ert-deftest gemini-companion-agent/llxprt-finds-emacs-by-any-process-it-may-look-for ()
+(ert-deftest gemini-companion-agent/llxprt-has-a-file-for-each-process-it-may-look-for ()
   (gemini-companion-agent-test--with-environment nil
     (make-directory (gemini-companion-test-file "home/.llxprt") t)
     (gemini-companion-mode 1)
     (let* ((names (gemini-companion-agent-test--llxprt-names))
            (file (gemini-companion-test-file (concat "tmp/llxprt/ide/" (car names))))
            (content (gemini-companion-test-json-decode (gemini-companion-test-bytes file))))
-      ;; Its shell's grandparent, if Emacs runs the shell.
+      ;; The grandparent of its shell, if Emacs runs the shell.
       (should (member (format "llxprt-ide-server-%d-%d.json"
                               (gemini-companion-agent-parent-process (emacs-pid))
                               (gemini-companion-bridge-port))
@@ -209,14 +209,14 @@ the file a.txt."
       (should (eq used (and (gemini-companion-agent-test--files "llxprt/ide") t)))
       (should (eq used (and (gemini-companion-bridge-token 'llxprt) t))))))
 
-(ert-deftest gemini-companion-agent/the-process-that-is-taken-for-emacs ()
-  "Emacs is process 50; a client runs in it with a shell, or without."
+(ert-deftest gemini-companion-agent/processes-that-a-client-takes-for-emacs ()
+  "Emacs is process 50; a client runs in it, with or without a shell."
   (pcase-dolist (`(,taken . ,processes)
-                 '(;; A daemon: what is above it does not count.
+                 '(;; A daemon: its ancestors do not count.
                    (nil (50 1 "emacs"))
-                   ;; From a menu: one is the session, the other the user's first process.
+                   ;; From a menu: the session and the user's first process.
                    ((40 30) (50 40 "emacs") (40 30 "gnome-shell") (30 1 "systemd --user"))
-                   ;; From a terminal, in which the shell's grandparent is taken.
+                   ;; From a terminal: the shell's grandparent counts.
                    ((40 20) (50 40 "emacs -nw") (40 30 "/bin/bash") (30 20 "xterm") (20 1 "i3"))
                    ((40 30) (50 40 "emacs -nw") (40 30 "bash") (30 1 "tmux"))
                    ((40) (50 40 "emacs -nw") (40 1 "tmux"))))
@@ -226,7 +226,7 @@ the file a.txt."
                    (`(,_ ,parent ,arguments) `((ppid . ,parent) (args . ,arguments)))))))
       (should (equal (gemini-companion-agent-process-aliases 50) taken)))))
 
-;;;; One more fork
+;;;; The example of a fork
 
 (defun gemini-companion-agent-test--example ()
   "Return the form in the manual that adds a row for a fork."
@@ -236,7 +236,7 @@ the file a.txt."
     (search-forward "@lisp\n")
     (read (current-buffer))))
 
-(ert-deftest gemini-companion-agent/the-row-in-the-manual-is-served ()
+(ert-deftest gemini-companion-agent/the-example-in-the-manual-works ()
   (let ((gemini-companion-agent-profiles gemini-companion-agent-profiles)
         (gemini-companion-agents '(gemini))
         (gemini-companion-export-workspace t))
@@ -253,7 +253,7 @@ the file a.txt."
 ;;;; Customize
 
 (defun gemini-companion-agent-test--mistyped (profiles)
-  "Return the properties in PROFILES that do not have the type in the option."
+  "Return the properties in PROFILES that do not match the option's custom type."
   (let* ((type (get 'gemini-companion-agent-profiles 'custom-type))
          (options (plist-get (cdr (plist-get (cdr type) :value-type)) :options)))
     (should (widget-apply (widget-convert type) :match profiles))
@@ -264,7 +264,7 @@ the file a.txt."
                                         (widget-apply (widget-convert option) :match value))
                             collect property))))
 
-(ert-deftest gemini-companion-agent/the-table-has-the-type-of-its-option ()
+(ert-deftest gemini-companion-agent/the-table-matches-its-custom-type ()
   (should-not (gemini-companion-agent-test--mistyped gemini-companion-agent-profiles))
   (let ((gemini-companion-agent-profiles nil)
         (gemini-companion-agents nil))
@@ -277,7 +277,7 @@ the file a.txt."
 
 (ert-deftest gemini-companion-agent/the-table-can-be-customized ()
   (let ((inhibit-message t)
-        ;; An Emacs without a window system does not define it, and Customize uses it.
+        ;; Customize uses it, but an Emacs without a window system does not define it.
         (tool-bar-map (make-sparse-keymap)))
     (save-window-excursion
       (customize-option 'gemini-companion-agent-profiles)
@@ -285,14 +285,14 @@ the file a.txt."
           (progn
             (dolist (title '("Gemini CLI" "Qwen Code" "LLxprt Code"))
               (should (string-search title (buffer-string))))
-            ;; Else it would be shown as edited, and be saved with the next option.
+            ;; Otherwise it would be shown as edited and be saved with the next option.
             (should (eq (widget-get (car custom-options) :custom-state) 'standard)))
         (kill-buffer)))))
 
 ;;;; Document 004
 
 (ert-deftest gemini-companion-agent/the-commands-of-document-004-work-as-printed ()
-  "Those of its \"Debugging\", with port and token filled in."
+  "The commands of its section \"Debugging\", with port and token filled in."
   (unless (executable-find "curl")
     (ert-skip "curl is not installed"))
   (gemini-companion-test-with-project

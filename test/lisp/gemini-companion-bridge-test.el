@@ -14,7 +14,7 @@
 (declare-function gemini-companion--mod-accept-review "ext:gemini-companion-module" t t)
 (declare-function gemini-companion--mod-answer-call "ext:gemini-companion-module" t t)
 
-(ert-deftest gemini-companion-bridge/odd-strings-reach-the-client ()
+(ert-deftest gemini-companion-bridge/unusual-strings-reach-the-client ()
   (gemini-companion-test-with-client client
     (pcase-dolist (`(,text ,arrives)
                    '(("plain" "plain")
@@ -29,8 +29,8 @@
          client "ide/diffAccepted"
          (lambda (params) (equal (alist-get 'content params) arrives)))))))
 
-(ert-deftest gemini-companion-bridge/a-handler-that-fails-is-logged-and-no-more ()
-  "A change of which Emacs cannot take note is rejected, for nobody would decide it."
+(ert-deftest gemini-companion-bridge/an-error-in-a-handler-is-logged ()
+  "A change that Emacs fails to record is rejected, as nobody could decide it."
   (gemini-companion-test-with-client client
     (cl-letf (((symbol-function 'gemini-companion-queue--changed)
                (lambda () (error "No view today"))))
@@ -45,7 +45,7 @@
 
 ;; C-g while Lisp runs sets `quit-flag', and so do these tests.
 
-(ert-deftest gemini-companion-bridge/an-event-that-was-taken-survives-a-quit ()
+(ert-deftest gemini-companion-bridge/a-quit-loses-no-event ()
   (gemini-companion-test-with-client client
     (let* ((next (symbol-function 'gemini-companion--mod-next-event))
            (path (gemini-companion-test-file "a.txt"))
@@ -67,22 +67,22 @@
       (should (equal (mapcar #'gemini-companion-review-path (gemini-companion-review-list-open))
                      (list path))))))
 
-(ert-deftest gemini-companion-bridge/a-handler-that-is-quit-keeps-no-other-event-waiting ()
+(ert-deftest gemini-companion-bridge/a-quit-in-a-handler-delays-no-other-event ()
   (gemini-companion-test-with-client client
-    (let ((said nil)
-          (events (list [client-message "A client" "quit"] [client-message "A client" "heard"])))
+    (let ((messages nil)
+          (events (list [client-message "A client" "quit"] [client-message "A client" "next"])))
       (cl-letf (((symbol-function 'gemini-companion--mod-next-event)
                  (lambda (_companion) (pop events)))
                 ((symbol-function 'gemini-companion--handle-client-message)
                  (lambda (_client text)
-                   (if (equal text "quit") (signal 'quit nil) (push text said)))))
+                   (if (equal text "quit") (signal 'quit nil) (push text messages)))))
         (gemini-companion-bridge-drain))
-      (should (equal said '("heard"))))
+      (should (equal messages '("next"))))
     (with-current-buffer (gemini-companion-log--buffer)
       (should (string-match-p "event client-message: Quit" (buffer-string))))
     (should (fake-cli-request client "tools/list"))))
 
-(ert-deftest gemini-companion-bridge/the-timer-runs-only-as-long-as-it-must ()
+(ert-deftest gemini-companion-bridge/the-timer-runs-only-when-needed ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (should-not (gemini-companion-bridge--interval))
@@ -97,7 +97,7 @@
       (gemini-companion-queue--end review 'withdrawn nil "withdrawn")
       (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--slow)))))
 
-(ert-deftest gemini-companion-bridge/without-a-pipe-it-looks-quickly-only-for-clients ()
+(ert-deftest gemini-companion-bridge/without-a-pipe-it-polls-fast-only-with-clients ()
   (gemini-companion-test-with-project
     (find-file-noselect (gemini-companion-test-file "a.txt" "one\n"))
     (let ((start (symbol-function 'gemini-companion-bridge-start)))
@@ -120,7 +120,7 @@
     (gemini-companion-mode -1)
     (should-not gemini-companion-bridge--timer)))
 
-(ert-deftest gemini-companion-bridge/a-buffer-of-the-user-s-has-nothing-to-do-with-it ()
+(ert-deftest gemini-companion-bridge/a-user-s-buffer-of-the-same-name-is-not-touched ()
   (gemini-companion-test-with-project
     (let ((buffer (find-file-noselect
                    (gemini-companion-test-file "gemini-companion" "one\n")))
@@ -137,7 +137,7 @@
       (should-not (seq-find (lambda (new) (string-search "pipe" (buffer-name new)))
                             (seq-difference (buffer-list) before))))))
 
-(ert-deftest gemini-companion-bridge/the-module-names-what-is-wrong ()
+(ert-deftest gemini-companion-bridge/the-module-checks-its-arguments ()
   (should-error (gemini-companion--mod-start 7 0 [] 1) :type 'wrong-type-argument)
   (should-error (gemini-companion--mod-start "/tmp/gemini/ide" 99999 [] 1))
   (gemini-companion-test-with-project

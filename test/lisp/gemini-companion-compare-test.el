@@ -10,14 +10,14 @@
 (require 'gemini-companion-test-util)
 
 (defun gemini-companion-compare-test--of (bytes text)
-  "Return size and remarks of the change from BYTES to TEXT."
+  "Return the size of the change from BYTES to TEXT and the remarks on it."
   (gemini-companion-native-load)
   (let ((change (gemini-companion-change-of "/a.txt" bytes text)))
     (cons (gemini-companion-change-size change) (gemini-companion-change-remarks change))))
 
-(ert-deftest gemini-companion-compare/what-is-said-of-a-change ()
+(ert-deftest gemini-companion-compare/sizes-and-remarks ()
   (pcase-dolist
-      (`(,bytes ,text . ,said)
+      (`(,bytes ,text . ,expected)
        `(("one\ntwo\n" "one\n2\n3\n" "+2 -1")
          ("one\r\ntwo\r\n" "one\n2\n" "+1 -1")
          (nil "one\ntwo\n" "+2")
@@ -31,14 +31,14 @@
          (,(apply #'concat (make-list 20 "line\n")) "line\nother\n" "+1 -19" "Removes 19 of 20 lines")
          (unreadable "one\n" "?")))
     (ert-info ((format "%S to %S" bytes text))
-      (should (equal (gemini-companion-compare-test--of bytes text) said)))))
+      (should (equal (gemini-companion-compare-test--of bytes text) expected)))))
 
 (ert-deftest gemini-companion-compare/a-large-text-is-not-counted ()
   (let ((gemini-companion-review--max-counted 10))
     (should (equal (gemini-companion-compare-test--of "one\n" "one\ntwo\nthree\n") '("large")))))
 
-(ert-deftest gemini-companion-compare/every-text-survives ()
-  "Also with raw bytes, which are no characters."
+(ert-deftest gemini-companion-compare/any-text-is-compared-and-merged ()
+  "Texts may have raw bytes, which are not characters."
   (gemini-companion-native-load)
   (let ((odd (list "ä" (string #x3fffff) "\0" "😀" "\r")))
     (dolist (text odd)
@@ -49,9 +49,28 @@
                       base (concat "first\n" base) (concat base "last\n"))
                      (concat "first\n" base "last\n"))))))
 
-(ert-deftest gemini-companion-compare/an-overlap-is-a-line ()
+(ert-deftest gemini-companion-compare/an-overlap-is-reported-as-a-line ()
   (gemini-companion-native-load)
   (should (= (gemini-companion-review-merge-texts "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
+
+(ert-deftest gemini-companion-compare/a-file-is-read-as-its-client-reads-it ()
+  "As UTF-8 without a byte order mark, if it is; else as Emacs does."
+  (gemini-companion-native-load)
+  (let ((text (lambda (bytes proposed)
+                (gemini-companion-review-file-text "/a.txt" bytes proposed))))
+    (with-coding-priority '(iso-latin-1)
+      (should (equal (funcall text "\303\244\n" "ä") "ä\n")))
+    (should (equal (funcall text "\357\273\277a\n" "") "a\n"))
+    ;; For CRLF line ends clients propose LF, unless the text has a CR.
+    (should (equal (funcall text "a\r\nb\r\n" "a\n") "a\nb\n"))
+    (should (equal (funcall text "a\r\nb\r\n" "a\r\n") "a\r\nb\r\n"))
+    (should (equal (funcall text "a\rb" "") "a\rb"))
+    (should (equal (funcall text "-*- coding: latin-1 -*-\n\344\n" "")
+                   "-*- coding: latin-1 -*-\nä\n"))
+    (should (equal (funcall text "-*- coding: latin-1 -*-\r\n\344\r\n" "")
+                   "-*- coding: latin-1 -*-\nä\n"))
+    ;; The client replaces what it cannot read.
+    (should (equal (funcall text "\0\377" "") (string 0 #x3fffff)))))
 
 (provide 'gemini-companion-compare-test)
 ;;; gemini-companion-compare-test.el ends here

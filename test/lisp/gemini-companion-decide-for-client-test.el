@@ -9,15 +9,15 @@
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-decide-for-client-test--call (client tool)
-  "Let CLIENT call TOOL for the file a.txt; return the text of the answer.
-That is a list of one if it is an error."
+  "Have CLIENT call TOOL for the file a.txt; return the text of the answer.
+The text of an error is returned in a list."
   (let* ((result (fake-cli-call-tool client tool
                                      `(:filePath ,(gemini-companion-test-file "a.txt"))))
          (text (fake-cli-result-text result)))
     (if (eq (alist-get 'isError result) t) (list text) text)))
 
 (defun gemini-companion-decide-for-client-test--show (client name text)
-  "Let CLIENT propose TEXT for the file NAME; return the review, which was seen."
+  "Have CLIENT propose TEXT for the file NAME; show the review and return it."
   (let ((review (gemini-companion-test-propose client name text)))
     (gemini-companion-review-show review 'keep)
     review))
@@ -45,7 +45,7 @@ That is a list of one if it is an error."
                      (list (format "no diff of %s is open"
                                    (gemini-companion-test-file "a.txt"))))))))
 
-(ert-deftest gemini-companion-decide-for-client/a-reject-leaves-the-file ()
+(ert-deftest gemini-companion-decide-for-client/a-reject-leaves-the-file-unchanged ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
       (gemini-companion-test-propose client "a.txt" "proposed\n")
@@ -57,7 +57,7 @@ That is a list of one if it is an error."
       (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-list)))
                   'rejected)))))
 
-(ert-deftest gemini-companion-decide-for-client/what-was-not-seen-is-not-accepted ()
+(ert-deftest gemini-companion-decide-for-client/a-change-not-yet-seen-is-not-accepted ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (review (gemini-companion-test-propose client "a.txt" "proposed\n")))
@@ -75,11 +75,11 @@ That is a list of one if it is an error."
       (let ((inhibit-message t)
             (gemini-companion-accept-by-client 'ask)
             (review (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n"))
-            (said nil))
+            (messages nil))
         (cl-letf (((symbol-function 'message)
                    (lambda (format &rest arguments)
                      (when format
-                       (push (apply #'format-message format arguments) said)))))
+                       (push (apply #'format-message format arguments) messages)))))
           (run-at-time 0 nil
                        (lambda ()
                          (gemini-companion-test-wait
@@ -88,11 +88,11 @@ That is a list of one if it is an error."
                          (funcall decide)))
           (should (string-prefix-p answer (gemini-companion-decide-for-client-test--call
                                            client "acceptDiff"))))
-        (should (member "Gemini CLI asks you to accept the change of a.txt" said))
+        (should (member "Gemini CLI asks you to accept the change of a.txt" messages))
         (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                        text))))))
 
-(ert-deftest gemini-companion-decide-for-client/clients-may-be-refused ()
+(ert-deftest gemini-companion-decide-for-client/clients-can-be-refused ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (gemini-companion-accept-by-client nil))
@@ -101,8 +101,8 @@ That is a list of one if it is an error."
                      '("In this Emacs only the user accepts"))))))
 
 (defun gemini-companion-decide-for-client-test--accept (client name)
-  "Let CLIENT propose a change of the file NAME and accept it once it was seen.
-Return the text of the answer, as a list of one if it is an error."
+  "Have CLIENT propose a change of the file NAME, then accept it once it was shown.
+Return the text of the answer; the text of an error is returned in a list."
   (let* ((path (gemini-companion-test-file name))
          (review (gemini-companion-decide-for-client-test--show client name "changed\n"))
          (result (fake-cli-call-tool client "acceptDiff" `(:filePath ,path)))
@@ -111,7 +111,7 @@ Return the text of the answer, as a list of one if it is an error."
       (gemini-companion-review-reject review))
     (if (eq (alist-get 'isError result) t) (list text) text)))
 
-(ert-deftest gemini-companion-decide-for-client/nothing-by-which-programs-run ()
+(ert-deftest gemini-companion-decide-for-client/files-that-run-programs-are-refused ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (user-emacs-directory (gemini-companion-test-file "emacs/")))
@@ -157,10 +157,10 @@ Return the text of the answer, as a list of one if it is an error."
             (should (equal (gemini-companion-decide-for-client-test--accept client "a.txt")
                            '("The client works in another project: only the user accepts \
 this change")))
-            ;; There it may.
+            ;; A file of the client's own project.
             (let ((gemini-companion-test-project other))
               (should (stringp (gemini-companion-decide-for-client-test--accept client "o.txt"))))
-            ;; Further down in its own, or nowhere that Emacs knows.
+            ;; In a directory below it, or in one that Emacs does not know.
             (dolist (place (list (gemini-companion-test-file "sub/") "/nowhere/" nil))
               (setq directory place)
               (should (stringp (gemini-companion-decide-for-client-test--accept client "n.txt")))
@@ -193,12 +193,12 @@ this change")))
       (should (equal (gemini-companion-test-read
                       (gemini-companion-test-file "new/deep/a.txt"))
                      "changed\n"))
-      ;; Git runs no such program: it is not in a place for them.
+      ;; Git runs no such program: it is not in a directory for hooks.
       (should (stringp (gemini-companion-decide-for-client-test--accept client "src/hooks/use.ts")))
       (should (stringp (gemini-companion-decide-for-client-test--accept client "src/update"))))))
 
-(ert-deftest gemini-companion-decide-for-client/what-cannot-be-written-is-not-told-as-accepted ()
-  "It is a FIFO by the time that the client accepts."
+(ert-deftest gemini-companion-decide-for-client/a-failed-write-is-not-an-accept ()
+  "The file becomes a FIFO before the client accepts."
   (gemini-companion-test-with-client client
     (let* ((inhibit-message t)
            (file (gemini-companion-test-file "new.txt"))
@@ -207,12 +207,12 @@ this change")))
       (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,file))))
         (should (eq (alist-get 'isError result) t)))
       (should-not (fake-cli-find-notification client "ide/diffAccepted"))
-      ;; It is open on both sides, and can be ended.
+      ;; A FIFO opened for both directions does not block.
       (should (gemini-companion-review-open-p review))
       (gemini-companion-review-reject review)
       (fake-cli-wait-notification client "ide/diffRejected"))))
 
-(ert-deftest gemini-companion-decide-for-client/no-name-leads-to-another-machine ()
+(ert-deftest gemini-companion-decide-for-client/remote-names-are-refused ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (opened nil))
@@ -226,7 +226,7 @@ this change")))
         (should-not opened)
         (should-not (gemini-companion-review-list-open))))))
 
-(ert-deftest gemini-companion-decide-for-client/nothing-of-the-users-is-overwritten ()
+(ert-deftest gemini-companion-decide-for-client/changes-of-the-user-are-not-overwritten ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (file (gemini-companion-test-file "a.txt")))
@@ -243,8 +243,8 @@ this change")))
       (should (= (gemini-companion-review-count) 1))
       (gemini-companion-reject))))
 
-(ert-deftest gemini-companion-decide-for-client/elsewhere-and-for-much-only-the-user-accepts ()
-  "Outside of projects, for private files, and for what lacks most of the file."
+(ert-deftest gemini-companion-decide-for-client/only-the-user-accepts-risky-changes ()
+  "Outside of projects, for private files and if most of a file would be removed."
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
           (outside (make-temp-file "gemini-companion-outside-"))
@@ -268,7 +268,7 @@ this change")))
                (car (gemini-companion-review-list-open)))))
         (delete-file outside)))))
 
-(ert-deftest gemini-companion-decide-for-client/what-was-decided-meanwhile-is-not-written ()
+(ert-deftest gemini-companion-decide-for-client/a-change-decided-before-is-not-written ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
       (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")
@@ -277,7 +277,7 @@ this change")))
                        '("This diff was decided meanwhile"))))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))
-      ;; One that nobody waits for any more, as after a time-out.
+      ;; The client no longer waits for it, as after a time-out.
       (gemini-companion-decide-for-client
        (gemini-companion-review-id (car (gemini-companion-review-list-open))) t 4711 nil)
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
@@ -285,7 +285,7 @@ this change")))
       (should (= 1 (gemini-companion-review-count)))
       (gemini-companion-reject))))
 
-(ert-deftest gemini-companion-decide-for-client/line-ends-and-marks-stay ()
+(ert-deftest gemini-companion-decide-for-client/line-endings-and-byte-order-marks-stay ()
   (pcase-dolist (`(,base ,text ,bytes) '((nil "a\n" "a\n")
                                          ("a\nb\n" "ä\n" "\303\244\n")
                                          ("a\r\nb\r\n" "c\nd\n" "c\r\nd\r\n")
@@ -295,7 +295,7 @@ this change")))
                                          (unreadable "b\n" "b\n")))
     (should (equal (gemini-companion-history-encode text base) bytes))))
 
-(ert-deftest gemini-companion-decide-for-client/words-of-a-client-are-shown ()
+(ert-deftest gemini-companion-decide-for-client/messages-of-a-client-are-shown ()
   (gemini-companion-test-with-client client
     (let ((shown nil))
       (cl-letf (((symbol-function 'message)

@@ -10,11 +10,11 @@
 
 (defconst gemini-companion-diff-test--old
   (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")
-  "A text with room for three hunks, without a newline at its end.")
+  "A text long enough for three hunks, without a newline at its end.")
 
 (defconst gemini-companion-diff-test--new
   (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
-  "The same with three changes: one line, a line less, and a newline at the end.")
+  "The same with three changes: a changed line, a removed line and a final newline.")
 
 (defmacro gemini-companion-diff-test--with-client (client &rest body)
   "Evaluate BODY with CLIENT connected and reviews shown as diffs."
@@ -24,7 +24,7 @@
        ,@body)))
 
 (defun gemini-companion-diff-test--show (client name text &optional focus)
-  "Let CLIENT propose TEXT for the file NAME, show the review and return it.
+  "Have CLIENT propose TEXT for the file NAME; show the review and return it.
 FOCUS is `select' by default."
   (let ((review (gemini-companion-test-propose client name text)))
     (gemini-companion-review-show review (or focus 'select))
@@ -37,39 +37,39 @@ FOCUS is `select' by default."
      ,@body))
 
 (defun gemini-companion-diff-test--diff (review)
-  "Return the hunks that are shown of REVIEW."
+  "Return the hunks shown for REVIEW."
   (gemini-companion-diff-test--in review
     (goto-char (point-min))
     (forward-line 2)
     (buffer-substring-no-properties (point) (point-max))))
 
 (defun gemini-companion-diff-test--drop (review number)
-  "Drop the hunk NUMBER, from 1, of REVIEW."
+  "Drop the hunk NUMBER of REVIEW, counted from one."
   (gemini-companion-diff-test--in review
     (goto-char (point-min))
     (diff-hunk-next number)
     (gemini-companion-diff-drop)))
 
 (defun gemini-companion-diff-test--header (review)
-  "Return the header line over the diff of REVIEW."
+  "Return the header line of the diff of REVIEW."
   (gemini-companion-diff-test--in review
     (gemini-companion-proposal--header-line)))
 
 (defun gemini-companion-diff-test--outcome (client method)
-  "Return the content of METHOD, heard by CLIENT."
+  "Wait until CLIENT receives METHOD, a notification; return its content."
   (alist-get 'content (fake-cli-wait-notification client method)))
 
-(defun gemini-companion-diff-test--traces ()
-  "Return what a review on screen changes."
+(defun gemini-companion-diff-test--state ()
+  "Return all state of Emacs that a review on screen changes."
   (list (mapcar #'buffer-name (buffer-list))
         (mapcar (lambda (window)
                   (list window (window-buffer window) (window-edges window)))
                 (window-list))
         (selected-window)))
 
-;;;; What is shown
+;;;; The view
 
-(ert-deftest gemini-companion-diff/shows-one-diff-and-the-keys ()
+(ert-deftest gemini-companion-diff/it-shows-one-diff-and-the-keys ()
   (gemini-companion-diff-test--with-client client
     (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n")))
       (should (equal (buffer-name (window-buffer)) "*gemini diff: a.txt*"))
@@ -94,7 +94,7 @@ FOCUS is `select' by default."
       (should (string-match-p "1 hunk.*a.txt.*\\+1 -1.*C-c C-c accepts.*C-c C-k rejects.*k drops"
                               (gemini-companion-diff-test--header review))))))
 
-(ert-deftest gemini-companion-diff/the-header-warns-of-what-an-accept-would-miss ()
+(ert-deftest gemini-companion-diff/the-header-warns-of-edits-that-an-accept-would-lose ()
   (gemini-companion-diff-test--with-client client
     (insert "mine ")
     (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n")))
@@ -112,8 +112,8 @@ FOCUS is `select' by default."
                 map)
     keys))
 
-(ert-deftest gemini-companion-diff/no-key-goes-to-files ()
-  "Whatever key Diff mode has for files, here it does something else."
+(ert-deftest gemini-companion-diff/no-key-acts-on-files ()
+  "Keys with which Diff mode visits or changes files have other commands here."
   (gemini-companion-diff-test--with-client client
     (let ((harmless '(diff-hunk-next diff-hunk-prev diff-refine-hunk))
           (keys (append (gemini-companion-diff-test--keys diff-mode-map)
@@ -152,7 +152,7 @@ FOCUS is `select' by default."
         (should-not (= fill-column 7)))
       (should-not hooked))))
 
-(ert-deftest gemini-companion-diff/a-new-file-is-shown-as-it-is ()
+(ert-deftest gemini-companion-diff/a-new-file-is-shown-without-a-diff ()
   (gemini-companion-diff-test--with-client client
     (let ((review (gemini-companion-diff-test--show client "new/dir/x.txt" "text\n")))
       (with-current-buffer (window-buffer)
@@ -168,7 +168,7 @@ FOCUS is `select' by default."
       (gemini-companion-diff-test--drop review 1)
       (should (equal (gemini-companion-review-current-text review) "one\ntwo\n")))))
 
-(ert-deftest gemini-companion-diff/a-text-with-nul-is-text ()
+(ert-deftest gemini-companion-diff/a-text-with-nul-is-shown-as-text ()
   (gemini-companion-diff-test--with-client client
     (gemini-companion-test-file "nul.txt" "a\0ä\nb\n")
     (should (equal (gemini-companion-diff-test--diff
@@ -187,9 +187,9 @@ FOCUS is `select' by default."
         (gemini-companion-diff-test--in review
           (should (eq diff-refine 'font-lock)))))))
 
-(ert-deftest gemini-companion-diff/three-texts-are-left-to-ediff ()
+(ert-deftest gemini-companion-diff/three-texts-are-shown-in-ediff ()
   (gemini-companion-diff-test--with-client client
-    (let ((before (gemini-companion-diff-test--traces))
+    (let ((before (gemini-companion-diff-test--state))
           (review (gemini-companion-diff-test--show client "a.txt" "2\n")))
       (gemini-companion-diff-test--in review
         (should (eq (key-binding (kbd "C-c C-t")) #'gemini-companion-review-three-way))
@@ -201,11 +201,11 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-diff-test--diff review)
                      "@@ -1,2 +1 @@\n-one\n-two\n+2\n"))
       (gemini-companion-reject)
-      (should (equal (gemini-companion-diff-test--traces) before)))))
+      (should (equal (gemini-companion-diff-test--state) before)))))
 
 ;;;; Decisions
 
-(ert-deftest gemini-companion-diff/accept-sends-the-proposal-as-it-is ()
+(ert-deftest gemini-companion-diff/accept-sends-the-proposal ()
   (gemini-companion-diff-test--with-client client
     (dolist (text '("one\r\n2 😀" "one\n2\n\n" "\n" "2\C-a\r"))
       (gemini-companion-diff-test--show client "a.txt" text)
@@ -224,7 +224,7 @@ FOCUS is `select' by default."
       (gemini-companion-diff-test--drop review 2)
       (should (string-match-p "2 hunks"
                               (gemini-companion-diff-test--header review)))
-      ;; Point is at the one that followed.
+      ;; Point is at the next hunk.
       (gemini-companion-diff-test--in review
         (should (looking-at "@@ .*\n \n \n four\n-five\n")))
       (gemini-companion-accept)
@@ -232,7 +232,7 @@ FOCUS is `select' by default."
                      (concat "one\n2\n2a\n" (make-string 9 ?\n) "three\n"
                              (make-string 9 ?\n) "four\nfive\n"))))))
 
-(ert-deftest gemini-companion-diff/without-hunks-it-says-so ()
+(ert-deftest gemini-companion-diff/without-hunks-there-is-a-message ()
   (gemini-companion-diff-test--with-client client
     (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
@@ -247,7 +247,7 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
                      gemini-companion-diff-test--old)))))
 
-(ert-deftest gemini-companion-diff/undo-brings-hunks-back ()
+(ert-deftest gemini-companion-diff/undo-restores-hunks ()
   (gemini-companion-diff-test--with-client client
     (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
     (let* ((review (gemini-companion-diff-test--show client "a.txt"
@@ -259,14 +259,14 @@ FOCUS is `select' by default."
       (should (= (gemini-companion-diff--hunks
                   (gemini-companion-diff-test--in review gemini-companion-diff--of-buffer))
                  2))
-      ;; In between another one comes and goes.
+      ;; Another hunk is dropped and brought back in between.
       (gemini-companion-diff-test--drop review 2)
       (dotimes (_ 2)
         (gemini-companion-diff-test--in review (gemini-companion-diff-undo)))
       (should (equal (gemini-companion-diff-test--diff review) before))
       (should (equal (gemini-companion-review-current-text review)
                      gemini-companion-diff-test--new))
-      ;; What the client proposed is the end of it, after new changes as well.
+      ;; Undo ends at the client's proposal, after new changes as well.
       (dotimes (_ 2)
         (gemini-companion-diff-test--in review
           (should-error (gemini-companion-diff-undo) :type 'user-error))
@@ -275,7 +275,7 @@ FOCUS is `select' by default."
         (gemini-companion-diff-test--drop review 3)
         (gemini-companion-diff-test--in review (gemini-companion-diff-undo))))))
 
-(ert-deftest gemini-companion-diff/reject-leaves-the-file-alone ()
+(ert-deftest gemini-companion-diff/reject-leaves-the-file-unchanged ()
   (gemini-companion-diff-test--with-client client
     (gemini-companion-diff-test--drop
      (gemini-companion-diff-test--show client "a.txt" "2\n") 1)
@@ -284,10 +284,10 @@ FOCUS is `select' by default."
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))
 
-(ert-deftest gemini-companion-diff/q-asks-and-later-keeps-what-was-done ()
+(ert-deftest gemini-companion-diff/q-asks-and-postponing-keeps-dropped-hunks ()
   (gemini-companion-diff-test--with-client client
     (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
-    (let* ((before (gemini-companion-diff-test--traces))
+    (let* ((before (gemini-companion-diff-test--state))
            (review (gemini-companion-diff-test--show client "a.txt"
                                                      gemini-companion-diff-test--new))
            (text nil))
@@ -298,8 +298,8 @@ FOCUS is `select' by default."
         (gemini-companion-diff-test--in review
           (call-interactively (key-binding (kbd "q")))))
       (should-not (gemini-companion-review-shown))
-      (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
-      ;; Nothing is left of the view in the proposal.
+      (should (equal (cdr (gemini-companion-diff-test--state)) (cdr before)))
+      ;; The view leaves nothing behind in the proposal's buffer.
       (with-current-buffer (gemini-companion-review-proposal review)
         (should-not after-change-functions)
         (should-not gemini-companion-diff--of-buffer))
@@ -326,7 +326,7 @@ FOCUS is `select' by default."
       (should (eq (window-buffer) (gemini-companion-review-proposal review)))
       (should (get-buffer-window (gemini-companion-review-front review)))
       (should (looking-at "2a"))
-      ;; A second time does not make a third window.
+      ;; The same command again makes no third window.
       (with-selected-window (get-buffer-window (gemini-companion-review-front review))
         (gemini-companion-diff-edit))
       (should (= (length (window-list)) 3))
@@ -336,7 +336,7 @@ FOCUS is `select' by default."
        "the diff to follow"
        (lambda () (string-search "+more 2a\n" (gemini-companion-diff-test--diff review))))
       (text-mode)
-      ;; Only when the buffer is next made current does Emacs know its hooks again.
+      ;; Emacs reads the hooks of a buffer when the buffer is made current.
       (with-temp-buffer)
       (insert "again ")
       (gemini-companion-test-wait
@@ -347,7 +347,7 @@ FOCUS is `select' by default."
                      (string-replace "2a" "more again 2a"
                                      gemini-companion-diff-test--new))))))
 
-(ert-deftest gemini-companion-diff/what-is-not-shown-yet-is-not-dropped ()
+(ert-deftest gemini-companion-diff/a-hunk-not-yet-shown-is-not-dropped ()
   (gemini-companion-diff-test--with-client client
     (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
@@ -362,7 +362,7 @@ FOCUS is `select' by default."
       (gemini-companion-diff-test--drop review 1)
       (should (string-prefix-p "one\ntwo\n\n" (gemini-companion-review-current-text review))))))
 
-(ert-deftest gemini-companion-diff/near-changes-can-be-split-and-joined ()
+(ert-deftest gemini-companion-diff/nearby-changes-can-be-split-and-joined ()
   (gemini-companion-diff-test--with-client client
     (gemini-companion-test-file "a.txt" "1\n2\n3\n4\n")
     (let ((review (gemini-companion-diff-test--show client "a.txt" "one\n2\n3\nfour\n")))
@@ -379,7 +379,7 @@ FOCUS is `select' by default."
                      "@@ -1,4 +1,4 @@\n-1\n+one\n 2\n 3\n-4\n+four\n")))))
 
 (defun gemini-companion-diff-test--drop-lines (review first last)
-  "Drop of REVIEW what is shown from where FIRST begins to the end of LAST."
+  "Drop the lines of REVIEW from the start of the text FIRST to the end of LAST."
   (gemini-companion-diff-test--in review
     (goto-char (point-min))
     (search-forward first)
@@ -417,11 +417,11 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-current-text review)
                      gemini-companion-diff-test--new)))))
 
-(ert-deftest gemini-companion-diff/g-compares-with-the-file-as-it-is-now ()
+(ert-deftest gemini-companion-diff/g-compares-with-the-current-file ()
   (gemini-companion-diff-test--with-client client
     (let ((review (gemini-companion-diff-test--show client "a.txt" "2\n")))
       (gemini-companion-test-file "a.txt" "other\n")
-      ;; Hunks of a diff that could not be made anew are not for this file.
+      ;; The diff could not be updated, so its hunks do not belong to this file.
       (cl-letf (((symbol-function 'gemini-companion-review-diff) #'error))
         (gemini-companion-diff-test--in review (should-error (revert-buffer))))
       (should-error (gemini-companion-diff-test--drop review 1) :type 'user-error)
@@ -434,20 +434,20 @@ FOCUS is `select' by default."
 
 ;;;; Windows
 
-(ert-deftest gemini-companion-diff/everything-comes-back-as-it-was ()
+(ert-deftest gemini-companion-diff/everything-is-restored ()
   (gemini-companion-diff-test--with-client client
     (split-window-right)
     (goto-char 6)
-    (let ((before (gemini-companion-diff-test--traces)))
+    (let ((before (gemini-companion-diff-test--state)))
       (dolist (focus '(select keep))
         (dolist (decide '(gemini-companion-accept gemini-companion-reject))
           (gemini-companion-diff-test--show client "a.txt" "2\n" focus)
-          (should-not (equal (gemini-companion-diff-test--traces) before))
+          (should-not (equal (gemini-companion-diff-test--state) before))
           (funcall decide)
-          (should (equal (gemini-companion-diff-test--traces) before))
+          (should (equal (gemini-companion-diff-test--state) before))
           (should (= (point) 6)))))))
 
-(ert-deftest gemini-companion-diff/the-focus-can-stay ()
+(ert-deftest gemini-companion-diff/the-selected-window-can-stay ()
   (gemini-companion-diff-test--with-client client
     (let* ((window (selected-window))
            (buffer (current-buffer))
@@ -455,7 +455,7 @@ FOCUS is `select' by default."
       (should (eq (selected-window) window))
       (should (eq (current-buffer) buffer))
       (should (get-buffer-window (gemini-companion-review-front review)))
-      ;; To ask for it is to go there, and changes no window.
+      ;; The command to show it selects its window and changes no other.
       (let ((windows (window-list)))
         (gemini-companion-review-next)
         (should (eq (window-buffer) (gemini-companion-review-front review)))
@@ -465,12 +465,12 @@ FOCUS is `select' by default."
       (should (eq (selected-window) window))
       (should (= (length (window-list)) 1)))))
 
-(ert-deftest gemini-companion-diff/a-killed-buffer-postpones-and-loses-nothing ()
+(ert-deftest gemini-companion-diff/killing-a-buffer-postpones-without-loss ()
   (dolist (part (list #'gemini-companion-review-front #'gemini-companion-review-proposal))
     (gemini-companion-diff-test--with-client client
       (split-window-right)
       (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
-      (let ((before (gemini-companion-diff-test--traces))
+      (let ((before (gemini-companion-diff-test--state))
             (review (gemini-companion-diff-test--show client "a.txt"
                                                       gemini-companion-diff-test--new))
             (text nil))
@@ -479,7 +479,7 @@ FOCUS is `select' by default."
         (kill-buffer (funcall part review))
         (gemini-companion-test-wait
          "the view to go" (lambda () (not (gemini-companion-review-shown))))
-        (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
+        (should (equal (cdr (gemini-companion-diff-test--state)) (cdr before)))
         (should-not (fake-cli-find-notification client "ide/diffRejected"))
         (gemini-companion-review-next)
         (should (eq (window-buffer) (gemini-companion-review-front review)))
@@ -487,7 +487,7 @@ FOCUS is `select' by default."
         (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
                        text))))))
 
-(ert-deftest gemini-companion-diff/in-another-tab-it-is-taken-down-as-well ()
+(ert-deftest gemini-companion-diff/it-is-closed-in-another-tab-too ()
   (dolist (end (list (lambda ()
                        (gemini-companion-review-accept (gemini-companion-review-shown)))
                      (lambda ()
@@ -507,29 +507,29 @@ FOCUS is `select' by default."
             (funcall end)
             (should (equal (buffer-name (window-buffer)) "*scratch*"))
             (tab-bar-select-tab 1)
-            ;; In batch there is no redisplay, which runs it.
+            ;; Redisplay runs this hook; a batch Emacs has none.
             (run-hooks 'window-configuration-change-hook)
             (should (equal (mapcar #'window-buffer (window-list)) before)))
         (tab-bar-close-other-tabs)))))
 
-(ert-deftest gemini-companion-diff/a-view-that-fails-leaves-nothing-and-the-review-waits ()
+(ert-deftest gemini-companion-diff/a-review-whose-view-fails-waits ()
   (gemini-companion-diff-test--with-client client
-    (let* ((before (gemini-companion-diff-test--traces))
+    (let* ((before (gemini-companion-diff-test--state))
            (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (cl-letf (((symbol-function 'gemini-companion-review-diff) #'error))
         (should-error (gemini-companion-review-show review 'select)))
       (should-not (gemini-companion-review-shown))
-      (should (equal (cdr (gemini-companion-diff-test--traces)) (cdr before)))
+      (should (equal (cdr (gemini-companion-diff-test--state)) (cdr before)))
       (gemini-companion-accept)
       (should (eq (gemini-companion-review-shown) review))
       (gemini-companion-accept)
       (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
                      "2\n")))))
 
-;;;; Exactness
+;;;; Random texts
 
 (defun gemini-companion-diff-test--random-line ()
-  "Return a random line, without its end, that diffs could trip over."
+  "Return a random line without its newline, of characters that are hard for diffs."
   (let ((lines ["" "a" "b" "c" "ä" "😀" "@@ -1,2 +3,4 @@" "-- x" "++ y" "-" "+" " x\t" "x\r"
                 "\\ No newline at end of file" "---" "Only in a" "\0" "\C-l" "5,6c7,8"]))
     (aref lines (random (length lines)))))
@@ -541,7 +541,7 @@ FOCUS is `select' by default."
       (push (gemini-companion-diff-test--random-line) lines))))
 
 (defun gemini-companion-diff-test--mutate (lines)
-  "Return LINES with some random changes."
+  "Return LINES with random changes."
   (mapcan (lambda (line)
             (pcase (random 24)
               (0 nil)
@@ -551,7 +551,7 @@ FOCUS is `select' by default."
           lines))
 
 (defun gemini-companion-diff-test--join (lines)
-  "Return LINES as a text, with random line ends and perhaps none at its end."
+  "Return LINES as a text with random line ends; the last may have none."
   (let* ((end (if (zerop (random 3)) "\r\n" "\n"))
          (text (mapconcat (lambda (line) (concat line end)) lines "")))
     (if (and (zerop (random 3)) (not (string-empty-p text)))
@@ -559,13 +559,13 @@ FOCUS is `select' by default."
       text)))
 
 (defun gemini-companion-diff-test--bytes (text)
-  "Return TEXT as it would be on disk.
-In a file with NUL Emacs sees bytes where else it sees characters."
+  "Return TEXT as the bytes of a file.
+Emacs reads a file with NUL as bytes instead of characters."
   (encode-coding-string text 'utf-8-emacs-unix))
 
 (defun gemini-companion-diff-test--body (hunk side)
-  "Return the text that HUNK has of SIDE, the characters of its lines.
-HUNK is a list of lines as they are in a diff."
+  "Return the text of the lines of HUNK whose prefix is in SIDE.
+HUNK is a list of lines of a diff and SIDE a list of characters."
   (let ((text "") (taken nil))
     (dolist (line hunk text)
       (cond ((memq (aref line 0) side)
@@ -576,9 +576,9 @@ HUNK is a list of lines as they are in a diff."
             (t (setq taken nil))))))
 
 (defun gemini-companion-diff-test--patched (current diff dropped)
-  "Return CURRENT with the hunks in DIFF applied, but for the one numbered DROPPED.
-This reads what the lines of hunks say; of headers only where one starts.
-All are bytes."
+  "Return CURRENT with the hunks of DIFF applied, except the one numbered DROPPED.
+Of the headers only the line at which a hunk starts is read.  All texts are
+bytes."
   (let ((number 0) (line 1) (rest current) (result ""))
     (dolist (hunk (cdr (split-string (concat "\n" diff) "\n@@ ")))
       (let* ((lines (split-string (string-remove-suffix "\n" hunk) "\n"))
@@ -611,7 +611,7 @@ All are bytes."
 
 (defun gemini-companion-diff-test--drop-some (review keep-p)
   "Drop each hunk of REVIEW for which KEEP-P returns nil.
-Each step must give exactly what it should."
+Assert after each that the texts are exactly the expected ones."
   (pcase-let ((`(,current ,diff ,text) (gemini-companion-diff-test--parts review))
               (number 1)
               (steps 0))
@@ -627,8 +627,8 @@ Each step must give exactly what it should."
           (should (equal text expected)))))))
 
 (defun gemini-companion-diff-test--try (old new)
-  "Show the change from OLD to NEW, drop some hunks, and then the others.
-Return non-nil if in between there was a mix of the two."
+  "Show the change from OLD to NEW, drop some hunks, then the others.
+Return non-nil if the text in between was neither OLD nor NEW."
   (let* ((name (gemini-companion-test-file "random" old))
          (review (gemini-companion-review-make :id 1 :client "" :path name
                                                :proposed new :text new))
@@ -641,14 +641,14 @@ Return non-nil if in between there was a mix of the two."
             (gemini-companion-diff-test--drop-some review #'ignore)
             (pcase-let ((`(,_ ,_ ,last) (gemini-companion-diff-test--parts review)))
               (should (equal last current))
-              ;; As it is on disk, unless its line ends were decoded.
+              ;; The bytes on disk, unless Emacs decoded the line ends.
               (when (or (string-search "\r\n" new) (not (string-search "\r" old)))
                 (should (equal last (gemini-companion-diff-test--bytes old)))))
             (not (member mix (list current first)))))
       (funcall hide)
       (kill-buffer (gemini-companion-review-proposal review)))))
 
-(ert-deftest gemini-companion-diff/any-hunk-of-any-text-is-dropped-exactly ()
+(ert-deftest gemini-companion-diff/hunks-of-random-texts-are-dropped-exactly ()
   (gemini-companion-test-with-project
     (random "gemini-companion")
     (let ((inhibit-message t)
@@ -663,7 +663,7 @@ Return non-nil if in between there was a mix of the two."
           (ert-info ((format "%S\n%S" old new))
             (when (gemini-companion-diff-test--try old new)
               (setq mixes (1+ mixes))))))
-      ;; They were not all too simple.
+      ;; Many of the changes were dropped in part.
       (should (> mixes 10)))))
 
 ;;; gemini-companion-diff-test.el ends here

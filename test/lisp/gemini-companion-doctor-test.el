@@ -1,11 +1,11 @@
-;;; gemini-companion-doctor-test.el --- Tests of what is found out  -*- lexical-binding: t; -*-
+;;; gemini-companion-doctor-test.el --- Tests of the doctor's report  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Each test breaks one thing that works, and reads in the report what the
-;; user would: the cause and the remedy.
+;; Each test breaks one thing and checks that the report names the cause and the
+;; remedy.
 
 ;;; Code:
 
@@ -14,13 +14,14 @@
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-doctor-test--home (name text)
-  "Make the file NAME of the CLI's user hold TEXT."
+  "Write TEXT to the file NAME in the home of the CLI's user."
   (gemini-companion-test-file (concat "home/.gemini/" name) text))
 
 (defmacro gemini-companion-doctor-test--with (&rest body)
   "Evaluate BODY with a companion that a CLI finds.
-That CLI has settings and temporary files in the project, besides the
-project proper, which is work/; there the current buffer visits a file."
+The settings and temporary files of that CLI are in the directory of the
+test; the project is its subdirectory work/, where the current buffer
+visits a file."
   (declare (indent 0) (debug t))
   `(let ((gemini-companion-agent--container-files nil) ; wherever this runs
          (before (mapcar (lambda (variable)
@@ -55,7 +56,7 @@ project proper, which is work/; there the current buffer visits a file."
          (set-default-toplevel-value variable value)))))
 
 (defun gemini-companion-doctor-test--report (&optional directory)
-  "Return the report for the current buffer, or else for DIRECTORY."
+  "Return the report for DIRECTORY, or for the current buffer."
   (save-current-buffer (gemini-companion-doctor directory))
   (gemini-companion-doctor-test--wait))
 
@@ -78,7 +79,7 @@ project proper, which is work/; there the current buffer visits a file."
   (gemini-companion-doctor-test--wait))
 
 (defun gemini-companion-doctor-test--says (report &rest texts)
-  "Check that REPORT has TEXTS, in that order."
+  "Assert that REPORT contains TEXTS in that order."
   (let ((start 0))
     (dolist (text texts)
       (ert-info ((format "%S in\n%s" text report))
@@ -86,7 +87,7 @@ project proper, which is work/; there the current buffer visits a file."
         (setq start (string-search text report start))))))
 
 (defun gemini-companion-doctor-test--is-well (report)
-  "Check that REPORT names no problem."
+  "Assert that REPORT names no problem."
   (gemini-companion-doctor-test--says report "No problem: a CLI that is started here finds"))
 
 (defun gemini-companion-doctor-test--own-file ()
@@ -94,14 +95,14 @@ project proper, which is work/; there the current buffer visits a file."
   (car (gemini-companion-bridge-discovery-files)))
 
 (defun gemini-companion-doctor-test--change-own (change)
-  "Replace the content of our discovery file by what CHANGE makes of it."
+  "Call CHANGE on the content of this Emacs' discovery file; write what it returns."
   (let ((file (gemini-companion-doctor-test--own-file)))
     (gemini-companion-test-write
      file (json-encode (funcall change (gemini-companion-client-read file))))))
 
 (defun gemini-companion-doctor-test--other (process &rest content)
   "Write the discovery file of a companion in PROCESS; return its name.
-Its only root is the project proper; CONTENT, an alist, comes first."
+Its only root is work/; entries of the alist CONTENT take precedence."
   (gemini-companion-test-file
    (format "tmp/gemini/ide/gemini-ide-server-%d-1.json" process)
    (json-encode
@@ -110,8 +111,8 @@ Its only root is the project proper; CONTENT, an alist, comes first."
               (authToken . "x") (ideInfo . ((name . "vscode") (displayName . "VS Code"))))))))
 
 (defmacro gemini-companion-doctor-test--in-terminal (variables &rest body)
-  "Evaluate BODY in a terminal that was started with VARIABLES, a list of strings.
-It has no others of those that lead to this Emacs."
+  "Evaluate BODY in a terminal started with VARIABLES, a list of strings.
+It has no other variables with which a CLI finds this Emacs."
   (declare (indent 1) (debug t))
   `(progn
      (unless (file-exists-p "/proc/self/environ")
@@ -138,7 +139,7 @@ It has no others of those that lead to this Emacs."
 
 ;;;; The report
 
-(ert-deftest gemini-companion-doctor/where-all-is-well-it-says-so ()
+(ert-deftest gemini-companion-doctor/without-a-problem-it-says-so ()
   (gemini-companion-doctor-test--with
     (let ((report (gemini-companion-doctor-test--report)))
       (gemini-companion-doctor-test--is-well report)
@@ -161,7 +162,7 @@ It has no others of those that lead to this Emacs."
         (gemini-companion-doctor-test--says report "in the terminal terminal, process"
                                             "NO_PROXY=of-this-terminal")))))
 
-(ert-deftest gemini-companion-doctor/home-and-control-characters-do-not-show ()
+(ert-deftest gemini-companion-doctor/home-and-control-characters-are-hidden ()
   (gemini-companion-doctor-test--with
     (let ((directory (expand-file-name "a\nb" "~")))
       (make-directory directory t)
@@ -171,7 +172,7 @@ It has no others of those that lead to this Emacs."
             (should-not (string-search (expand-file-name "~/") report)))
         (delete-directory directory)))))
 
-(ert-deftest gemini-companion-doctor/a-program-that-does-not-end-is-ended ()
+(ert-deftest gemini-companion-doctor/a-program-that-hangs-is-killed ()
   (gemini-companion-doctor-test--with
     (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho asking\nexec sleep 1000\n")
     (let ((gemini-companion-doctor--probe-patience 1))
@@ -180,7 +181,7 @@ It has no others of those that lead to this Emacs."
        (format "%s does not print its version, but: asking"
                (gemini-companion-test-file "bin/gemini"))))))
 
-(ert-deftest gemini-companion-doctor/what-was-looked-into-last-is-shown ()
+(ert-deftest gemini-companion-doctor/the-latest-directory-is-shown ()
   (gemini-companion-doctor-test--with
     (let ((release (gemini-companion-test-file "release"))
           (elsewhere (gemini-companion-test-file "elsewhere/")))
@@ -288,7 +289,7 @@ It has no others of those that lead to this Emacs."
         (gemini-companion-doctor-test--is-well
          (gemini-companion-doctor-test--press "announce again"))))))
 
-(ert-deftest gemini-companion-doctor/restart-mends-discovery-file ()
+(ert-deftest gemini-companion-doctor/restart-repairs-discovery-file ()
   (gemini-companion-doctor-test--with
     (let ((noninteractive nil))
       (delete-file (gemini-companion-doctor-test--own-file))
@@ -313,7 +314,7 @@ It has no others of those that lead to this Emacs."
          (concat (file-name-nondirectory file)
                  ", Emacs, of another container or start of the machine"))))))
 
-(ert-deftest gemini-companion-doctor/own-files-are-from-here ()
+(ert-deftest gemini-companion-doctor/own-files-are-not-from-another-container ()
   (gemini-companion-doctor-test--with
     (should (equal (alist-get 'idSpace (gemini-companion-client-read
                                         (gemini-companion-doctor-test--own-file)))
@@ -324,7 +325,7 @@ It has no others of those that lead to this Emacs."
     (let* ((dead (gemini-companion-doctor-test--dead))
            (file (gemini-companion-doctor-test--other dead))
            (noninteractive nil))
-      ;; The living one comes first, unless the terminal names the dead one.
+      ;; A living process comes first, unless the terminal names the dead one.
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report))
       (gemini-companion-doctor-test--in-terminal (list (format "GEMINI_CLI_IDE_PID=%d" dead))
         (gemini-companion-doctor-test--says
@@ -368,7 +369,7 @@ It has no others of those that lead to this Emacs."
        (gemini-companion-doctor-test--report link)
        (format "%s, which is a link to %s, is in no workspace root" link elsewhere)
        (format "add %s to" elsewhere))
-      ;; One that leads into the project is none.
+      ;; A link that leads into the project is no problem.
       (make-symbolic-link (gemini-companion-test-file "work") (concat elsewhere "/back"))
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--report (concat elsewhere "/back"))))))
@@ -383,7 +384,7 @@ It has no others of those that lead to this Emacs."
              (gemini-companion-doctor-test--own-file))
      "-> Update the companion that wrote it")))
 
-(ert-deftest gemini-companion-doctor/no-json ()
+(ert-deftest gemini-companion-doctor/invalid-json ()
   (gemini-companion-doctor-test--with
     (let ((noninteractive nil))
       (dolist (text '("{\"port\": 1," "null" "{} {}" ""))
@@ -410,7 +411,7 @@ It has no others of those that lead to this Emacs."
 
 ;;;; The environment
 
-(ert-deftest gemini-companion-doctor/what-variables-keep-a-cli-from ()
+(ert-deftest gemini-companion-doctor/variables-that-keep-a-cli-from-connecting ()
   (pcase-dolist
       (`(,variable . ,texts)
        '(("http_proxy=http://user:secret@proxy:1"
@@ -440,14 +441,14 @@ It has no others of those that lead to this Emacs."
          (gemini-companion-doctor-test--report)
          "This is a container, in which the CLI connects to host.docker.internal"
          "-> Start it with REMOTE_CONTAINERS=true"))
-      ;; Emacs tells those that it starts.
+      ;; CLIs that Emacs starts get the variable.
       (gemini-companion-mode -1)
       (gemini-companion-mode 1)
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
 (defun gemini-companion-doctor-test--start-beside (environment)
-  "Start what goes for a CLI beside this Emacs; return its process.
-It has ENVIRONMENT."
+  "Start a program that passes for a CLI beside this Emacs; return its process.
+ENVIRONMENT is its environment."
   (let ((process-environment environment)
         (program (gemini-companion-test-file "beside/gemini" "#!/bin/sh\necho on\nread line\n"))
         (started nil))
@@ -457,7 +458,7 @@ It has ENVIRONMENT."
       (gemini-companion-test-wait "the program" (lambda () started)))))
 
 (ert-deftest gemini-companion-doctor/beside-emacs-in-its-container ()
-  "A CLI that Emacs did not start looks outside: that is said before and after."
+  "The report warns of CLIs that look outside, before and after one runs."
   (gemini-companion-doctor-test--with
     (cl-letf* ((noninteractive nil)
                (gemini-companion-agent--container-files '("/"))
@@ -465,7 +466,7 @@ It has ENVIRONMENT."
                                       (string-match-p "\\`\\(?:SSH\\|.*REMOTE\\)_" it))
                                     (default-toplevel-value 'process-environment)))
                (runs-p (symbol-function 'gemini-companion-doctor--runs-p))
-               ;; Other tests may run a CLI on this machine.
+               ;; Other tests may run CLIs on this machine.
                ((symbol-function 'gemini-companion-doctor--runs-p)
                 (lambda (name id)
                   (and (memq id (mapcar #'process-id (process-list)))
@@ -487,7 +488,7 @@ It has ENVIRONMENT."
          (gemini-companion-doctor-test--report)
          "One problem" "This is a container.  A CLI that runs in here already looks for its editor")
         (delete-process process))
-      ;; Where all are told that the editor is in there nothing is said.
+      ;; No warning if all of them know that the editor is in the container.
       (gemini-companion-mode -1)
       (set-default-toplevel-value 'process-environment (cons "SSH_CONNECTION=1" outside))
       (gemini-companion-mode 1)
@@ -523,10 +524,10 @@ It has ENVIRONMENT."
          (gemini-companion-doctor-test--press "put it there")
          (format "IDE mode is on in %s" file))
         (should (equal (gemini-companion-test-read file) after))
-        ;; That was an answer, too.
+        ;; The button counts as an answer to the question, too.
         (should (equal gemini-companion-setup-policy '((gemini . always))))))))
 
-(ert-deftest gemini-companion-doctor/a-project-that-switches-ide-mode-off-is-not-changed ()
+(ert-deftest gemini-companion-doctor/settings-of-a-project-are-not-changed ()
   (gemini-companion-doctor-test--with
     (gemini-companion-doctor-test--home "settings.json" "{\"ide\": {\"enabled\": true},
  \"security\": {\"folderTrust\": {\"enabled\": false}}}")
@@ -556,7 +557,7 @@ It has ENVIRONMENT."
     (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                         "ide.enabled is false in")))
 
-(ert-deftest gemini-companion-doctor/settings-that-cannot-be-read ()
+(ert-deftest gemini-companion-doctor/unreadable-settings ()
   (gemini-companion-doctor-test--with
     (dolist (text '("{\"ide\": }" "{\"ide\": {\"enabled\": true},}"))
       (gemini-companion-doctor-test--home "settings.json" text)

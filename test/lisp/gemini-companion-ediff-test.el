@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; Windows, tabs and the other texts.  What a decision does is the matter of
-;; gemini-companion-review-test.el.
+;; Windows, tabs and the texts compared. gemini-companion-review-test.el tests
+;; decisions.
 
 ;;; Code:
 
@@ -15,14 +15,14 @@
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-ediff-test--show (client text &optional focus)
-  "Let CLIENT propose TEXT for a.txt, show the review and return it.
-FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
+  "Have CLIENT propose TEXT for a.txt; show the review and return it.
+FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
   (let ((review (gemini-companion-test-propose client "a.txt" text)))
     (gemini-companion-review-show review (or focus 'keep))
     review))
 
 (defun gemini-companion-ediff-test--layout ()
-  "Return all that must be the same before and after."
+  "Return all state of Emacs that must be the same before and after a review."
   (list (mapcar (lambda (window)
                   (list window (window-edges window) (window-buffer window)
                         (window-point window) (window-start window)
@@ -37,14 +37,14 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
 
 ;;;; Windows
 
-(ert-deftest gemini-companion-ediff/the-focus-stays-where-it-was ()
+(ert-deftest gemini-companion-ediff/the-selected-window-stays ()
   (gemini-companion-test-with-client client
     (let ((window (selected-window)) (buffer (current-buffer)))
       (let ((review (gemini-companion-ediff-test--show client "2\n")))
         (should (eq (selected-window) window))
         (should (eq (window-buffer window) buffer))
         (should (gemini-companion-ediff-test--proposal-window review))
-        ;; What the user types meanwhile stays, and so does point.
+        ;; What the user types in the meantime stays, and so does point.
         (goto-char (point-max))
         (insert "typed")
         (gemini-companion-reject)
@@ -52,17 +52,17 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
         (should (= (window-point window) (point-max)))
         (set-buffer-modified-p nil)))))
 
-(ert-deftest gemini-companion-ediff/the-review-can-take-the-focus ()
+(ert-deftest gemini-companion-ediff/the-review-can-be-selected ()
   (gemini-companion-test-with-client client
     (let ((window (selected-window)))
       (gemini-companion-ediff-test--show client "2\n" 'select)
       (should (eq (window-buffer) (car ediff-session-registry)))
-      ;; The user's window is there, and as small as may be.
+      ;; The user's window is still there, at its smallest size.
       (should (< (window-height window) 6))
       (gemini-companion-accept)
       (should (eq (selected-window) window)))))
 
-(ert-deftest gemini-companion-ediff/layouts-come-back-exactly ()
+(ert-deftest gemini-companion-ediff/layouts-are-restored-exactly ()
   (pcase-dolist
       (`(,name . ,arrange)
        `((one . ignore)
@@ -106,11 +106,11 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (gemini-companion-ediff-test--show client "2\n")
       (should (window-live-p side))
       (should (eq (selected-window) side))
-      ;; The file's window is not the one in which the user types.
+      ;; The window of the file is shrunk, not the selected one.
       (should (< (window-height (get-buffer-window "a.txt")) 6)))))
 
-(ert-deftest gemini-companion-ediff/what-the-user-does-with-windows-stays ()
-  "Each of these the user does while a review is shown; then it ends."
+(ert-deftest gemini-companion-ediff/window-changes-of-the-user-stay ()
+  "The review ends after the user has changed windows while it was shown."
   (pcase-dolist
       (`(,name . ,act)
        `((another-buffer . ,(lambda () (switch-to-buffer "other") (goto-char 100)))
@@ -163,7 +163,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
             (should (= (length (window-list nil 'no-minibuffer))
                        (length (cadr before))))))))))
 
-(ert-deftest gemini-companion-ediff/wide-frames-have-the-texts-side-by-side ()
+(ert-deftest gemini-companion-ediff/wide-frames-show-the-texts-side-by-side ()
   (gemini-companion-test-with-client client
     (pcase-dolist (`(,width . ,beside) '((80 . nil) (200 . t)))
       (let ((before (frame-width)))
@@ -178,7 +178,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
               (gemini-companion-reject))
           (set-frame-width nil before))))))
 
-(ert-deftest gemini-companion-ediff/the-first-difference-is-seen-and-selected ()
+(ert-deftest gemini-companion-ediff/the-first-difference-is-visible-and-selected ()
   (gemini-companion-test-with-client client
     (let* ((lines (mapcar #'number-to-string (number-sequence 1 500)))
            (text (lambda (lines) (concat (string-join lines "\n") "\n"))))
@@ -192,7 +192,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
           (should (= ediff-number-of-differences 1))
           (should (= ediff-current-difference 0)))))))
 
-(ert-deftest gemini-companion-ediff/no-buffer-of-ediff-is-left ()
+(ert-deftest gemini-companion-ediff/no-buffer-of-ediff-remains ()
   (gemini-companion-test-with-client client
     (let ((buffers (lambda ()
                      (seq-filter (lambda (name) (string-match-p "ediff" name))
@@ -215,20 +215,20 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (ediff-jump-to-difference 1)
       (should-not (seq-difference windows (window-list)))
       (should (window-live-p window))
-      ;; Copying back what the file says rejects this difference.
+      ;; Copying the text of the file rejects this difference.
       (ediff-copy-A-to-B nil)
       (should (equal (gemini-companion-review-current-text review) "one\ntwo\n")))))
 
 ;;;; Tabs
 
-(ert-deftest gemini-companion-ediff/another-tab-is-left-alone-and-the-first-comes-back ()
+(ert-deftest gemini-companion-ediff/other-tabs-stay-and-the-first-is-restored ()
   (gemini-companion-test-with-client client
     (unwind-protect
         (let ((before (mapcar #'window-buffer (window-list))))
           (gemini-companion-ediff-test--show client "2\n")
           (tab-bar-new-tab)
           (switch-to-buffer (generate-new-buffer "elsewhere"))
-          ;; From there it is not seen: it comes.
+          ;; The other tab does not show it, so it is brought here.
           (gemini-companion-accept)
           (should (gemini-companion-ediff-test--proposal-window
                    (gemini-companion-review-shown)))
@@ -237,12 +237,12 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
           (should (equal (buffer-name (window-buffer)) "elsewhere"))
           (should (one-window-p))
           (tab-bar-switch-to-prev-tab)
-          ;; In batch there is no redisplay, which runs it.
+          ;; Redisplay runs this hook; a batch Emacs has none.
           (run-hooks 'window-configuration-change-hook)
           (should (equal (mapcar #'window-buffer (window-list)) before)))
       (tab-bar-close-other-tabs))))
 
-(ert-deftest gemini-companion-ediff/closing-the-tab-means-later ()
+(ert-deftest gemini-companion-ediff/closing-the-tab-postpones ()
   (dolist (from-elsewhere '(nil t))
     (gemini-companion-test-with-client client
       (unwind-protect
@@ -262,17 +262,17 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
             (should (gemini-companion-ediff-test--proposal-window review)))
         (tab-bar-close-other-tabs)))))
 
-;;;; The other texts
+;;;; Unsaved edits and files changed on disk
 
 (defun gemini-companion-ediff-test--texts ()
-  "Return the texts of the session that is shown, A first."
+  "Return the texts of the Ediff session on screen, A first."
   (with-current-buffer (car ediff-session-registry)
     (mapcar (lambda (buffer) (with-current-buffer buffer (buffer-string)))
             (seq-filter #'buffer-live-p
                         (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))))
 
 (defmacro gemini-companion-ediff-test--answering (key &rest body)
-  "Evaluate BODY while each choice is answered with KEY; return the questions."
+  "Evaluate BODY, answering each multiple choice with KEY; return the questions."
   (declare (indent 1) (debug t))
   `(let (questions)
      (cl-letf (((symbol-function 'read-multiple-choice)
@@ -282,7 +282,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
        ,@body)
      questions))
 
-(ert-deftest gemini-companion-ediff/unsaved-edits-are-told-and-can-be-merged ()
+(ert-deftest gemini-companion-ediff/unsaved-edits-are-shown-and-can-be-merged ()
   (gemini-companion-test-with-client client
     (goto-char (point-max))
     (insert "mine\n")
@@ -295,7 +295,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should-not (fake-cli-find-notification client "ide/diffAccepted"))
       (should (equal (gemini-companion-ediff-test--texts)
                      '("one\ntwo\nmine\n" "1\ntwo\n" "one\ntwo\n")))
-      ;; Ediff's key "a b" copies what only the user's text has.
+      ;; Ediff's key "a b" copies the edit that only the user's text has.
       (select-window (get-buffer-window (car ediff-session-registry)))
       (ediff-jump-to-difference 2)
       (ediff-copy-A-to-B nil)
@@ -308,10 +308,10 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should (equal (buffer-string) "one\ntwo\nmine\n")))))
 
 (defun gemini-companion-ediff-test--accepted (client)
-  "Return the text that CLIENT is told the user has accepted."
+  "Wait until CLIENT is notified of an accept; return the accepted text."
   (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted")))
 
-(ert-deftest gemini-companion-ediff/unsaved-edits-elsewhere-are-merged-by-a-key ()
+(ert-deftest gemini-companion-ediff/unsaved-edits-of-other-lines-are-merged-by-a-key ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
     (revert-buffer nil t)
@@ -324,11 +324,11 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
                      '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\nmine\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (should-not (string-match-p "Unsaved" (gemini-companion-proposal--header-line)))
-        ;; In one step for undo.
+        ;; One undo takes the merge back.
         (undo-boundary)
         (let ((last-command nil)) (undo))
         (should (equal (buffer-string) "1\ntwo\nthree\nfour\n")))
-      ;; Then they are missing again.
+      ;; The edits are missing again.
       (should (gemini-companion-ediff-test--answering ?m
                 (should-error (gemini-companion-accept) :type 'user-error)))
       (with-current-buffer (gemini-companion-review-proposal review)
@@ -337,7 +337,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept)))
       (should (equal (gemini-companion-ediff-test--accepted client)
                      "0\n1\ntwo\nthree\nfour\nmine\n"))
-      ;; The client writes it, and the buffer, whose edits are in it, follows.
+      ;; The client writes the text, and the buffer, whose edits it contains, is reverted.
       (gemini-companion-test-file "a.txt" "0\n1\ntwo\nthree\nfour\nmine\n")
       (with-current-buffer "a.txt"
         (gemini-companion-test-wait
@@ -355,7 +355,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
     (with-current-buffer "a.txt"
       (goto-char (point-max))
       (insert "more\n"))
-    ;; Of these the proposal knows nothing again.
+    ;; The proposal lacks these edits again.
     (should (gemini-companion-ediff-test--answering ?a (gemini-companion-accept)))
     (should (equal (gemini-companion-ediff-test--accepted client) "1\ntwo\nthree\nmine\n"))
     (gemini-companion-test-file "a.txt" "1\ntwo\nthree\nmine\n")
@@ -380,7 +380,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should (eq (gemini-companion-review-find-conflict review) 'unsaved)))
     (with-current-buffer "a.txt" (set-buffer-modified-p nil))))
 
-(ert-deftest gemini-companion-ediff/what-was-written-meanwhile-is-merged ()
+(ert-deftest gemini-companion-ediff/changes-on-disk-are-merged ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
     (revert-buffer nil t)
@@ -395,12 +395,12 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (should (equal (gemini-companion-ediff-test--accepted client)
                      "1\ntwo\nthree\nfour\n")))))
 
-(ert-deftest gemini-companion-ediff/nothing-to-merge-is-said ()
+(ert-deftest gemini-companion-ediff/without-edits-there-is-nothing-to-merge ()
   (gemini-companion-test-with-client client
     (gemini-companion-ediff-test--show client "1\ntwo\n" 'select)
     (should-error (gemini-companion-review-merge) :type 'user-error)))
 
-(ert-deftest gemini-companion-ediff/a-letter-changes-nothing-before-the-user-has-looked ()
+(ert-deftest gemini-companion-ediff/copying-asks-before-a-difference-was-selected ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-ediff-test--show client "1\n2\n" 'select))
           (asked 0))
@@ -409,13 +409,13 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
         (call-interactively (key-binding "a"))
         (should (equal (gemini-companion-review-current-text review) "1\n2\n"))
         (should (= asked 1))
-        ;; A difference that the user has selected is taken back without a question.
+        ;; With a difference selected by the user, there is no question.
         (ediff-jump-to-difference 1)
         (call-interactively (key-binding "a"))
         (should (= asked 1))
         (should (equal (gemini-companion-review-current-text review) "one\ntwo\n"))))))
 
-(ert-deftest gemini-companion-ediff/differences-are-in-color ()
+(ert-deftest gemini-companion-ediff/differences-are-highlighted ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
@@ -427,7 +427,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
                        '(gemini-companion-removed)))
         (should (string-match-p "n p move  a takes back.*C-c C-c accepts" (buffer-string)))))))
 
-(ert-deftest gemini-companion-ediff/a-file-that-changes-meanwhile-is-told ()
+(ert-deftest gemini-companion-ediff/changes-on-disk-are-shown ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-popup--file-interval 0.01)
           (review nil))
@@ -448,7 +448,7 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
                 (should-error (gemini-companion-accept) :type 'user-error)))
       (should (memq review (gemini-companion-review-list-open))))))
 
-(ert-deftest gemini-companion-ediff/a-file-written-with-the-same-text-is-no-change ()
+(ert-deftest gemini-companion-ediff/writing-the-same-text-is-no-change ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
@@ -456,5 +456,70 @@ FOCUS is as in `gemini-companion-diff-focus', `keep' if left out."
       (gemini-companion-popup--check-file)
       (should-not (gemini-companion-review-warning review))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
+
+;;;; Differences
+
+(defun gemini-companion-ediff-test--differences ()
+  "Return the texts of each difference in the session on screen.
+In a session of three texts the state of A and of B follow: to which other
+text they are equal there."
+  (with-current-buffer (car ediff-session-registry)
+    (let ((control (current-buffer)))
+      (mapcar (lambda (number)
+                (append (mapcar (lambda (type) (ediff-get-region-contents number type control))
+                                (if ediff-3way-job '(A B C) '(A B)))
+                        (and ediff-3way-job
+                             (mapcar (lambda (type) (ediff-get-state-of-diff number type))
+                                     '(A B)))))
+              (number-sequence 0 (1- ediff-number-of-differences))))))
+
+(ert-deftest gemini-companion-ediff/differences-are-those-of-the-texts ()
+  "Also after the proposal was edited and compared again."
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "ä\n2\n3\n4\n5\n")
+    (let ((review (gemini-companion-ediff-test--show client "ö\n2\n3\n4\nnew\n5")))
+      (should (equal (gemini-companion-ediff-test--differences)
+                     '(("ä\n" "ö\n") ("5\n" "new\n5"))))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (delete-region (point) (line-end-position 3)))
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (ediff-update-diffs)
+      (should (equal (gemini-companion-ediff-test--differences)
+                     '(("ä\n2\n3\n" "\n") ("5\n" "new\n5")))))))
+
+(ert-deftest gemini-companion-ediff/three-texts-are-compared-as-diff3-does ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "1\nB\n3\n4\n5\nB\n7\nsame\n")))
+      (setf (gemini-companion-review-base review)
+            (encode-coding-string "1\n2\n3\n4\n5\n6\n7\n8\n" 'utf-8)
+            (gemini-companion-review-with-base review) t)
+      (gemini-companion-test-file "a.txt" "1\n2\n3\nA\n5\nA\n7\nsame\n")
+      (gemini-companion-review-show review 'keep)
+      (let ((expected '(("2\n" "B\n" "2\n" "=diff(C)" nil)
+                        ("A\n" "4\n" "4\n" nil "=diff(C)")
+                        ("A\n" "B\n" "6\n" nil nil)
+                        ("same\n" "same\n" "8\n" "=diff(B)" "=diff(A)"))))
+        (should (equal (gemini-companion-ediff-test--differences) expected))
+        (select-window (get-buffer-window (car ediff-session-registry)))
+        (setq ediff-setup-diff-regions-function #'ediff-setup-diff-regions3)
+        (ediff-update-diffs)
+        (should (equal (gemini-companion-ediff-test--differences) expected))))))
+
+(ert-deftest gemini-companion-ediff/more-differences-than-are-shown-are-joined ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" (apply #'concat (make-list 50 "a\nb\n")))
+    (let ((gemini-companion-review--max-regions 10))
+      (gemini-companion-ediff-test--show client (apply #'concat (make-list 50 "a\nc\n")))
+      (let ((differences (gemini-companion-ediff-test--differences)))
+        (should (equal (length differences) 10))
+        (should (string-prefix-p "b\n" (car (car differences))))))))
+
+(ert-deftest gemini-companion-ediff/without-the-program-diff-no-words-are-compared ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one two\n")
+    (let ((ediff-diff-program "/nonexistent/diff"))
+      (gemini-companion-ediff-test--show client "one three\n"))
+    (should (equal (gemini-companion-ediff-test--differences) '(("one two\n" "one three\n"))))))
 
 ;;; gemini-companion-ediff-test.el ends here

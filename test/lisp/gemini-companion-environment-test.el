@@ -28,7 +28,7 @@
     (gemini-companion-environment-test--with variables
       (should (equal (car (gemini-companion-agent-directories 'gemini)) directory)))))
 
-(ert-deftest gemini-companion-environment/variables-are-put-back-as-they-were ()
+(ert-deftest gemini-companion-environment/variables-are-restored ()
   (gemini-companion-environment-test--with '("GEMINI_CLI_IDE_PID=7" "OTHER=x")
     (cl-letf* ((get (lambda (name) (gemini-companion-agent--get name)))
                (port 4711)
@@ -51,7 +51,7 @@
                      (list "/a/gemini/ide" "/b/gemini/ide"
                            (concat (expand-file-name "~") "/gemini/ide")))))))
 
-(ert-deftest gemini-companion-environment/each-directory-has-the-file ()
+(ert-deftest gemini-companion-environment/each-directory-has-a-discovery-file ()
   (gemini-companion-test-with-project
     (let* ((other (gemini-companion-test-file "tmp/"))
            (gemini-companion-temporary-directories (list other))
@@ -62,8 +62,8 @@
       (gemini-companion-mode -1)
       (should-not (funcall files)))))
 
-(ert-deftest gemini-companion-environment/buffers-with-their-own-have-the-variables ()
-  "As Eshell's buffers, and those of packages that set up environments of projects."
+(ert-deftest gemini-companion-environment/buffer-local-environments-get-the-variables ()
+  "Eshell and packages that set up environments of projects make such buffers."
   (with-temp-buffer
     (setq-local process-environment '("OTHER=x"))
     (gemini-companion-test-with-project
@@ -122,7 +122,7 @@
       (should (equal kill-ring '("after" "before")))
       (should (equal (current-kill 0 t) "after"))
       (gemini-companion-copy-environment)
-      ;; Switching off is the end of the token.
+      ;; Switching off makes the token invalid.
       (gemini-companion-mode -1)
       (should (equal kill-ring '("after" "before")))
       (should (equal (current-kill 0 t) "after")))))

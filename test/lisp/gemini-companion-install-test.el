@@ -1,10 +1,11 @@
-;;; gemini-companion-install-test.el --- Tests of getting the native module  -*- lexical-binding: t; -*-
+;;; gemini-companion-install-test.el --- Tests of installing the native module  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Modules here are texts that only claim to be modules: test/e2e/install-test.el has real ones.
+;; The modules are texts that name a version; test/e2e/install-test.el has real
+;; ones.
 
 ;;; Code:
 
@@ -16,20 +17,20 @@
   (concat (apply #'unibyte-string (number-sequence 0 255)) "\r\n\n"
           (format "gemini-companion-module:version=%s:end" gemini-companion-native-version)
           (make-string 5000 ?x))
-  "The bytes of what is published here.")
+  "The bytes of the published module.")
 
 (defvar gemini-companion-install-test--loaded nil
-  "The file that counts as loaded.")
+  "The module file that counts as loaded.")
 
 (defvar gemini-companion-install-test--warnings nil
-  "What was warned of.")
+  "The warnings shown.")
 
 (defvar gemini-companion-install-test--continued nil
-  "Non-nil when what waited for the module went on.")
+  "Non-nil once the caller of the installation has been called back.")
 
 (defmacro gemini-companion-install-test--in (answer &rest body)
-  "Evaluate BODY in a user's Emacs without a module, with a server of them.
-It gives ANSWER, as in `gemini-companion-test-http-start'."
+  "Evaluate BODY in a user's Emacs without a module, with a download server.
+The server gives ANSWER, as in `gemini-companion-test-http-start'."
   (declare (indent 1) (debug t))
   `(let* ((directory (gemini-companion-test-temp-directory))
           (server (gemini-companion-test-http-start ,answer))
@@ -65,7 +66,7 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
        (delete-directory directory t))))
 
 (defun gemini-companion-install-test--ours-p (directory)
-  "Return non-nil if DIRECTORY is this package's, whose module is not to be found."
+  "Return non-nil if DIRECTORY is this checkout's, whose module must not be found."
   (file-equal-p directory (gemini-companion-test-path "lisp")))
 
 (defun gemini-companion-install-test--good (_path)
@@ -73,17 +74,17 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
   (gemini-companion-test-http-answer "200 OK" gemini-companion-install-test--module))
 
 (defun gemini-companion-install-test--switch-on (&optional ask)
-  "Get the module as the mode does, with ASK as by a command."
+  "Install the module as the mode does; with ASK, as the command does."
   (gemini-companion-install-instead
    (lambda () (setq gemini-companion-install-test--continued t)) ask))
 
 (defun gemini-companion-install-test--finish ()
-  "Wait until nothing is under way."
+  "Wait until no installation is under way."
   (gemini-companion-test-wait "the installation to end"
                               (lambda () (not gemini-companion-install--job))))
 
 (defun gemini-companion-install-test--installed ()
-  "Return the names of what is installed."
+  "Return the names of the installed files."
   (and (file-directory-p gemini-companion-module-directory)
        (directory-files gemini-companion-module-directory nil "\\`[^.]")))
 
@@ -107,24 +108,24 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
     (should (string-match-p regexp (car gemini-companion-install-test--warnings))))
   (should-not (cl-remove-if-not (lambda (buffer)
                                   (string-prefix-p " *http 127" (buffer-name buffer)))
-                                ;; Those that are redirected url.el kills later.
+                                ;; url.el kills the buffers of redirected requests later.
                                 (cl-set-difference (buffer-list) url-dead-buffer-list))))
 
 (defun gemini-companion-install-test--refuse (answer &rest regexps)
-  "Assert that ANSWER, a string, is refused, and a warning matches REGEXPS."
+  "Assert that ANSWER, a string, is refused and that a warning matches REGEXPS."
   (gemini-companion-install-test--in (lambda (_) answer)
     (gemini-companion-install-test--switch-on)
     (gemini-companion-install-test--finish)
     (apply #'gemini-companion-install-test--is-refused
-           ;; How to do it by hand.
+           ;; The warning says how to install it by hand.
            (concat "install-from-file  with\n  http://127.*/module-v" (regexp-quote gemini-companion-native-version) "/"
                    (regexp-quote (gemini-companion-native-asset)))
            (cdar gemini-companion-checksums)
            regexps)))
 
-;;;; What is downloaded
+;;;; Downloads
 
-(ert-deftest gemini-companion-install/a-download-is-checked-installed-loaded ()
+(ert-deftest gemini-companion-install/a-download-is-checked-installed-and-loaded ()
   (let ((paths nil))
     (gemini-companion-install-test--in
         (lambda (path)
@@ -153,12 +154,12 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
       (should (= count 1))
       (gemini-companion-install-test--is-installed))))
 
-(ert-deftest gemini-companion-install/bad-answers-are-refused-with-the-reason ()
+(ert-deftest gemini-companion-install/invalid-answers-are-refused-with-a-reason ()
   (let ((module gemini-companion-install-test--module))
     (gemini-companion-install-test--refuse
      (gemini-companion-test-http-answer "404 Not Found" "<html>no</html>")
      "the server answered 404, Not found")
-    ;; An error page is one, even if it is the module.
+    ;; An answer with an error status is an error, even if its body is the module.
     (gemini-companion-install-test--refuse
      (gemini-companion-test-http-answer "500 Internal Server Error" module)
      "the server answered 500, Internal server error")
@@ -180,21 +181,21 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
      (gemini-companion-test-http-answer "302 Found" "" "Location: /again" "Content-Length: 0")
      "cannot be reached (http-redirect-limit")))
 
-(ert-deftest gemini-companion-install/a-server-that-is-not-there-is-told ()
+(ert-deftest gemini-companion-install/a-missing-server-is-reported ()
   (gemini-companion-install-test--in #'ignore
     (delete-process server)
     (gemini-companion-install-test--switch-on)
     (gemini-companion-install-test--finish)
     (gemini-companion-install-test--is-refused "cannot be reached")))
 
-(ert-deftest gemini-companion-install/an-answer-that-does-not-come-is-not-waited-for ()
+(ert-deftest gemini-companion-install/a-missing-answer-times-out ()
   (gemini-companion-install-test--in #'ignore
     (let ((gemini-companion-install--patience 0.1))
       (gemini-companion-install-test--switch-on)
       (gemini-companion-install-test--finish)
       (gemini-companion-install-test--is-refused "nothing arrived for"))))
 
-(ert-deftest gemini-companion-install/an-answer-that-is-too-large-is-cut-off ()
+(ert-deftest gemini-companion-install/an-answer-that-is-too-large-is-refused ()
   (gemini-companion-install-test--in
       (lambda (_) (list (gemini-companion-test-http-answer "200 OK" (make-string 100000 ?x)
                                                            "Content-Length: 9999999")))
@@ -203,7 +204,7 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
       (gemini-companion-install-test--finish)
       (gemini-companion-install-test--is-refused "too large to be a module"))))
 
-(ert-deftest gemini-companion-install/only-https-unless-on-this-machine ()
+(ert-deftest gemini-companion-install/only-https-except-from-this-machine ()
   (gemini-companion-install-test--in #'ignore
     (cl-letf (((symbol-function 'url-retrieve) (lambda (&rest _) (error "Not to be asked"))))
       (dolist (url '("http://example.org/" "ftp://127.0.0.1/" "http://127.0.0.1.example.org/"
@@ -223,7 +224,7 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
     (should-not gemini-companion-install-test--warnings)
     (should-not (gemini-companion-install-test--installed))))
 
-(ert-deftest gemini-companion-install/progress-is-told-in-percent ()
+(ert-deftest gemini-companion-install/progress-is-shown-in-percent ()
   (with-temp-buffer
     (setq-local url-http-content-length 2000000)
     (should (equal (gemini-companion-install--progress (current-buffer) 500000)
@@ -234,8 +235,8 @@ It gives ANSWER, as in `gemini-companion-test-http-start'."
 ;;;; Questions
 
 (defmacro gemini-companion-install-test--answering (key &rest body)
-  "Evaluate BODY with a user who answers each question with KEY.
-Return the choices that he was offered, the last question's first."
+  "Evaluate BODY, answering each question with KEY.
+Return the choices offered, those of the last question first."
   (declare (indent 1) (debug t))
   `(let ((offers nil))
      (cl-letf (((symbol-function 'read-multiple-choice)
@@ -245,7 +246,7 @@ Return the choices that he was offered, the last question's first."
        ,@body)
      offers))
 
-(ert-deftest gemini-companion-install/it-asks-by-command-only-and-takes-no-for-an-answer ()
+(ert-deftest gemini-companion-install/only-commands-ask-and-a-no-is-respected ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (setq gemini-companion-install-policy 'ask)
     (should (equal (gemini-companion-install-test--answering ?n
@@ -260,10 +261,10 @@ Return the choices that he was offered, the last question's first."
               (gemini-companion-install-module)))
     (gemini-companion-install-test--finish)
     (gemini-companion-install-test--is-installed)
-    ;; What was wanted first is done at last.
+    ;; The installation asked for first is done in the end.
     (should gemini-companion-install-test--continued)))
 
-(ert-deftest gemini-companion-install/only-what-can-be-done-is-offered ()
+(ert-deftest gemini-companion-install/only-possible-choices-are-offered ()
   (gemini-companion-install-test--in #'ignore
     (setq gemini-companion-install-policy 'ask)
     (let ((manifest (expand-file-name "Cargo.toml" directory)))
@@ -286,7 +287,7 @@ Return the choices that he was offered, the last question's first."
                              (error-message-string
                               (should-error (gemini-companion-install-module))))))))))
 
-(ert-deftest gemini-companion-install/in-batch-mode-nothing-is-done ()
+(ert-deftest gemini-companion-install/batch-mode-installs-nothing ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (let ((noninteractive t))
       (dolist (policy '(ask download build nil))
@@ -299,7 +300,7 @@ Return the choices that he was offered, the last question's first."
                       (should-error (gemini-companion-install-module)))))
       (should-not gemini-companion-install--job))))
 
-(ert-deftest gemini-companion-install/what-is-there-is-not-installed-again ()
+(ert-deftest gemini-companion-install/an-installed-module-is-not-installed-again ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (gemini-companion-install-module)
     (gemini-companion-install-test--finish)
@@ -312,7 +313,7 @@ Return the choices that he was offered, the last question's first."
     (gemini-companion-install-test--finish)
     (gemini-companion-install-test--is-installed)))
 
-(ert-deftest gemini-companion-install/a-file-that-is-named-is-left-to-the-user ()
+(ert-deftest gemini-companion-install/a-file-named-by-the-user-is-not-installed ()
   (gemini-companion-install-test--in #'ignore
     (let ((gemini-companion-module-file "/nowhere/x.so"))
       (should (string-match-p "The module is /nowhere/x.so"
@@ -320,9 +321,9 @@ Return the choices that he was offered, the last question's first."
                                (should-error (gemini-companion-install-module)
                                              :type 'user-error)))))))
 
-;;;; By hand
+;;;; Installing a file
 
-(ert-deftest gemini-companion-install/a-file-is-installed-if-it-is-the-published-one ()
+(ert-deftest gemini-companion-install/only-the-published-file-is-installed ()
   (gemini-companion-install-test--in #'ignore
     (let ((file (expand-file-name "x.so" directory))
           (coding-system-for-write 'no-conversion))
@@ -341,7 +342,7 @@ Return the choices that he was offered, the last question's first."
 
 ;;;; Files
 
-(ert-deftest gemini-companion-install/what-others-left-is-deleted-what-is-used-is-not ()
+(ert-deftest gemini-companion-install/only-unused-modules-are-deleted ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (let ((old (format "gemini-companion-module-0.0.9-%s%s" (gemini-companion-native-platform)
                        module-file-suffix))
@@ -357,7 +358,7 @@ Return the choices that he was offered, the last question's first."
                      (sort (list (gemini-companion-native-asset) other "notes.txt")
                            #'string<))))))
 
-(ert-deftest gemini-companion-install/a-file-that-is-loaded-is-not-written-into ()
+(ert-deftest gemini-companion-install/a-loaded-file-is-not-overwritten ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (let ((file (gemini-companion-native-installed-file)))
       (gemini-companion-test-write file "old")
@@ -366,7 +367,7 @@ Return the choices that he was offered, the last question's first."
         (gemini-companion-install-test--finish)
         (should-not (equal (file-attribute-inode-number (file-attributes file)) before))))))
 
-(ert-deftest gemini-companion-install/a-directory-that-cannot-be-made-is-told ()
+(ert-deftest gemini-companion-install/a-directory-that-cannot-be-created-is-reported ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (gemini-companion-test-write (expand-file-name "emacs" directory) "a file")
     (gemini-companion-install-test--switch-on)
@@ -374,8 +375,8 @@ Return the choices that he was offered, the last question's first."
     (should (string-match-p "The native module is not installed: .*emacs"
                             (car gemini-companion-install-test--warnings)))))
 
-(ert-deftest gemini-companion-install/one-who-is-killed-leaves-nothing-half ()
-  "Emacs is killed when all bytes are written, before the file has its name."
+(ert-deftest gemini-companion-install/a-killed-emacs-leaves-no-partial-file ()
+  "Emacs is killed after it wrote all bytes, before the file gets its name."
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (let* ((downloaded (expand-file-name "x.so" directory))
            (program (expand-file-name invocation-name invocation-directory))
@@ -400,7 +401,7 @@ Return the choices that he was offered, the last question's first."
 
 ;;;; Building
 
-(ert-deftest gemini-companion-install/what-is-missing-to-build-is-told ()
+(ert-deftest gemini-companion-install/missing-build-tools-are-reported ()
   (gemini-companion-install-test--in #'ignore
     (setq gemini-companion-install-policy 'build)
     (should (string-match-p "its sources (Cargo.toml) are not beside"
@@ -412,7 +413,7 @@ Return the choices that he was offered, the last question's first."
                               (error-message-string
                                (should-error (gemini-companion-install-test--switch-on))))))))
 
-(ert-deftest gemini-companion-install/what-cargo-made-is-found ()
+(ert-deftest gemini-companion-install/the-file-built-by-cargo-is-found ()
   (gemini-companion-install-test--in #'ignore
     (should (string-match-p "cargo built no .*gemini_companion_module"
                             (error-message-string

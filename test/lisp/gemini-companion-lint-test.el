@@ -8,8 +8,8 @@
 (require 'gemini-companion-test-util)
 
 (defun gemini-companion-lint-test--run (check text)
-  "Run CHECK on a package of one file that says TEXT.
-Return the status, and the lines with findings without the name of the file."
+  "Run CHECK on a package of one file with TEXT.
+Return the status and the findings, without the name of the file."
   (let* ((default-directory (file-name-as-directory (gemini-companion-test-temp-directory)))
          (file (expand-file-name "lisp/a.el")))
     (unwind-protect
@@ -23,7 +23,7 @@ Return the status, and the lines with findings without the name of the file."
             (goto-char (point-min))
             (while (re-search-forward "^lisp/a\\.el:\\(.*\\)" nil t)
               (push (match-string 1) findings))
-            (ert-info ((buffer-string) :prefix "It said: ")
+            (ert-info ((buffer-string) :prefix "Output: ")
               (should (memq status '(0 1))))
             (cons status (nreverse findings))))
       (delete-directory default-directory t))))
@@ -52,7 +52,7 @@ Return the status, and the lines with findings without the name of the file."
     (should (equal (car findings)
                    "1: [obsolete] `when-let' is obsolete since Emacs 31.1: write `when-let*'"))))
 
-(ert-deftest gemini-companion-lint/leaves-alone-what-is-not-obsolete ()
+(ert-deftest gemini-companion-lint/accepts-what-is-not-obsolete ()
   (should (equal (gemini-companion-lint-test--run
                   "obsolete"
                   (concat ";; when-let\n"

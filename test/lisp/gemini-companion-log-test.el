@@ -8,13 +8,13 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-test-companion)
 
-(ert-deftest gemini-companion-log/durations-in-words ()
+(ert-deftest gemini-companion-log/durations ()
   (pcase-dolist (`(,seconds ,words) '((-5 "0 s") (3.9 "3 s") (59 "59 s") (125 "2 min")
                                       (7300 "2 h") (200000 "2 d")))
     (should (equal (gemini-companion-ui-duration seconds) words))))
 
 (defun gemini-companion-log-test--wait (pattern)
-  "Wait for a line that matches PATTERN in the log."
+  "Wait until a line of the log matches PATTERN."
   (gemini-companion-test-wait
    (lambda () (format "%s in\n%s" pattern (string-join (gemini-companion-log-last 20) "\n")))
    (lambda () (seq-some (lambda (line) (string-match-p pattern line))

@@ -1,4 +1,4 @@
-;;; gemini-companion-manual-test.el --- The manual names everything  -*- lexical-binding: t; -*-
+;;; gemini-companion-manual-test.el --- The manual documents everything  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -21,7 +21,7 @@
                     (push name names)))))
     names))
 
-(ert-deftest gemini-companion-manual/every-command-and-option-is-in-it ()
+(ert-deftest gemini-companion-manual/it-documents-every-command-and-option ()
   (let ((manual (gemini-companion-test-read
                  (gemini-companion-test-path "docs" "gemini-companion.texi")))
         (names (gemini-companion-manual-test--public)))
@@ -31,7 +31,7 @@
                                (concat "^@\\(?:findex\\|vindex\\|item\\) " name "$") manual))
                             names))))
 
-(ert-deftest gemini-companion-manual/what-is-in-it-exists ()
+(ert-deftest gemini-companion-manual/everything-documented-exists ()
   (gemini-companion-manual-test--public)
   (with-temp-buffer
     (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))

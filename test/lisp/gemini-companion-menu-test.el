@@ -17,7 +17,7 @@
 
 (defun gemini-companion-menu-test--suffixes (layout)
   "Return the keys and commands in LAYOUT.
-How a suffix is kept there depends on the version of Transient."
+Its format depends on the version of Transient."
   (cond ((vectorp layout)
          (gemini-companion-menu-test--suffixes (append layout nil)))
         ((not (proper-list-p layout)) nil)
@@ -27,7 +27,7 @@ How a suffix is kept there depends on the version of Transient."
 
 (ert-deftest gemini-companion-menu/the-keymap-has-the-keys-of-the-menu ()
   (let (bound)
-    ;; A binding is a name with its command.
+    ;; Each binding is a pair of a name and a command.
     (map-keymap (pcase-lambda (key `(,_ . ,command))
                   (push (cons (key-description (vector key)) command) bound))
                 gemini-companion-command-map)
@@ -35,7 +35,7 @@ How a suffix is kept there depends on the version of Transient."
                                (sort bound (lambda (a b) (string< (car a) (car b)))))
                    (gemini-companion-menu-test--keys)))))
 
-(ert-deftest gemini-companion-menu/the-keymap-has-short-names-and-works-like-any ()
+(ert-deftest gemini-companion-menu/the-keymap-has-short-names ()
   (map-keymap (lambda (_ binding)
                 (should (< 1 (length (car binding)) 17))
                 (should (eq (lookup-key gemini-companion-command-map
@@ -53,7 +53,7 @@ How a suffix is kept there depends on the version of Transient."
                            (substitute-command-keys "\\{gemini-companion-command-map}")))))
 
 (defun gemini-companion-menu-test--items (menu)
-  "Return what is in MENU, a keymap, and in the menus in it: labels and so on."
+  "Return the items of MENU, a keymap, and of its submenus."
   (let (items)
     (map-keymap (lambda (_ item)
                   (pcase item
@@ -65,14 +65,14 @@ How a suffix is kept there depends on the version of Transient."
     items))
 
 (defun gemini-companion-menu-test--bar ()
-  "Return the menu in the menu bar, an alist of labels and whether they work."
+  "Return an alist of the labels in the menu bar and whether they are enabled."
   (mapcar (pcase-lambda (`(,label ,_ . ,properties))
             (cons (eval label t)
                   (or (not (plist-member properties :enable))
                       (and (eval (plist-get properties :enable) t) t))))
           (gemini-companion-menu-test--items gemini-companion-menu-bar)))
 
-(ert-deftest gemini-companion-menu/the-menu-bar-has-one-while-the-mode-is-on ()
+(ert-deftest gemini-companion-menu/the-menu-bar-has-a-menu-while-the-mode-is-on ()
   (let ((shown (lambda () (lookup-key (make-composed-keymap (current-minor-mode-maps))
                                       [menu-bar gemini]))))
     (should-not (keymapp (funcall shown)))
@@ -82,7 +82,7 @@ How a suffix is kept there depends on the version of Transient."
       (gemini-companion-mode -1)
       (should-not (keymapp (funcall shown))))))
 
-(ert-deftest gemini-companion-menu/the-menu-bar-says-what-makes-sense-now ()
+(ert-deftest gemini-companion-menu/the-menu-bar-enables-what-makes-sense ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client"
                                 (lambda () (= (gemini-companion-bridge-clients) 1)))

@@ -12,20 +12,20 @@
   "The version of the module that counts as loaded.")
 
 (defun gemini-companion-native-test--module (version)
-  "Return a text that says that it is a module of VERSION."
+  "Return a text that passes for a module of VERSION."
   (format "x gemini-companion-module:version=%s:end y" version))
 
 (defun gemini-companion-native-test--load (file)
-  "Do as if FILE were loaded."
+  "Record FILE as the loaded module."
   (let ((version (gemini-companion-native-file-version file)))
     (unless version (error "This is no module"))
     (setq gemini-companion-native-test--version version)
     (push file gemini-companion-native--loaded)))
 
 (defmacro gemini-companion-native-test--in (directory &rest body)
-  "Evaluate BODY with a new DIRECTORY, as if it held the package in \"lisp\".
-Modules are installed in \"installed\".  No module counts as loaded, and
-to load one counts only as such."
+  "Evaluate BODY with a new DIRECTORY that passes for a checkout of the package.
+Its subdirectory \"installed\" is for installed modules.  No module counts
+as loaded, and loading one is only recorded."
   (declare (indent 1) (debug (symbolp body)))
   `(let* ((,directory (gemini-companion-test-temp-directory))
           (gemini-companion-native-directory (expand-file-name "lisp/" ,directory))
@@ -44,13 +44,13 @@ to load one counts only as such."
        (delete-directory ,directory t))))
 
 (defun gemini-companion-native-test--put (version &rest names)
-  "Make the file that NAMES lead to a module of VERSION; return its name."
+  "Write a module of VERSION to the file with the path NAMES; return its name."
   (gemini-companion-test-write (expand-file-name (string-join names "/"))
                                (gemini-companion-native-test--module version)))
 
 (defconst gemini-companion-native-test--name
   (concat "gemini-companion-module" module-file-suffix)
-  "The name of a module that is not installed.")
+  "The name of a module file that is not installed.")
 
 (defun gemini-companion-native-test--reason ()
   "Return why the module cannot be loaded."
@@ -58,13 +58,13 @@ to load one counts only as such."
                                       :type 'gemini-companion-native-missing)))
 
 (defun gemini-companion-native-test--all ()
-  "Return all files that are found, each the best when those before it are no good."
+  "Return all modules found, best first."
   (let ((files nil))
     (cl-loop for file = (gemini-companion-native-find files)
              while file do (push file files))
     (nreverse files)))
 
-(ert-deftest gemini-companion-native/places-are-searched-in-order ()
+(ert-deftest gemini-companion-native/directories-are-searched-in-order ()
   (gemini-companion-native-test--in directory
     (should-not (gemini-companion-native-load))
     (let ((current gemini-companion-native-version)
@@ -84,7 +84,7 @@ to load one counts only as such."
       (should (gemini-companion-native-load))
       (should (equal gemini-companion-native-test--version current)))))
 
-(ert-deftest gemini-companion-native/a-stale-module-is-passed-over-unloaded ()
+(ert-deftest gemini-companion-native/a-stale-module-is-skipped-without-loading ()
   (gemini-companion-native-test--in directory
     (let ((stale (gemini-companion-native-test--put
                   "0.0.9" directory "lisp" gemini-companion-native-test--name)))
@@ -97,7 +97,7 @@ to load one counts only as such."
         (should (gemini-companion-native-load))
         (should (equal gemini-companion-native--loaded (list good)))))))
 
-(ert-deftest gemini-companion-native/a-file-that-is-named-is-used-or-complained-about ()
+(ert-deftest gemini-companion-native/a-file-named-by-the-user-is-used-or-an-error ()
   (gemini-companion-native-test--in directory
     (gemini-companion-native-test--put gemini-companion-native-version
                                        (gemini-companion-native-installed-file))
@@ -113,7 +113,7 @@ to load one counts only as such."
       (should (string-match-p "is of version 0.0.9; version .* is needed"
                               (gemini-companion-native-test--reason))))))
 
-(ert-deftest gemini-companion-native/where-one-cannot-be-loaded-the-next-is ()
+(ert-deftest gemini-companion-native/if-one-cannot-be-loaded-the-next-is ()
   (gemini-companion-native-test--in directory
     (let ((beside (gemini-companion-native-test--put
                    gemini-companion-native-version
@@ -144,7 +144,7 @@ to load one counts only as such."
       (should (gemini-companion-native-load))
       (should (equal gemini-companion-native-test--version current)))))
 
-(ert-deftest gemini-companion-native/an-emacs-without-modules-is-told ()
+(ert-deftest gemini-companion-native/an-emacs-without-modules-is-reported ()
   (gemini-companion-native-test--in directory
     (let ((module-file-suffix nil))
       (should (string-match-p "without support for native modules"
@@ -166,12 +166,12 @@ to load one counts only as such."
           (system-configuration configuration))
       (should (equal (gemini-companion-native-platform) name)))))
 
-(ert-deftest gemini-companion-native/the-built-file-tells-its-version ()
+(ert-deftest gemini-companion-native/the-built-file-has-its-version ()
   (should (equal (gemini-companion-native-file-version
                   (gemini-companion-test-path "lisp" gemini-companion-native-test--name))
                  gemini-companion-native-version)))
 
-(ert-deftest gemini-companion-native/a-version-is-found-wherever-it-stands ()
+(ert-deftest gemini-companion-native/a-version-is-found-anywhere-in-the-file ()
   (gemini-companion-native-test--in directory
     (let ((gemini-companion-native--chunk 128)
           (file (expand-file-name "module" directory))
@@ -183,7 +183,7 @@ to load one counts only as such."
       (should-not (gemini-companion-native-file-version file)))))
 
 (ert-deftest gemini-companion-native/sources-are-found-through-links-of-a-package-manager ()
-  "In a directory in which all but the compiled files are links."
+  "All files of the directory are links, except the compiled ones."
   (let ((place (gemini-companion-test-temp-directory))
         (program (expand-file-name invocation-name invocation-directory)))
     (unwind-protect

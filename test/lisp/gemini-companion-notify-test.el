@@ -11,11 +11,11 @@
 
 (declare-function dbus-call-method-asynchronously "dbus")
 
-(defvar gemini-companion-notify-test--rung 0
+(defvar gemini-companion-notify-test--rings 0
   "How often the bell has rung.")
 
 (defvar gemini-companion-notify-test--away t
-  "Whether the user looks at something else than Emacs.")
+  "Non-nil while the user is not looking at Emacs.")
 
 (defmacro gemini-companion-notify-test--with (client bus &rest body)
   "Evaluate BODY with CLIENT connected and the user away.
@@ -25,7 +25,7 @@ BUS is the address of the desktop's bus."
          (gemini-companion-notify--connected nil)
          (gemini-companion-notify--id 0)
          (gemini-companion-notify--reviews nil)
-         (gemini-companion-notify-test--rung 0)
+         (gemini-companion-notify-test--rings 0)
          (gemini-companion-notify-test--away t))
      (cl-letf (((symbol-function 'gemini-companion-notify--away-p)
                 (lambda () gemini-companion-notify-test--away))
@@ -33,8 +33,8 @@ BUS is the address of the desktop's bus."
                ((symbol-function 'ding)
                 (lambda (&optional keep-macro)
                   (should keep-macro)
-                  (setq gemini-companion-notify-test--rung
-                        (1+ gemini-companion-notify-test--rung)))))
+                  (setq gemini-companion-notify-test--rings
+                        (1+ gemini-companion-notify-test--rings)))))
        (unwind-protect
            (gemini-companion-test-with-client ,client ,@body)
          (gemini-companion-notify--answered)))))
@@ -50,17 +50,17 @@ DESKTOP may be a list of the variable and a kind of desktop."
          ,@body))))
 
 (defun gemini-companion-notify-test--wait (what predicate)
-  "Wait for WHAT until PREDICATE holds, and handle what a bus says meanwhile."
+  "Wait for WHAT until PREDICATE holds, handling the messages of the bus."
   (gemini-companion-test-wait what (lambda ()
                                      (read-event nil nil 0.01)
                                      (funcall predicate))))
 
-(defun gemini-companion-notify-test--wait-rung ()
+(defun gemini-companion-notify-test--wait-bell ()
   "Wait until the bell rings."
   (gemini-companion-notify-test--wait
-   "the bell" (lambda () (> gemini-companion-notify-test--rung 0))))
+   "the bell" (lambda () (> gemini-companion-notify-test--rings 0))))
 
-(ert-deftest gemini-companion-notify/says-which-change-waits ()
+(ert-deftest gemini-companion-notify/it-names-the-change-that-waits ()
   (gemini-companion-notify-test--with-desktop client desktop
     (gemini-companion-test-propose client "a.txt" "one\n2\nthree\n")
     (let-alist (gemini-companion-test-desktop-wait desktop "notify")
@@ -68,9 +68,9 @@ DESKTOP may be a list of the variable and a kind of desktop."
       (should (string-match-p "a\\.txt, \\+2 -1\\'" .body))
       (should (equal .actions '("default" "Show")))
       (should (equal .replaces 0)))
-    (should (equal gemini-companion-notify-test--rung 0))))
+    (should (equal gemini-companion-notify-test--rings 0))))
 
-(ert-deftest gemini-companion-notify/none-while-the-user-is-here ()
+(ert-deftest gemini-companion-notify/nothing-while-the-user-is-present ()
   (gemini-companion-notify-test--with-desktop client desktop
     (setq gemini-companion-notify-test--away nil)
     (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "2\n"))
@@ -80,15 +80,15 @@ DESKTOP may be a list of the variable and a kind of desktop."
       (should (equal .title "Gemini CLI proposes a new file"))
       (should (string-match-p "new\\.txt, \\+1\\'" .body)))))
 
-(ert-deftest gemini-companion-notify/a-change-that-is-shown-is-told-if-it-was-not ()
-  "It came while the user was here, and is shown when nobody is."
+(ert-deftest gemini-companion-notify/a-change-shown-later-is-notified-of ()
+  "The change came while the user was here and is shown after the user has left."
   (gemini-companion-notify-test--with-desktop client desktop
     (setq gemini-companion-notify-test--away nil)
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (setq gemini-companion-notify-test--away t)
       (gemini-companion-review-show review 'keep)
       (gemini-companion-test-desktop-wait desktop "notify")
-      ;; Once.
+      ;; It notifies only once.
       (gemini-companion-review-postpone review)
       (gemini-companion-review-show review 'keep)
       (gemini-companion-test-propose client "b.txt" "2\n")
@@ -97,19 +97,19 @@ DESKTOP may be a list of the variable and a kind of desktop."
         (should (string-match-p "b\\.txt" .body))))))
 
 (ert-deftest gemini-companion-notify/several-changes-are-one-notification ()
-  "It is replaced, and closed when the last change is decided."
+  "It is updated for each change and closed when the last one is decided."
   (gemini-companion-notify-test--with-desktop client desktop
     (let ((one (gemini-companion-test-propose client "a.txt" "2\n"))
           (two (gemini-companion-test-propose client "b.txt" "2\n")))
       (gemini-companion-test-desktop-wait desktop "notify")
       (gemini-companion-notify-test--wait
-       "two changes to be told"
+       "a notification of two changes"
        (lambda ()
          (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
            (equal .title "2 changes wait for your decision"))))
       (let ((three (gemini-companion-test-propose client "c.txt" "2\n")))
         (gemini-companion-notify-test--wait
-         "three changes to be told"
+         "a notification of three changes"
          (lambda ()
            (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
              (and (equal .title "3 changes wait for your decision")
@@ -120,7 +120,7 @@ DESKTOP may be a list of the variable and a kind of desktop."
         (gemini-companion-review-reject one))
       (let-alist (gemini-companion-test-desktop-wait desktop "close")
         (should (equal .id 7)))
-      ;; The next one is another.
+      ;; The next change gets a new notification.
       (gemini-companion-test-propose client "a.txt" "2\n")
       (gemini-companion-notify-test--wait
        "a notification of its own"
@@ -129,15 +129,15 @@ DESKTOP may be a list of the variable and a kind of desktop."
            (and (equal .replaces 0)
                 (equal .title "Gemini CLI proposes a change"))))))))
 
-(ert-deftest gemini-companion-notify/what-is-decided-before-it-is-there-goes-at-once ()
+(ert-deftest gemini-companion-notify/a-change-decided-early-is-closed-at-once ()
   (gemini-companion-notify-test--with-desktop client desktop
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-test-desktop-wait desktop "notify")
       (gemini-companion-review-reject review)
       (gemini-companion-test-desktop-wait desktop "close"))))
 
-(ert-deftest gemini-companion-notify/text-is-no-markup ()
-  "And it has no characters that are not to be seen, and is not long."
+(ert-deftest gemini-companion-notify/texts-are-escaped-and-shortened ()
+  "It has no invisible characters either, and is not long."
   (gemini-companion-notify-test--with-desktop client desktop
     (let ((name (concat (make-string 150 ?x) "/a&<b>x</b>\n\u202e\u0085\u007f.txt")))
       (gemini-companion-test-propose client name "2\n")
@@ -146,38 +146,38 @@ DESKTOP may be a list of the variable and a kind of desktop."
                                 .body))
         (should (< (length .body) 170))))))
 
-(ert-deftest gemini-companion-notify/what-is-not-unicode-does-not-reach-the-bus ()
+(ert-deftest gemini-companion-notify/invalid-unicode-does-not-reach-the-bus ()
   (should (equal (gemini-companion-notify--plain "a\x3fffe9\xd800\u0000ä𝕏") "a???ä𝕏")))
 
 (ert-deftest gemini-companion-notify/without-a-desktop-the-bell-rings ()
-  "No bus, none that is alive, none that answers, no desktop on it."
+  "There is no bus, a dead one, one that does not answer, or one without a desktop."
   (let ((gemini-companion-notify--patience 0.2))
     (dolist (address '("unix:path=/nonexistent/bus" "unix:abstract=nothing" ""))
       (gemini-companion-notify-test--with client address
         (gemini-companion-test-propose client "a.txt" "2\n")
-        (gemini-companion-notify-test--wait-rung)
-        (should (equal gemini-companion-notify-test--rung 1)))))
+        (gemini-companion-notify-test--wait-bell)
+        (should (equal gemini-companion-notify-test--rings 1)))))
   (gemini-companion-notify-test--with-desktop client (desktop 'none)
     (gemini-companion-test-propose client "a.txt" "2\n")
-    (gemini-companion-notify-test--wait-rung)))
+    (gemini-companion-notify-test--wait-bell)))
 
-(ert-deftest gemini-companion-notify/a-bus-that-does-not-answer-stops-nobody ()
-  "A file is accepted while Emacs waits for it; the bell rings in the end."
+(ert-deftest gemini-companion-notify/a-bus-that-does-not-answer-does-not-block ()
+  "A change can be accepted while Emacs waits for the bus; then the bell rings."
   (gemini-companion-notify-test--with-desktop client desktop
     (gemini-companion-test-desktop-halt desktop)
     (let ((gemini-companion-notify--patience 1000))
       (gemini-companion-test-propose client "a.txt" "2\n")
       (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "2\n"))
       (should gemini-companion-notify--awaited)
-      (should (equal gemini-companion-notify-test--rung 0)))
+      (should (equal gemini-companion-notify-test--rings 0)))
     (gemini-companion-notify--give-up "for the test")
-    (should (equal gemini-companion-notify-test--rung 1))
-    ;; When it does again, the next change is told.
+    (should (equal gemini-companion-notify-test--rings 1))
+    ;; Once it answers again, it notifies of the next change.
     (gemini-companion-test-desktop-continue desktop)
     (gemini-companion-test-propose client "c.txt" "2\n")
     (gemini-companion-test-desktop-wait desktop "notify")))
 
-(ert-deftest gemini-companion-notify/a-desktop-that-does-not-answer-stops-nobody ()
+(ert-deftest gemini-companion-notify/a-desktop-that-does-not-answer-does-not-block ()
   (gemini-companion-notify-test--with-desktop client (desktop 'silent)
     (let ((gemini-companion-notify--patience 1000))
       (gemini-companion-test-propose client "a.txt" "2\n")
@@ -186,7 +186,7 @@ DESKTOP may be a list of the variable and a kind of desktop."
       (should gemini-companion-notify--awaited)
       (should (equal (length (gemini-companion-test-desktop-events desktop "notify")) 1)))
     (gemini-companion-notify--give-up "for the test")
-    (should (equal gemini-companion-notify-test--rung 1))))
+    (should (equal gemini-companion-notify-test--rings 1))))
 
 (ert-deftest gemini-companion-notify/a-click-shows-the-change ()
   (gemini-companion-notify-test--with-desktop client desktop
@@ -198,7 +198,7 @@ DESKTOP may be a list of the variable and a kind of desktop."
                     "Click" nil :uint32 id))))
       (gemini-companion-notify-test--wait
        "the notification" (lambda () (eql gemini-companion-notify--id 7)))
-      ;; That of somebody else.
+      ;; A click on the notification of another program.
       (funcall click 8)
       (funcall click 7)
       (gemini-companion-notify-test--wait
@@ -206,18 +206,18 @@ DESKTOP may be a list of the variable and a kind of desktop."
       (should (eq (gemini-companion-review-current) review)))))
 
 (ert-deftest gemini-companion-notify/options ()
-  (let ((told nil))
-    (dolist (notify (list nil 'bell (lambda (review) (push review told))))
+  (let ((notified nil))
+    (dolist (notify (list nil 'bell (lambda (review) (push review notified))))
       (gemini-companion-notify-test--with client ""
         (let* ((gemini-companion-notify notify)
                (review (gemini-companion-test-propose client "a.txt" "2\n")))
-          (should (equal gemini-companion-notify-test--rung (if (eq notify 'bell) 1 0)))
-          (should (equal told (and (functionp notify) (list review))))
+          (should (equal gemini-companion-notify-test--rings (if (eq notify 'bell) 1 0)))
+          (should (equal notified (and (functionp notify) (list review))))
           (gemini-companion-review-show review 'keep)
-          (should (equal gemini-companion-notify-test--rung (if (eq notify 'bell) 1 0)))
-          (should (equal told (and (functionp notify) (list review)))))))))
+          (should (equal gemini-companion-notify-test--rings (if (eq notify 'bell) 1 0)))
+          (should (equal notified (and (functionp notify) (list review)))))))))
 
-(ert-deftest gemini-companion-notify/the-hook-runs-whatever-has-the-focus ()
+(ert-deftest gemini-companion-notify/the-hook-runs-with-and-without-the-focus ()
   (gemini-companion-notify-test--with client ""
     (setq gemini-companion-notify-test--away nil)
     (let* ((waiting nil)
@@ -245,8 +245,8 @@ DESKTOP may be a list of the variable and a kind of desktop."
         (ert-info ((format "%S" case))
           (should (eq (gemini-companion-notify--means) (cadr case))))))))
 
-(ert-deftest gemini-companion-notify/who-is-away ()
-  "A frame has the focus, none has, or nobody knows: then keys count."
+(ert-deftest gemini-companion-notify/when-the-user-is-away ()
+  "If Emacs does not know which frame has the focus, the last key counts."
   (let ((states nil) (idle nil) (noninteractive nil))
     (cl-letf (((symbol-function 'frame-list) (lambda () states))
               ((symbol-function 'frame-focus-state) #'identity)

@@ -8,12 +8,12 @@
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-proposal-header-test--lines (review width)
-  "Return the header line of the proposal of REVIEW in a window WIDTH wide."
+  "Return the header line of the proposal of REVIEW in a window of WIDTH columns."
   (with-current-buffer (gemini-companion-review-proposal review)
     (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
       (substring-no-properties (gemini-companion-proposal--header-line)))))
 
-(ert-deftest gemini-companion-proposal-header/what-matters-most-stays-in-a-narrow-window ()
+(ert-deftest gemini-companion-proposal-header/a-narrow-window-shows-the-most-important ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "lib/deep/module.py" "one\n")
     (let ((review (gemini-companion-test-propose client "lib/deep/module.py" "two")))
@@ -30,7 +30,7 @@
         (ert-info ((format "%d columns" width))
           (should (equal (gemini-companion-proposal-header-test--lines review width) line)))))))
 
-(ert-deftest gemini-companion-proposal-header/it-follows-edits ()
+(ert-deftest gemini-companion-proposal-header/it-is-updated-after-edits ()
   (gemini-companion-test-with-client client
     (let* ((gemini-companion-review--edit-pause 0)
            (review (gemini-companion-test-propose client "a.txt" "one\n2\n")))
@@ -39,7 +39,7 @@
       (with-current-buffer (gemini-companion-review-proposal review)
         (goto-char (point-max))
         (insert "3\n4\n"))
-      ;; Comparing takes time, and the user types: what is shown is what was, for a moment.
+      ;; Texts are compared after a pause, so the old sizes are shown for a moment.
       (should (string-search "+1 -1" (gemini-companion-proposal-header-test--lines review 80)))
       (gemini-companion-test-wait
        "the new size"
@@ -60,7 +60,7 @@
                                   (fake-cli-wait-notification client "ide/diffRejected"))
                        (gemini-companion-test-file "a.txt")))))))
 
-(ert-deftest gemini-companion-proposal-header/a-name-of-a-file-is-no-format ()
+(ert-deftest gemini-companion-proposal-header/percent-signs-in-file-names-are-literal ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "100%b.txt" "1\n")
     (let ((review (gemini-companion-test-propose client "100%b.txt" "2\n")))

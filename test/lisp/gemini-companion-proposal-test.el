@@ -14,7 +14,7 @@
 ;;;; Modal editing
 
 (define-minor-mode gemini-companion-proposal-test-modal-mode
-  "A mode in which the letter x deletes, as those of modal editing have."
+  "A mode of modal editing, in which the letter x deletes."
   :keymap (let ((map (make-sparse-keymap)))
             (define-key map "x" #'delete-char)
             map))
@@ -27,9 +27,9 @@
 (defconst gemini-companion-proposal-test--modal-modes
   '((gemini-companion-proposal-test-global-modal-mode . gemini-companion-proposal-test-modal-mode)
     (no-such-mode . no-such-mode))
-  "What a user would have set for that mode.")
+  "The user's setting for that mode.")
 
-(ert-deftest gemini-companion-proposal/letters-are-commands-where-they-are-elsewhere ()
+(ert-deftest gemini-companion-proposal/a-modal-mode-that-is-on-elsewhere-is-on ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-modal-modes gemini-companion-proposal-test--modal-modes)
           (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
@@ -46,7 +46,7 @@
               (should (equal (buffer-string) "1\n2\n"))))
         (gemini-companion-proposal-test-global-modal-mode -1)))))
 
-(ert-deftest gemini-companion-proposal/letters-are-letters-where-they-are-elsewhere ()
+(ert-deftest gemini-companion-proposal/a-modal-mode-that-is-off-elsewhere-is-off ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-modal-modes gemini-companion-proposal-test--modal-modes)
           (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
@@ -71,7 +71,7 @@
   "A mode that needs a grammar.")
 
 (define-derived-mode gemini-companion-proposal-test-special-mode special-mode "Test"
-  "A mode that is not for text.")
+  "A mode that is not for editing text.")
 
 (defun gemini-companion-proposal-test--mode-of (name)
   "Return the major mode of the proposal for the file NAME; fail if Emacs warns."
@@ -83,7 +83,7 @@
         (should-not (get-buffer "*Warnings*"))
         major-mode))))
 
-(ert-deftest gemini-companion-proposal/a-major-mode-that-the-user-prefers-is-there ()
+(ert-deftest gemini-companion-proposal/the-user-s-preferred-major-mode-is-used ()
   (pcase-dolist (`(,preferred ,seen)
                  '((gemini-companion-proposal-test-mode gemini-companion-proposal-test-mode)
                    (org-mode outline-mode)
@@ -94,7 +94,7 @@
       (let ((major-mode-remap-alist (list (cons 'python-mode preferred))))
         (should (eq (gemini-companion-proposal-test--mode-of "a.py") seen))))))
 
-(ert-deftest gemini-companion-proposal/a-mode-without-its-grammar-is-not ()
+(ert-deftest gemini-companion-proposal/a-mode-without-its-grammar-is-not-used ()
   (skip-unless (not (and (fboundp 'treesit-language-available-p)
                          (treesit-language-available-p 'python))))
   (let ((major-mode-remap-alist '((python-mode . python-ts-mode))))
@@ -103,7 +103,7 @@
         (major-mode-remap-alist nil))
     (should (eq (gemini-companion-proposal-test--mode-of "a.py") 'fundamental-mode))))
 
-(ert-deftest gemini-companion-proposal/a-mode-with-its-grammar-is ()
+(ert-deftest gemini-companion-proposal/a-mode-with-its-grammar-is-used ()
   (let ((major-mode-remap-alist '((python-mode . gemini-companion-proposal-test-ts-mode))))
     (cl-letf (((symbol-function 'treesit-parser-list) (lambda (&rest _) '(parser))))
       (should (eq (gemini-companion-proposal-test--mode-of "a.py")

@@ -10,15 +10,15 @@
 (require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-reason-test--with (client answer &rest body)
-  "Evaluate BODY with CLIENT connected and ANSWER, a form, for the reason.
-The kill ring is empty at first."
+  "Evaluate BODY with CLIENT connected and an empty kill ring.
+The form ANSWER is evaluated when Emacs asks for the reason."
   (declare (indent 2) (debug (symbolp form body)))
   `(gemini-companion-test-with-client ,client
      (let ((kill-ring nil))
        (cl-letf (((symbol-function 'read-string) (lambda (&rest _) ,answer)))
          (gemini-companion-test-with-answer nil ,@body)))))
 
-(ert-deftest gemini-companion-reason/of-a-client-elsewhere-it-is-to-be-pasted ()
+(ert-deftest gemini-companion-reason/for-a-client-elsewhere-it-is-in-the-kill-ring ()
   (gemini-companion-reason-test--with client " use tabs "
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
@@ -31,21 +31,21 @@ The kill ring is empty at first."
                      "a.txt: rejected.  Paste the reason into Gemini CLI: \
 it is in the kill ring")))))
 
-(ert-deftest gemini-companion-reason/without-one-it-is-just-rejected ()
+(ert-deftest gemini-companion-reason/without-a-reason-the-change-is-just-rejected ()
   (gemini-companion-reason-test--with client "  "
     (gemini-companion-reject-with-reason (gemini-companion-test-propose client "a.txt" "2\n"))
     (fake-cli-wait-notification client "ide/diffRejected")
     (should-not kill-ring)))
 
-(ert-deftest gemini-companion-reason/who-quits-does-not-reject ()
+(ert-deftest gemini-companion-reason/quitting-does-not-reject ()
   (gemini-companion-reason-test--with client (signal 'quit nil)
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (should (eq (condition-case nil (gemini-companion-reject-with-reason review) (quit 'quit))
                   'quit))
       (should (gemini-companion-review-open-p review)))))
 
-(ert-deftest gemini-companion-reason/of-a-change-that-ends-meanwhile-it-is-kept ()
-  "While the user types, Emacs hears that the client has decided, or it does not yet."
+(ert-deftest gemini-companion-reason/it-is-kept-if-the-change-ends-first ()
+  "The client decides while the user types; Emacs receives it before or after."
   (gemini-companion-reason-test--with client
       (progn (fake-cli-call-tool client "closeDiff"
                                  (list :filePath (gemini-companion-test-file "a.txt")
@@ -63,7 +63,7 @@ it is in the kill ring")))))
     (gemini-companion-reject-with-reason (gemini-companion-test-propose client "a.txt" "2\n"))
     (should (equal kill-ring '("use tabs")))))
 
-(ert-deftest gemini-companion-reason/in-the-list-too ()
+(ert-deftest gemini-companion-reason/it-can-be-given-in-the-list ()
   (gemini-companion-reason-test--with client "use tabs"
     (gemini-companion-test-propose client "a.txt" "2\n")
     (gemini-companion-review-list)
@@ -71,8 +71,8 @@ it is in the kill ring")))))
       (call-interactively (key-binding "r")))
     (should (equal kill-ring '("use tabs")))))
 
-(ert-deftest gemini-companion-reason/the-terminal-is-that-of-the-client ()
-  "Its process counts; if that is not known, its agent and where the file is."
+(ert-deftest gemini-companion-reason/it-goes-to-the-terminal-of-the-client ()
+  "It is found by the client's process, or by its agent and the file's project."
   (gemini-companion-test-with-project
     (let* ((buffers (mapcar (lambda (name)
                               (let ((buffer (generate-new-buffer name)))

@@ -1,4 +1,4 @@
-;;; gemini-companion-release-test.el --- Tests of what guards a release  -*- lexical-binding: t; -*-
+;;; gemini-companion-release-test.el --- Tests of the checks of a release  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -9,36 +9,35 @@
 (require 'gemini-companion-test-util)
 
 (defun gemini-companion-release-test--run (script &rest arguments)
-  "Run SCRIPT of scripts/ with ARGUMENTS.
-Return its status and what it said."
+  "Run SCRIPT of scripts/ with ARGUMENTS; return its status and output."
   (with-temp-buffer
     (let* ((name (gemini-companion-test-path "scripts" script))
            (status (apply #'call-process "sh" nil t nil name arguments)))
       (cons status (buffer-string)))))
 
 (defun gemini-companion-release-test--passes (script &rest arguments)
-  "Require that SCRIPT with ARGUMENTS finds nothing."
+  "Assert that SCRIPT with ARGUMENTS succeeds."
   (pcase-let ((`(,status . ,text)
                (apply #'gemini-companion-release-test--run script arguments)))
-    (ert-info (text :prefix "It said: ")
+    (ert-info (text :prefix "Output: ")
       (should (eql status 0)))))
 
 (defun gemini-companion-release-test--fails (words script &rest arguments)
-  "Require that SCRIPT with ARGUMENTS fails and says WORDS."
+  "Assert that SCRIPT with ARGUMENTS fails and prints WORDS."
   (pcase-let ((`(,status . ,text)
                (apply #'gemini-companion-release-test--run script arguments)))
-    (ert-info (text :prefix "It said: ")
+    (ert-info (text :prefix "Output: ")
       (should (eql status 1))
       (should (string-search words text)))))
 
 (defmacro gemini-companion-release-test--with-directory (directory &rest body)
-  "Evaluate BODY while the temporary DIRECTORY, a symbol, exists."
+  "Evaluate BODY with the symbol DIRECTORY bound to a temporary directory."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((,directory (gemini-companion-test-temp-directory)))
      (unwind-protect (progn ,@body)
        (delete-directory ,directory t))))
 
-;;;; The gate
+;;;; Checks of a module
 
 (defconst gemini-companion-release-test--module
   (gemini-companion-test-path "lisp" (concat "gemini-companion-module" module-file-suffix))
@@ -46,7 +45,7 @@ Return its status and what it said."
 
 (defun gemini-companion-release-test--can-read-p ()
   "Return non-nil if there are a built module and the tools to read it.
-The module that counts for `make coverage' is not made to be published."
+A module instrumented for `make coverage' does not count."
   (and (executable-find "sh")
        (not (getenv "COVERAGE_POINTS"))
        (file-exists-p gemini-companion-release-test--module)
@@ -54,8 +53,8 @@ The module that counts for `make coverage' is not made to be published."
                          "gate" "--host" gemini-companion-release-test--module))))))
 
 (defmacro gemini-companion-release-test--with-module (file change &rest body)
-  "Evaluate BODY with FILE, a symbol, a copy of the module after CHANGE.
-That is a form, evaluated at the start of a buffer of its bytes."
+  "Evaluate BODY with the symbol FILE bound to a changed copy of the module.
+CHANGE is a form evaluated at the start of a buffer with its bytes."
   (declare (indent 2) (debug (symbolp form body)))
   `(gemini-companion-release-test--with-directory directory
      (let ((,file (expand-file-name "module" directory)))
@@ -67,7 +66,7 @@ That is a form, evaluated at the start of a buffer of its bytes."
        ,@body)))
 
 (defun gemini-companion-release-test--replace (from to)
-  "Replace the bytes FROM, wherever they are in the buffer, with TO, as many."
+  "Replace the bytes FROM everywhere in the buffer with TO, of the same length."
   (let ((case-fold-search nil))
     (should (search-forward from nil t))
     (goto-char (point-min))
@@ -75,16 +74,16 @@ That is a form, evaluated at the start of a buffer of its bytes."
       (replace-match to t t))))
 
 (defun gemini-companion-release-test--append (bytes)
-  "Add BYTES at the end of the buffer, where no program looks at them."
+  "Add BYTES at the end of the buffer, which no program reads."
   (goto-char (point-max))
   (insert bytes))
 
-(ert-deftest gemini-companion-release/a-module-is-fit-for-the-machine-that-built-it ()
+(ert-deftest gemini-companion-release/a-module-passes-on-its-own-machine ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (gemini-companion-release-test--passes
    "gate" "--host" gemini-companion-release-test--module))
 
-(ert-deftest gemini-companion-release/what-emacs-would-not-load-is-unfit ()
+(ert-deftest gemini-companion-release/a-module-that-emacs-cannot-load-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (dolist (symbol '("emacs_module_init" "plugin_is_GPL_compatible"))
     (gemini-companion-release-test--with-module file
@@ -92,7 +91,7 @@ That is a form, evaluated at the start of a buffer of its bytes."
       (gemini-companion-release-test--fails (format "does not export %s" symbol)
                                             "gate" "--host" file))))
 
-(ert-deftest gemini-companion-release/another-version-is-unfit ()
+(ert-deftest gemini-companion-release/another-version-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (let ((marker (format "gemini-companion-module:version=%s:end"
                         gemini-companion-native-version))
@@ -108,16 +107,16 @@ That is a form, evaluated at the start of a buffer of its bytes."
       (gemini-companion-release-test--fails "it holds none" "gate" "--host" file))))
 
 (defun gemini-companion-release-test--count-paths (file)
-  "Return how many files of a machine FILE names, were it to be published."
+  "Return how many names of this machine's files are found in the module FILE."
   (let ((text (cdr (gemini-companion-release-test--run "gate" file "x86_64-linux-gnu"))))
     (if (string-match "names files of the machine that built it, \\([0-9]+\\) times" text)
         (string-to-number (match-string 1 text))
       0)))
 
-(ert-deftest gemini-companion-release/a-foreign-path-is-unfit-to-be-published ()
+(ert-deftest gemini-companion-release/a-path-of-the-building-machine-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (skip-unless (string-prefix-p "x86_64-pc-linux-gnu" system-configuration))
-  ;; What was built here may name files of this machine itself.
+  ;; A module built here may contain names of files of this machine.
   (let ((count (gemini-companion-release-test--count-paths gemini-companion-release-test--module)))
     (dolist (path '("/home/somebody/src/lib.rs" "C:\\Users\\somebody\\src\\lib.rs"))
       (gemini-companion-release-test--with-module file
@@ -125,7 +124,7 @@ That is a form, evaluated at the start of a buffer of its bytes."
         (should (= (gemini-companion-release-test--count-paths file) (1+ count)))
         (gemini-companion-release-test--passes "gate" "--host" file)))))
 
-(ert-deftest gemini-companion-release/a-file-of-another-platform-is-unfit ()
+(ert-deftest gemini-companion-release/a-file-for-another-platform-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (gemini-companion-release-test--fails
    "not for sparc" "gate" "--host" gemini-companion-release-test--module "sparc")
@@ -134,21 +133,21 @@ That is a form, evaluated at the start of a buffer of its bytes."
       (gemini-companion-test-write file "<html>Not Found</html>")
       (gemini-companion-release-test--fails "no platform that we know" "gate" "--host" file))))
 
-(ert-deftest gemini-companion-release/a-file-that-is-too-large-is-unfit ()
+(ert-deftest gemini-companion-release/a-file-that-is-too-large-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (gemini-companion-release-test--with-module file
       (gemini-companion-release-test--append (make-string 3000000 ?x))
     (gemini-companion-release-test--fails "bytes, more than 3000000" "gate" "--host" file)))
 
-;;;; The checksums
+;;;; Checksums
 
 (defun gemini-companion-release-test--sum (digit platform)
-  "Return a line of sha256sum, 64 times DIGIT, for the module of PLATFORM."
+  "Return a line of sha256sum for the module of PLATFORM, with a sum of DIGITs."
   (format "%s  gemini-companion-module-%s-%s\n"
           (make-string 64 digit) gemini-companion-native-version platform))
 
 (defmacro gemini-companion-release-test--with-sums (sums table lines &rest body)
-  "Evaluate BODY with a file SUMS of LINES, and a copy TABLE of the Lisp file."
+  "Evaluate BODY with a file SUMS of LINES and a copy TABLE of the Lisp file."
   (declare (indent 3) (debug (symbolp symbolp form body)))
   `(gemini-companion-release-test--with-directory directory
      (let ((,sums (expand-file-name "SHA256SUMS" directory))
@@ -186,13 +185,13 @@ That is a form, evaluated at the start of a buffer of its bytes."
       (setq contents (gemini-companion-release-test--contents table))
       (gemini-companion-release-test--passes "checksums" sums table)
       (should (equal (gemini-companion-release-test--contents table) contents)))
-    ;; The order is that of the names; a file read as binary has an asterisk.
+    ;; The table is sorted by name; an asterisk marks a file read as binary.
     (gemini-companion-release-test--with-sums
         sums table (concat other (replace-regexp-in-string "  " " *" one))
       (gemini-companion-release-test--passes "checksums" sums table)
       (should (equal (gemini-companion-release-test--contents table) contents)))))
 
-(ert-deftest gemini-companion-release/a-line-that-is-no-modules-gives-no-table ()
+(ert-deftest gemini-companion-release/an-unexpected-line-gives-no-table ()
   (skip-unless (executable-find "sh"))
   (let ((good (gemini-companion-release-test--sum ?a "x86_64-linux-gnu.so")))
     (pcase-dolist

@@ -8,23 +8,24 @@
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-review-test--show (client name text)
-  "Let CLIENT propose TEXT for the file NAME, show the review and return it."
+  "Have CLIENT propose TEXT for the file NAME; show the review and return it."
   (let ((review (gemini-companion-test-propose client name text)))
     (gemini-companion-review-show review 'select)
     review))
 
 (defun gemini-companion-review-test--control ()
-  "Return the control buffer of the one Ediff session there is."
+  "Return the control buffer of the only Ediff session."
   (car ediff-session-registry))
 
 (defun gemini-companion-review-test--outcome (client method)
-  "Return the file, without directory, and content of METHOD, heard by CLIENT."
+  "Wait until CLIENT receives the notification METHOD; return its file and content.
+The file has no directory."
   (let ((params (fake-cli-wait-notification client method)))
     (list (file-name-nondirectory (alist-get 'filePath params))
           (alist-get 'content params))))
 
-(defun gemini-companion-review-test--traces ()
-  "Return what a review on screen changes."
+(defun gemini-companion-review-test--state ()
+  "Return all state of Emacs that a review on screen changes."
   (list (mapcar #'buffer-name (buffer-list))
         (mapcar #'window-buffer (window-list))
         (selected-window)
@@ -55,7 +56,7 @@
                                 (gemini-companion-proposal--header-line)))
         (should-not buffer-read-only)))))
 
-(ert-deftest gemini-companion-review/accept-sends-what-the-proposal-then-says ()
+(ert-deftest gemini-companion-review/accept-sends-the-text-of-the-proposal ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "one\r\n2 😀")))
       (with-current-buffer (gemini-companion-review-proposal review)
@@ -67,7 +68,7 @@
                      '("a.txt" "one\r\n2 😀 edited \C-a")))
       (should (= (gemini-companion-review-count) 0)))))
 
-(ert-deftest gemini-companion-review/reject-leaves-the-file-alone ()
+(ert-deftest gemini-companion-review/reject-leaves-the-file-unchanged ()
   (gemini-companion-test-with-client client
     (gemini-companion-review-test--show client "a.txt" "2\n")
     (gemini-companion-reject)
@@ -76,19 +77,19 @@
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))
 
-(ert-deftest gemini-companion-review/everything-comes-back-as-it-was ()
+(ert-deftest gemini-companion-review/everything-is-restored ()
   (gemini-companion-test-with-client client
     (split-window-right)
     (goto-char 6)
-    (let ((before (gemini-companion-review-test--traces)))
+    (let ((before (gemini-companion-review-test--state)))
       (dolist (decide '(gemini-companion-accept gemini-companion-reject))
         (gemini-companion-review-test--show client "a.txt" "2\n")
-        (should-not (equal (gemini-companion-review-test--traces) before))
+        (should-not (equal (gemini-companion-review-test--state) before))
         (funcall decide)
-        (should (equal (gemini-companion-review-test--traces) before))
+        (should (equal (gemini-companion-review-test--state) before))
         (should (= (point) 6))))))
 
-(ert-deftest gemini-companion-review/windows-that-the-user-changed-are-left-alone ()
+(ert-deftest gemini-companion-review/windows-changed-by-the-user-stay ()
   (gemini-companion-test-with-client client
     (select-window (get-buffer-window
                     (gemini-companion-review-proposal
@@ -98,7 +99,7 @@
     (gemini-companion-reject)
     (should (equal (buffer-name (window-buffer)) "elsewhere"))))
 
-(ert-deftest gemini-companion-review/a-side-window-is-no-obstacle ()
+(ert-deftest gemini-companion-review/a-review-works-beside-a-side-window ()
   (gemini-companion-test-with-client client
     (let ((side (display-buffer-in-side-window (generate-new-buffer "side")
                                                '((side . right)))))
@@ -115,7 +116,7 @@
     (gemini-companion-review-next)
     (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "b.txt"))
     (gemini-companion-accept)
-    ;; None is on screen now, so the oldest is shown, and decided when it was.
+    ;; No review is on screen: the command shows the oldest first and decides it the next time.
     (gemini-companion-reject)
     (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "a.txt"))
     (should (= (gemini-companion-review-count) 2))
@@ -127,14 +128,14 @@
     (should (equal (mapcar #'gemini-companion-review-file gemini-companion-review--open)
                    '("c.txt")))))
 
-(ert-deftest gemini-companion-review/without-a-review-the-commands-say-so ()
+(ert-deftest gemini-companion-review/without-a-review-commands-signal-an-error ()
   (should-error (gemini-companion-accept) :type 'user-error)
   (should-error (gemini-companion-reject) :type 'user-error)
   (should-error (gemini-companion-review-next) :type 'user-error))
 
-(ert-deftest gemini-companion-review/the-client-s-yes-takes-the-edited-text ()
+(ert-deftest gemini-companion-review/a-yes-in-the-client-takes-the-edited-text ()
   (gemini-companion-test-with-client client
-    (let ((before (gemini-companion-review-test--traces))
+    (let ((before (gemini-companion-review-test--state))
           (review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (insert "edited "))
@@ -145,27 +146,27 @@
         (should (equal (gemini-companion-test-json-decode
                         (encode-coding-string (fake-cli-result-text result) 'utf-8))
                        '((content . "edited 2\n")))))
-      (should (equal (gemini-companion-review-test--traces) before))
+      (should (equal (gemini-companion-review-test--state) before))
       (should (= (gemini-companion-review-count) 0))
       (fake-cli-request client "ping")
       (should-not (fake-cli-find-notification client "ide/diffRejected")))))
 
-(ert-deftest gemini-companion-review/a-decision-after-the-client-s-is-reported-as-late ()
+(ert-deftest gemini-companion-review/a-decision-after-that-of-the-client-is-an-error ()
   (gemini-companion-test-with-client client
     (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
            (id (gemini-companion-review-id review)))
       (should (gemini-companion-bridge-reject id))
       (should-not (gemini-companion-bridge-accept id "2\n"))
-      (let (said)
+      (let (message)
         (cl-letf (((symbol-function 'message)
-                   (lambda (&rest arguments) (setq said (apply #'format arguments)))))
+                   (lambda (&rest arguments) (setq message (apply #'format arguments)))))
           (gemini-companion-accept))
-        (should (string-match-p "decided in Gemini CLI already" said))))))
+        (should (string-match-p "decided in Gemini CLI already" message))))))
 
-(ert-deftest gemini-companion-review/a-killed-buffer-postpones-and-loses-nothing ()
+(ert-deftest gemini-companion-review/killing-a-buffer-postpones-without-loss ()
   (dolist (part '(control ediff-buffer-A ediff-buffer-B))
     (gemini-companion-test-with-client client
-      (let ((before (gemini-companion-review-test--traces))
+      (let ((before (gemini-companion-review-test--state))
             (review (gemini-companion-review-test--show client "a.txt" "2\n"))
             (control (gemini-companion-review-test--control)))
         (with-current-buffer (gemini-companion-review-proposal review)
@@ -178,18 +179,18 @@
           (when (buffer-live-p proposal)
             (should-not (get-buffer-window proposal))
             (push (buffer-name proposal) (car before))))
-        (should (equal (sort (car (gemini-companion-review-test--traces)) #'string<)
+        (should (equal (sort (car (gemini-companion-review-test--state)) #'string<)
                        (sort (car before) #'string<)))
-        (should (equal (cdr (gemini-companion-review-test--traces)) (cdr before)))
+        (should (equal (cdr (gemini-companion-review-test--state)) (cdr before)))
         (should-not (fake-cli-find-notification client "ide/diffRejected"))
-        ;; Shown again, it is as it was left.
+        ;; Shown again, it is as the user left it.
         (gemini-companion-review-next)
         (should (eq (gemini-companion-review-shown) review))
         (gemini-companion-accept)
         (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                        '("a.txt" "edited 2\n")))))))
 
-(ert-deftest gemini-companion-review/q-asks-once-and-quitting-that-means-later ()
+(ert-deftest gemini-companion-review/q-asks-once-and-quitting-postpones ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-test--control)
@@ -208,27 +209,27 @@
 
 (ert-deftest gemini-companion-review/ediff-s-own-quit-postpones ()
   (gemini-companion-test-with-client client
-    (let ((before (gemini-companion-review-test--traces))
+    (let ((before (gemini-companion-review-test--state))
           (review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-test--control)
         (ediff-really-quit nil))
       (gemini-companion-test-wait
        "the view to go" (lambda () (not (gemini-companion-review-shown))))
       (should (memq review gemini-companion-review--open))
-      (should (equal (nth 3 (gemini-companion-review-test--traces)) (nth 3 before))))))
+      (should (equal (nth 3 (gemini-companion-review-test--state)) (nth 3 before))))))
 
-(ert-deftest gemini-companion-review/a-view-that-fails-leaves-nothing-and-the-review-waits ()
+(ert-deftest gemini-companion-review/a-review-whose-view-fails-waits ()
   (gemini-companion-test-with-client client
-    (let ((before (gemini-companion-review-test--traces))
+    (let ((before (gemini-companion-review-test--state))
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (cl-letf (((symbol-function 'gemini-companion-review-regions)
                  (lambda (&rest _) (error "No differences"))))
         (should-error (gemini-companion-review-show review 'select)))
       (should-not (gemini-companion-review-shown))
       (should-not (gemini-companion-popup--due))
-      (should (equal (cdr (gemini-companion-review-test--traces)) (cdr before)))
+      (should (equal (cdr (gemini-companion-review-test--state)) (cdr before)))
       (should (equal (gemini-companion-review-fault review) "No differences"))
-      ;; What works again is shown before it is accepted.
+      ;; Once the view works again, the review is shown before it is accepted.
       (gemini-companion-accept)
       (should (eq (gemini-companion-review-shown) review))
       (should-not (gemini-companion-review-fault review))
@@ -236,7 +237,7 @@
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                      '("a.txt" "2\n"))))))
 
-(ert-deftest gemini-companion-review/what-cannot-be-shown-is-accepted-after-a-question ()
+(ert-deftest gemini-companion-review/a-change-that-cannot-be-shown-needs-a-yes ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-propose client "a.txt" "2\n")
     (cl-letf (((symbol-function 'gemini-companion-review-regions)
@@ -253,10 +254,10 @@
     (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                    '("a.txt" "2\n")))))
 
-(defmacro gemini-companion-review-test--closing-meanwhile (client review question answer
-                                                                  &rest body)
-  "Evaluate BODY; CLIENT closes REVIEW while the function QUESTION asks.
-The user then gives ANSWER."
+(defmacro gemini-companion-review-test--closing-during (client review question answer
+                                                               &rest body)
+  "Evaluate BODY, with the function QUESTION returning ANSWER.
+CLIENT closes REVIEW while the question is open."
   (declare (indent 4) (debug t))
   `(cl-letf (((symbol-function ,question)
               (lambda (&rest _)
@@ -266,13 +267,13 @@ The user then gives ANSWER."
                 ,answer)))
      ,@body))
 
-(ert-deftest gemini-companion-review/an-answer-is-about-the-review-that-was-asked-about ()
-  "The client closes it while the question is up; the other client's stays."
+(ert-deftest gemini-companion-review/an-answer-affects-only-the-review-asked-about ()
+  "The client closes the review during the question; the other review stays."
   (dolist (answer '(?a ?r ?l))
     (gemini-companion-test-with-client client
       (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
             (other (gemini-companion-test-propose client "b.txt" "unseen\n")))
-        (gemini-companion-review-test--closing-meanwhile
+        (gemini-companion-review-test--closing-during
             client review 'read-multiple-choice (list answer)
           (with-current-buffer (gemini-companion-review-test--control)
             (should (string-match-p
@@ -284,23 +285,23 @@ The user then gives ANSWER."
         (should-not (fake-cli-find-notification client "ide/diffAccepted"))
         (should-not (fake-cli-find-notification client "ide/diffRejected"))))))
 
-(ert-deftest gemini-companion-review/what-ends-during-a-question-is-not-shown-again ()
-  "The question is about a conflict, and the answer is to show all texts."
+(ert-deftest gemini-companion-review/a-review-that-ends-during-a-question-stays-closed ()
+  "The question is about unsaved edits."
   (dolist (answer '(?t ?a ?c))
     (gemini-companion-test-with-client client
-      (let ((before (gemini-companion-review-test--traces))
+      (let ((before (gemini-companion-review-test--state))
             (review (gemini-companion-review-test--show client "a.txt" "2\n")))
         (with-current-buffer "a.txt" (insert "mine"))
-        (gemini-companion-review-test--closing-meanwhile
+        (gemini-companion-review-test--closing-during
             client review 'read-multiple-choice (list answer)
           (should-error (gemini-companion-accept) :type 'user-error))
         (should-not (gemini-companion-review-shown))
         (should-error (gemini-companion-review-show review 'select) :type 'user-error)
-        (should (equal (gemini-companion-review-test--traces) before))
+        (should (equal (gemini-companion-review-test--state) before))
         (should-not (fake-cli-find-notification client "ide/diffAccepted"))))))
 
-(ert-deftest gemini-companion-review/windows-change-when-no-prompt-is-open ()
-  "The client is answered at once; the review goes when the prompt has."
+(ert-deftest gemini-companion-review/windows-change-only-without-a-prompt ()
+  "The client is answered at once; the view is removed after the prompt."
   (gemini-companion-test-with-client client
     (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
            (proposal (gemini-companion-review-proposal review)))
@@ -312,7 +313,7 @@ The user then gives ANSWER."
                        "{\"content\":\"2\\n\"}"))
         (gemini-companion-popup--try)
         (should (get-buffer-window proposal))
-        ;; Until then it says so, and takes no edits that nobody would get.
+        ;; Until then the header line says so and the proposal is read-only.
         (with-current-buffer proposal
           (should buffer-read-only)
           (should (string-match-p "decided in Gemini CLI"
@@ -333,12 +334,12 @@ The user then gives ANSWER."
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                      '("a.txt" ""))))))
 
-(ert-deftest gemini-companion-review/only-real-differences-of-line-ends-show ()
+(ert-deftest gemini-companion-review/only-real-differences-of-line-endings-show ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "dos.txt" "one\r\ntwo\r\nthree\r\n")
     (pcase-dolist (`(,text ,differences)
-                   '(("one\n2\nthree\n" 1)          ; as Gemini CLI proposes it
-                     ("one\r\n2\r\nthree\r\n" 1)    ; as it is on disk
+                   '(("one\n2\nthree\n" 1)          ; as proposed by Gemini CLI
+                     ("one\r\n2\r\nthree\r\n" 1)    ; as on disk
                      ("one\r\ntwo\nthree\r\n" 1)))  ; a line end is the difference
       (gemini-companion-review-test--show client "dos.txt" text)
       (with-current-buffer (gemini-companion-review-test--control)
@@ -352,7 +353,7 @@ The user then gives ANSWER."
       (should (eq (window-buffer) (gemini-companion-review-proposal review)))
       (should (string-match-p "new/dir/x.txt  new file \\+1  C-c C-c accepts"
                               (gemini-companion-proposal--header-line)))
-      ;; It is there to be read, until the user wants to edit it.
+      ;; The text is read-only until the user wants to edit it.
       (should (eq (key-binding "x") #'undefined))
       (should-error (insert "x") :type 'buffer-read-only)
       (call-interactively (key-binding "e"))
@@ -381,7 +382,7 @@ The user then gives ANSWER."
       (should-not hooked)
       (should-not (boundp 'gemini-companion-test--evil)))))
 
-(ert-deftest gemini-companion-review/the-user-s-ediff-is-left-alone ()
+(ert-deftest gemini-companion-review/ediff-options-and-sessions-of-the-user-stay ()
   (gemini-companion-test-with-client client
     (let ((options (lambda ()
                      (mapcar #'default-value
@@ -400,22 +401,22 @@ The user then gives ANSWER."
         (should-not (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
         (ediff-really-quit nil)))))
 
-(ert-deftest gemini-companion-review/stopping-rejects-and-cleans-up ()
+(ert-deftest gemini-companion-review/switching-off-rejects-and-cleans-up ()
   (gemini-companion-test-with-client client
-    (let ((before (gemini-companion-review-test--traces)))
+    (let ((before (gemini-companion-review-test--state)))
       (gemini-companion-review-test--show client "a.txt" "a")
       (gemini-companion-test-propose client "b.txt" "b")
       (gemini-companion-mode -1)
       (should (= (gemini-companion-review-count) 0))
-      (should (equal (gemini-companion-review-test--traces) before)))
+      (should (equal (gemini-companion-review-test--state) before)))
     (dolist (name '("a.txt" "b.txt"))
       (fake-cli-wait-notification
        client "ide/diffRejected"
        (lambda (params)
          (equal (alist-get 'filePath params) (gemini-companion-test-file name)))))))
 
-(ert-deftest gemini-companion-review/nothing-is-shown-at-a-bad-moment ()
-  "The states that can be had in batch; the rest is tested end to end."
+(ert-deftest gemini-companion-review/nothing-is-shown-while-the-user-is-busy ()
+  "These are the states possible in batch mode; end-to-end tests have the others."
   (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
             ((symbol-function 'current-idle-time) (lambda () '(0 10))))
     (let ((this-command nil))
@@ -430,7 +431,7 @@ The user then gives ANSWER."
         (should-not (gemini-companion-ui-windows-may-change-p)))))
   (should-not (gemini-companion-ui-user-frame-p)))
 
-(ert-deftest gemini-companion-review/reviews-can-wait-quietly-or-be-announced ()
+(ert-deftest gemini-companion-review/reviews-can-be-queued-or-announced ()
   (pcase-dolist (`(,policy ,focus ,announced) '((queue keep nil) (pop-up announce t)))
     (gemini-companion-test-with-client client
       (let ((gemini-companion-diff-policy policy)
@@ -454,7 +455,7 @@ review-next" text))
             (gemini-companion-review-next)
             (should (eq (gemini-companion-review-shown) review))))))))
 
-(ert-deftest gemini-companion-review/the-message-says-where-the-file-is-and-whether-it-is-new ()
+(ert-deftest gemini-companion-review/the-message-names-the-file-and-whether-it-is-new ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-diff-focus 'announce)
           (outside (make-temp-file "gemini-companion-outside-"))
@@ -477,7 +478,7 @@ review-next" text))
                 (gemini-companion-review-reject review))))
         (delete-file outside)))))
 
-(ert-deftest gemini-companion-review/a-killed-view-may-mean-no ()
+(ert-deftest gemini-companion-review/killing-the-view-can-reject ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-diff-on-kill 'reject)
           (review (gemini-companion-review-test--show client "a.txt" "2\n")))
@@ -520,14 +521,14 @@ review-next" text))
                    "one\ntwo\n"))))
 
 (defvar gemini-companion-review-test--called nil
-  "What a text of a client had called.")
+  "Non-nil if a text of a client had a function called.")
 
 (defun gemini-companion-review-test-evil-mode ()
-  "Note that a text of a client had this function called."
+  "Record that a text of a client had this function called."
   (interactive)
   (push 'evil gemini-companion-review-test--called))
 
-(ert-deftest gemini-companion-review/a-text-calls-no-function ()
+(ert-deftest gemini-companion-review/fontifying-a-text-calls-no-mode-named-in-it ()
   "Org's fontification calls NAME-mode for a block of source in NAME."
   (let ((gemini-companion-review-test--called nil)
         (prog-mode-hook (list (lambda () (push 'hook gemini-companion-review-test--called)))))
@@ -552,12 +553,12 @@ x
 
 (ert-deftest gemini-companion-review/texts-with-nul-are-shown ()
   (gemini-companion-test-with-client client
-    (let ((before (gemini-companion-review-test--traces)))
+    (let ((before (gemini-companion-review-test--state)))
       (gemini-companion-review-test--show client "a.txt" "one\n\0\n")
       (with-current-buffer (gemini-companion-review-test--control)
         (should (= ediff-number-of-differences 1)))
       (gemini-companion-accept)
-      (should (equal (gemini-companion-review-test--traces) before)))))
+      (should (equal (gemini-companion-review-test--state) before)))))
 
 (ert-deftest gemini-companion-review/whitespace-alone-is-a-difference ()
   (gemini-companion-test-with-client client
@@ -571,23 +572,23 @@ x
         (setq ediff-diff-options "")
         (ediff-set-actual-diff-options)))))
 
-(ert-deftest gemini-companion-review/what-became-a-fifo-is-not-opened ()
+(ert-deftest gemini-companion-review/a-fifo-is-not-opened ()
   (gemini-companion-test-with-client client
-    (let ((before (gemini-companion-review-test--traces))
+    (let ((before (gemini-companion-review-test--state))
           (review (gemini-companion-test-propose client "b.txt" "x\n")))
       (should (zerop (call-process "mkfifo" nil nil nil
                                    (gemini-companion-test-file "b.txt"))))
       (should-error (gemini-companion-review-show review 'select))
-      (should (equal (gemini-companion-review-test--traces) before))
+      (should (equal (gemini-companion-review-test--state) before))
       (gemini-companion-review-reject review))))
 
-(define-minor-mode gemini-companion-review-test-mode "One that is on everywhere.")
+(define-minor-mode gemini-companion-review-test-mode "A mode that is on everywhere.")
 (define-globalized-minor-mode global-gemini-companion-review-test-mode
   gemini-companion-review-test-mode gemini-companion-review-test-mode
   :group 'gemini-companion)
 
-(ert-deftest gemini-companion-review/no-global-mode-touches-the-texts ()
-  "Some of them change texts, or have programs check them."
+(ert-deftest gemini-companion-review/global-modes-are-off-in-the-texts ()
+  "Some global modes change texts or run programs on them."
   (gemini-companion-test-with-client client
     (unwind-protect
         (progn
@@ -602,19 +603,11 @@ x
                 (should-not gemini-companion-review-test-mode)))))
       (global-gemini-companion-review-test-mode -1))))
 
-(defun gemini-companion-review-test--random-text ()
-  "Return a random text with all that may go wrong."
-  (let ((parts '("\n" "\r\n" "\r" "\0" "\t" " " "a" "word" "\ufeff" "ä" "漢字" "𝕏" "👩‍👩‍👧"
-                 "\e[31m" "%s" "\\" "\"" "-*- mode: x -*-" "\u2028" "\u200e" "\x7f"
-                 "a\u0301" "\f")))
-    (apply #'concat
-           (cl-loop repeat (random 40) collect (nth (random (length parts)) parts)))))
-
-(ert-deftest gemini-companion-review/texts-come-back-byte-for-byte ()
+(ert-deftest gemini-companion-review/texts-are-returned-byte-for-byte ()
   (random "gemini-companion")
   (gemini-companion-test-with-client client
     (dotimes (_ 100)
-      (let* ((text (gemini-companion-review-test--random-text))
+      (let* ((text (gemini-companion-test-random-text (random 40)))
              (review (gemini-companion-test-propose client "a.txt" text)))
         (gemini-companion-review-show review 'select)
         (gemini-companion-accept)
@@ -623,5 +616,50 @@ x
                           'content (fake-cli-wait-notification client "ide/diffAccepted"))
                          text)))
         (setf (fake-cli-notifications client) nil)))))
+
+(ert-deftest gemini-companion-review/libraries-are-loaded-before-the-first-review ()
+  "When Emacs is idle, once a client is connected."
+  (let* ((directory (gemini-companion-test-temp-directory))
+         (library (expand-file-name "view.el" directory))
+         (gemini-companion-diff-function 'gemini-companion-review-test-view)
+         (gemini-companion-popup--load-timer nil))
+    (gemini-companion-test-write
+     library "(defun gemini-companion-review-test-view (_review _focus) \"Show.\")")
+    (autoload 'gemini-companion-review-test-view library)
+    (unwind-protect
+        (let (timer)
+          (gemini-companion-popup--load-when-idle 0)
+          (should-not gemini-companion-popup--load-timer)
+          (gemini-companion-popup--load-when-idle 1)
+          (setq timer gemini-companion-popup--load-timer)
+          (gemini-companion-popup--load-when-idle 2)
+          (should (eq gemini-companion-popup--load-timer timer))
+          (should (memq timer timer-idle-list))
+          (timer-event-handler timer)
+          (should-not (autoloadp (symbol-function 'gemini-companion-review-test-view)))
+          ;; Now there is nothing to load.
+          (gemini-companion-popup--load-when-idle 1)
+          (should-not gemini-companion-popup--load-timer))
+      (fmakunbound 'gemini-companion-review-test-view)
+      (delete-directory directory t))))
+
+(ert-deftest gemini-companion-review/a-proposal-is-read-only-if-it-was-edited ()
+  "Reading it takes long if it is large."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (cl-letf (((symbol-function 'gemini-companion-review-buffer-text) #'error))
+        (gemini-companion-review-accept review))
+      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                     '("a.txt" "2\n"))))
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-max))
+        (insert "3\n"))
+      (should (equal (gemini-companion-review-current-text review) "2\n3\n"))
+      ;; What was undone since then counts, too.
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (delete-region 3 (point-max)))
+      (kill-buffer (gemini-companion-review-proposal review))
+      (should (equal (gemini-companion-review-current-text review) "2\n")))))
 
 ;;; gemini-companion-review-test.el ends here

@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; What is not the same in each emulator, with a stand-in for Ghostel, which no distribution has;
-;; test/e2e/run-test.el has what real emulators do.
+;; What differs between terminal emulators, with a fake Ghostel, which no
+;; distribution packages.  test/e2e/run-test.el tests real emulators.
 
 ;;; Code:
 
@@ -14,14 +14,14 @@
 (require 'gemini-companion-test-companion)
 
 (defvar gemini-companion-run-test--asked nil
-  "What was asked, the last question first.")
+  "The questions asked, the last first.")
 
 (defvar ghostel-use-native-pty)
 (defvar ghostel-query-before-killing)
 
 (defmacro gemini-companion-run-test--with-ghostel (exec &rest body)
-  "Evaluate BODY in a new project where EXEC is what Ghostel does.
-That is called with a buffer, a program and arguments.  Questions are
+  "Evaluate BODY in a new project with EXEC as Ghostel's function to run a program.
+It is called with a buffer, a program and arguments.  Questions are
 answered with no."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
@@ -41,13 +41,13 @@ answered with no."
 
 (defun gemini-companion-run-test--ghostel-exec (buffer program arguments)
   "Run PROGRAM with ARGUMENTS in BUFFER, as Ghostel does it."
-  ;; By itself it has a process that is not the program.
+  ;; Ghostel itself has a process that is not the program's.
   (should-not ghostel-use-native-pty)
   (make-process :name "ghostel" :buffer buffer :command (cons program arguments)
                 :noquery t :sentinel #'ignore))
 
-(ert-deftest gemini-companion-run/emacs-asks-though-an-emulator-does-not ()
-  "It asks once, before it kills a terminal with a CLI that runs."
+(ert-deftest gemini-companion-run/emacs-asks-even-if-the-emulator-does-not ()
+  "Emacs asks once before it kills a terminal in which a CLI runs."
   (gemini-companion-run-test--with-ghostel #'gemini-companion-run-test--ghostel-exec
     (gemini-companion-run)
     (let ((terminal (caar (gemini-companion-run-terminals))))
@@ -55,13 +55,13 @@ answered with no."
       (should (= (length gemini-companion-run-test--asked) 1))
       (should-not (buffer-local-value 'ghostel-query-before-killing terminal))
       (delete-process (get-buffer-process terminal))
-      ;; The next one takes its place.
+      ;; The next CLI uses the same buffer.
       (gemini-companion-run t)
       (should-not (buffer-live-p terminal))
       (should (= (length gemini-companion-run-test--asked) 1)))))
 
-(ert-deftest gemini-companion-run/what-fails-leaves-nothing-behind ()
-  "Nor does it ask."
+(ert-deftest gemini-companion-run/a-failure-leaves-nothing-behind ()
+  "Emacs does not ask either."
   (let ((process nil))
     (gemini-companion-run-test--with-ghostel
         (lambda (buffer program arguments)
@@ -76,8 +76,8 @@ answered with no."
 
 ;;;; Term
 
-(ert-deftest gemini-companion-run/titles-are-no-text ()
-  "Wherever the output of a program is cut."
+(ert-deftest gemini-companion-run/titles-are-not-shown-as-text ()
+  "That holds wherever the output of a program is cut."
   (let ((text "a\e]0;title ◇\ab\e[31mred\e]2;x\e\\c\e[2K\e]8;;http://x\adone\e(B\e[0m"))
     (dotimes (one (length text))
       (dolist (other (number-sequence one (1- (length text))))
@@ -86,13 +86,13 @@ answered with no."
                                  (funcall function (substring text one other))
                                  (funcall function (substring text other)))
                          "ab\e[31mredc\e[1K\e[Kdone\e(B\e[0m"))))))
-  ;; What is no title after all is not kept for ever.
+  ;; Text that turns out not to be a title is not held back.
   (let ((function (gemini-companion-run--term-output))
         (long (concat "\e]" (make-string 2000 ?x))))
     (should (equal (funcall function long) long))))
 
 (ert-deftest gemini-companion-run/term-gets-whole-characters ()
-  "Of parts, Emacs 28 shows the bytes."
+  "Emacs 28 would show the parts of a character as bytes."
   (let* ((text "aé│\e[1m│𝄞b")
          (bytes (encode-coding-string text 'utf-8)))
     (dotimes (cut (length bytes))
@@ -104,20 +104,20 @@ answered with no."
                        text))))))
 
 (defun gemini-companion-run-test--output (terminal)
-  "Return what TERMINAL shows once it has the word \"end\"."
+  "Return the text of TERMINAL once it contains the word \"end\"."
   (with-current-buffer terminal
     (gemini-companion-test-wait
      "the output" (lambda () (string-search "end" (buffer-string))))
     (buffer-string)))
 
 (defun gemini-companion-run-test--program (text)
-  "Let the shell script TEXT be what is run."
+  "Make the shell script TEXT the program that is run."
   (setq gemini-companion-program (gemini-companion-test-file "program"
                                                              (concat "#!/bin/sh\n" text "\n")))
   (set-file-modes gemini-companion-program #o755))
 
-(ert-deftest gemini-companion-run/in-term-a-line-that-is-erased-is-gone ()
-  "Also what is before the cursor, as Gemini CLI draws its screen anew."
+(ert-deftest gemini-companion-run/term-erases-whole-lines ()
+  "That includes text before the cursor, as when Gemini CLI redraws its screen."
   (gemini-companion-test-with-project
     (let ((gemini-companion-terminal 'term)
           gemini-companion-program)
@@ -131,7 +131,7 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                      '("a" "end")))
       (delete-process (get-buffer-process (window-buffer))))))
 
-(ert-deftest gemini-companion-run/on-a-light-background-term-has-no-colors ()
+(ert-deftest gemini-companion-run/term-has-no-colors-on-a-light-background ()
   (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
                                                (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")))
     (gemini-companion-test-with-project
@@ -149,13 +149,13 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
             (progn
               (set-frame-parameter nil 'background-mode background)
               (gemini-companion-run)
-              ;; Its program may have ended by now.
+              ;; The program may have ended already.
               (should (string-prefix-p (format "<%s>end" colors)
                                        (gemini-companion-run-test--output (window-buffer)))))
           (set-frame-parameter nil 'background-mode before))))))
 
-(ert-deftest gemini-companion-run/term-is-asked-for-the-colors-that-it-has ()
-  "Whatever the terminal can do in which Emacs was started."
+(ert-deftest gemini-companion-run/programs-in-term-use-its-colors ()
+  "The terminal in which Emacs was started does not matter."
   (dolist (own '("COLORTERM=truecolor" "COLORTERM"))
     (gemini-companion-test-with-project
       (let ((process-environment (cons own process-environment))
@@ -169,7 +169,7 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
 
 ;;;; Eat and vterm
 
-(ert-deftest gemini-companion-run/in-eat-and-vterm-programs-know-of-all-colors ()
+(ert-deftest gemini-companion-run/programs-in-eat-and-vterm-use-all-colors ()
   (pcase-dolist (`(,colors ,own ,value) '((16777216 "A=1" "truecolor") (256 "A=1" nil)
                                           (16777216 "COLORTERM=x" nil)))
     (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) colors)))
@@ -177,8 +177,8 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                                       (gemini-companion-run--color-variables (list own)))
                      value)))))
 
-(ert-deftest gemini-companion-run/a-program-is-told-the-color-of-the-background ()
-  "Each time it asks, wherever its question is cut."
+(ert-deftest gemini-companion-run/programs-can-ask-for-the-background-color ()
+  "It gets an answer to each query, wherever that is cut."
   (pcase-dolist (`(,background ,mode ,answer)
                  '(("white" light "fefe/fefe/fefe") ("#102030" dark "1010/2020/3030")
                    ("unspecified-bg" light "fefe/fefe/fefe") ("unspecified-bg" dark "0000/0000/0000")))
@@ -201,8 +201,8 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
               (should (equal sent (list answer answer)))
               (setq sent nil))))))))
 
-(ert-deftest gemini-companion-run/a-terminal-is-made-to-fit-once ()
-  "In its own buffer, without which vterm's module crashes."
+(ert-deftest gemini-companion-run/a-terminal-is-resized-once ()
+  "Its own buffer is current then, or vterm's module would crash."
   (save-window-excursion
     (with-temp-buffer
       (let* ((buffer (current-buffer))

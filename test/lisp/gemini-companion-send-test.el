@@ -1,4 +1,4 @@
-;;; gemini-companion-send-test.el --- Tests of what is sent to the CLI  -*- lexical-binding: t; -*-
+;;; gemini-companion-send-test.el --- Tests of sending text to the CLI  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -11,8 +11,8 @@
 (require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-send-test--with (sent &rest body)
-  "Evaluate BODY in a new project with a terminal that a program reads.
-SENT becomes a function that returns what that has read."
+  "Evaluate BODY in a new project with a terminal that runs a program.
+SENT is bound to a function that returns the text sent to it."
   (declare (indent 1) (debug (symbolp body)))
   (let ((terminal (make-symbol "terminal")))
     `(gemini-companion-test-with-project
@@ -39,7 +39,7 @@ SENT becomes a function that returns what that has read."
     (gemini-companion-send-test--wait sent "\e[200~hello ä𝕏\e[201~\r")
     (should-error (gemini-companion-send-prompt " ") :type 'user-error)))
 
-(ert-deftest gemini-companion-send/a-text-presses-no-keys ()
+(ert-deftest gemini-companion-send/texts-contain-no-control-characters ()
   (gemini-companion-send-test--with sent
     (gemini-companion-send-text "a\e[201~\C-c\r\nb\rc\td\177\u009b" t)
     (gemini-companion-send-test--wait sent "\e[200~a[201~\nb\nc\td\e[201~\r")))
@@ -52,21 +52,21 @@ SENT becomes a function that returns what that has read."
       (gemini-companion-send-test--wait
        sent (concat "\e[200~" text "\e[201~\r\e[200~next\e[201~\r")))))
 
-(ert-deftest gemini-companion-send/newlines-are-one-wherever-a-text-is-cut ()
-  "Also those of two characters; and no other character is cut."
+(ert-deftest gemini-companion-send/line-endings-are-not-split ()
+  "Line ends of two characters are one as well, and no character is cut in two."
   (gemini-companion-send-test--with sent
     (let ((gemini-companion-send--chunk 3))
       (gemini-companion-send-text "ä𝕏\r\nb\r\n\r\n\r\r\n漢字\e\C-c\e\C-c\eé\r" t)
       (gemini-companion-send-test--wait sent "\e[200~ä𝕏\nb\n\n\n\n漢字é\n\e[201~\r"))))
 
-(ert-deftest gemini-companion-send/a-region-says-where-it-is-from ()
+(ert-deftest gemini-companion-send/a-region-names-its-file-and-lines ()
   (gemini-companion-send-test--with sent
     (switch-to-buffer (find-file-noselect (gemini-companion-test-file "sub/a.txt" "1\n2\n3\n")))
     (gemini-companion-send-region 3 7 t)
     (gemini-companion-send-test--wait
      sent "\e[200~sub/a.txt, lines 2 to 3:\n```\n2\n3\n```\n\e[201~\r")))
 
-(ert-deftest gemini-companion-send/files-are-mentioned-as-the-cli-reads-them ()
+(ert-deftest gemini-companion-send/files-are-mentioned-as-the-cli-expects ()
   (gemini-companion-send-test--with sent
     (switch-to-buffer (find-file-noselect
                        (gemini-companion-test-file "sub/a (b) $c\\d [e].txt" "")))
@@ -91,12 +91,12 @@ SENT becomes a function that returns what that has read."
                            (cadr (should-error (gemini-companion-send-prompt "x")
                                                :type 'user-error))))))
 
-(ert-deftest gemini-companion-send/composed-prompts-are-kept-until-sent ()
+(ert-deftest gemini-companion-send/a-composed-prompt-is-kept-until-it-is-sent ()
   (gemini-companion-send-test--with sent
     (let ((gemini-companion-send-history '("before")))
       (gemini-companion-compose)
       (insert "one\ntwo")
-      ;; Left and taken up again.
+      ;; The user leaves the buffer and comes back to it.
       (bury-buffer)
       (switch-to-buffer (generate-new-buffer "elsewhere"))
       (gemini-companion-compose)
@@ -143,12 +143,12 @@ SENT becomes a function that returns what that has read."
 (declare-function flycheck-mode "ext:flycheck")
 
 (defun gemini-companion-send-test--prompt (process)
-  "Return the text of the prompt that a review of the client PROCESS comes after."
+  "Return the text of the last prompt before a review of the client with PROCESS."
   (car (run-hook-with-args-until-success
         'gemini-companion-queue-prompt-functions
         (gemini-companion-review-make :process process :path "/a" :text ""))))
 
-(ert-deftest gemini-companion-send/a-change-comes-after-the-last-prompt ()
+(ert-deftest gemini-companion-send/a-change-has-the-last-prompt ()
   (gemini-companion-send-test--with sent
     (let* ((gemini-companion-queue-prompt-functions nil)
            (id (process-id (get-buffer-process "terminal"))))
@@ -161,11 +161,11 @@ SENT becomes a function that returns what that has read."
       (gemini-companion-test-wait "the second prompt"
                                   (lambda () (equal (gemini-companion-send-test--prompt id)
                                                     (make-string 2000 ?x))))
-      ;; A client elsewhere, and one of which nobody knows where it is.
+      ;; A client outside of Emacs and one of an unknown process.
       (should-not (gemini-companion-send-test--prompt (emacs-pid)))
       (should-not (gemini-companion-send-test--prompt nil)))))
 
-(ert-deftest gemini-companion-send/a-prompt-typed-in-the-terminal-is-not-known ()
+(ert-deftest gemini-companion-send/prompts-typed-in-the-terminal-are-unknown ()
   (gemini-companion-send-test--with sent
     (let* ((gemini-companion-queue-prompt-functions nil)
            (terminal (get-buffer "terminal"))
@@ -179,7 +179,7 @@ SENT becomes a function that returns what that has read."
       (gemini-companion-send-test--wait sent "\e[200~first\e[201~\r")
       (funcall press ?a)
       (should (equal (gemini-companion-send-test--prompt id) "first"))
-      ;; That is the answer to a question.
+      ;; A key that answers a question.
       (with-current-buffer terminal
         (erase-buffer)
         (insert "╭─────╮\n│ Allow? │\n│ ● 1. Yes │\n╰─────╯\n"))
@@ -188,18 +188,17 @@ SENT becomes a function that returns what that has read."
       (with-current-buffer terminal (erase-buffer) (insert "> do more\n"))
       (funcall press ?\r)
       (should-not (gemini-companion-send-test--prompt id))
-      ;; Elsewhere it is no key of the terminal's.
+      ;; In another buffer the key does not go to the terminal.
       (should-not (memq #'gemini-companion-send--forget-prompt
                         (default-value 'pre-command-hook))))))
 
-(ert-deftest gemini-companion-send/what-flycheck-says-is-sent ()
-  "At the line of an error, wherever in it."
+(ert-deftest gemini-companion-send/flycheck-errors-are-sent ()
+  "Point may be anywhere in the line of the error."
   (let ((load-path (append (file-expand-wildcards
                             "/usr/share/emacs/site-lisp/elpa-src/*")
                            load-path)))
     (unless (and (require 'flycheck nil t) (executable-find "bash"))
-      (message "SKIPPED %s: elpa-flycheck is not installed" (ert-test-name (ert-running-test)))
-      (ert-skip "elpa-flycheck is not installed")))
+      (gemini-companion-test-skip "elpa-flycheck is not installed")))
   (gemini-companion-send-test--with sent
     (switch-to-buffer (find-file-noselect
                        (gemini-companion-test-file "a.sh" "#!/bin/sh\necho 1\n  fi\n")))
@@ -227,7 +226,7 @@ SENT becomes a function that returns what that has read."
  workspace (/directory)   /model
  ~/project      gemini-2.5-flash
 "
-    ;; With colours, and without a line below.
+    ;; With colors and without a line below.
     " ⠧ Thinking... (esc to cancel, 1s)
 ────────────────────────────────
 ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
@@ -240,7 +239,7 @@ SENT becomes a function that returns what that has read."
 ────────────────────────────────
   ? for shortcuts
 ")
-  "What is at the end of the screen of a CLI that asks nothing.")
+  "The end of the screen of a CLI that asks nothing.")
 
 (defconst gemini-companion-send-test--questions
   '("> please write
@@ -258,7 +257,7 @@ SENT becomes a function that returns what that has read."
 │   3. No, suggest changes (e… │
 ╰──────────────────────────────╯
 "
-    ;; Beside that box there is room, and the selected choice is not the first.
+    ;; There is space beside the box, and the selected choice is not the first.
     " ╭────────────────────────────╮
  │ Do you trust this folder?  │
  │                            │
@@ -271,7 +270,7 @@ SENT becomes a function that returns what that has read."
 
 
 "
-    ;; Wider than the terminal.
+    ;; The box is wider than the terminal.
     " ╭─────────────────────────────
  │ > Do you want to connect Emac
  │ ● 1. Yes
@@ -287,7 +286,7 @@ SENT becomes a function that returns what that has read."
 │   https://geminicli.com/docs/│
 ╰──────────────────────────────╯
 "
-    ;; What Term makes of the title that the CLI sets.
+    ;; The title set by the CLI, as Term shows it.
     "╭──────────────────────────────╮
 │ ● 1.  Red                    │
 │       like blood             │
@@ -297,7 +296,7 @@ SENT becomes a function that returns what that has read."
  /tm
 \e]0;✋  Action Required (project)
                      "
-    ;; Qwen Code, two kinds.
+    ;; Qwen Code's two kinds.
     "  ╭────────────────────────────╮
   │ › 1. Yes, allow once       │
   │   2. Yes, allow always     │
@@ -313,10 +312,10 @@ SENT becomes a function that returns what that has read."
   ⠏ Waiting for user confirmation...
 
 ")
-  "Screens of CLIs that ask something.")
+  "Screens of CLIs with an open question.")
 
 (defun gemini-companion-send-test--show (screen)
-  "Let SCREEN be what the terminal shows; return that text."
+  "Make the terminal show SCREEN; return that text."
   (with-current-buffer (gemini-companion-send-terminal)
     (erase-buffer)
     (insert screen)
@@ -324,25 +323,25 @@ SENT becomes a function that returns what that has read."
     (buffer-string)))
 
 (defun gemini-companion-send-test--refused (command)
-  "Return what COMMAND says when it is no use."
+  "Return the error that COMMAND signals."
   (cadr (should-error (call-interactively command) :type 'user-error)))
 
 (ert-deftest gemini-companion-send/questions-are-answered ()
-  "Those of both CLIs, with Return and Escape."
+  "The keys are Return and Escape in both CLIs."
   (gemini-companion-send-test--with sent
     (dolist (question gemini-companion-send-test--questions)
       (pcase-dolist (`(,command . ,key) '((gemini-companion-answer-yes . "\r")
                                           (gemini-companion-answer-no . "\e")))
         (ert-info ((format "%s to %s" command question))
-          ;; What came before does not count.
+          ;; The text before the question does not count.
           (let ((screen (gemini-companion-send-test--show
                          (concat (format (car gemini-companion-send-test--composers) "")
                                  question))))
             (call-interactively command)
             (gemini-companion-send-test--wait sent (concat screen key))))))))
 
-(ert-deftest gemini-companion-send/nothing-is-pressed-without-a-question ()
-  "Neither an old question nor what the user or the model wrote is one."
+(ert-deftest gemini-companion-send/no-key-is-sent-without-a-question ()
+  "An answered question does not count, nor does text of the user or of the model."
   (gemini-companion-send-test--with sent
     (dolist (before `("" "✦ Some say:\n\n  ● 1. Allow once\n    2. No\n"
                       "✦   1 │ ● 1. Yes      │\n    2 │   2. No       │\n"
@@ -356,19 +355,19 @@ SENT becomes a function that returns what that has read."
                 (should (string-search "asks nothing now"
                                        (gemini-companion-send-test--refused command))))
               (should (equal (funcall sent) screen)))))))
-    ;; A choice that has no number is no question, nor is an empty screen.
+    ;; A choice without a number is no question, nor is an empty screen.
     (dolist (screen '("" "╭────────╮\n│ ● Vim  │\n│   Mode │\n╰────────╯\n"))
       (gemini-companion-send-test--show screen)
       (gemini-companion-send-test--refused #'gemini-companion-answer-yes))
-    ;; What was sent would have come by now.
+    ;; Text sent before would have arrived by now.
     (gemini-companion-send-test--show "")
     (gemini-companion-send-prompt "next")
     (gemini-companion-send-test--wait sent "\e[200~next\e[201~\r")))
 
 (defvar vterm-copy-mode)
 
-(ert-deftest gemini-companion-send/nothing-is-pressed-when-the-screen-may-be-old ()
-  "When something is on its way to the CLI, or the terminal stands still."
+(ert-deftest gemini-companion-send/no-key-is-sent-if-the-screen-may-be-outdated ()
+  "While text is on its way to the CLI, or the terminal is in copy mode."
   (gemini-companion-send-test--with sent
     (let ((screen (gemini-companion-send-test--show
                    (car gemini-companion-send-test--questions))))
@@ -387,12 +386,12 @@ SENT becomes a function that returns what that has read."
                              (gemini-companion-send-test--refused #'gemini-companion-answer-no)))
       (with-current-buffer (gemini-companion-send-terminal) (setq-local vterm-copy-mode nil))
       (gemini-companion-answer-yes)
-      ;; The user is too fast for the CLI.
+      ;; The CLI has not updated its screen yet.
       (should (string-search "try again"
                              (gemini-companion-send-test--refused #'gemini-companion-answer-yes)))
       (gemini-companion-send-test--wait sent (concat screen "\r")))))
 
-(ert-deftest gemini-companion-send/without-a-cli-no-prompt-is-asked-for ()
+(ert-deftest gemini-companion-send/without-a-cli-no-prompt-is-read ()
   (gemini-companion-test-with-project
     (cl-letf (((symbol-function 'read-string)
                (lambda (&rest _) (ert-fail "A prompt was asked for"))))
@@ -400,12 +399,12 @@ SENT becomes a function that returns what that has read."
                              (gemini-companion-send-test--refused
                               #'gemini-companion-send-prompt))))))
 
-;;;; Sending to a CLI at rest
+;;;; Sending to an idle CLI
 
 (defconst gemini-companion-send-test--rule (make-string 30 ?─))
 
 (defun gemini-companion-send-test--screen (text &optional above)
-  "Return the screen of a CLI with TEXT in its prompt, and ABOVE above it."
+  "Return the screen of a CLI with TEXT in its prompt and ABOVE above it."
   (format "> please write\n\n%s\n\n  1 open file\n%s\n%s\n%s\n workspace  /model\n ~/project\n"
           (or above "") gemini-companion-send-test--rule text gemini-companion-send-test--rule))
 
@@ -416,8 +415,8 @@ SENT becomes a function that returns what that has read."
   "> please write\n╭─────╮\n│ Apply this change?  │\n│ ● 1. Allow once │\n╰─────╯\n")
 
 (defmacro gemini-companion-send-test--with-screen (terminal sent &rest body)
-  "Evaluate BODY with a terminal in the buffer TERMINAL that shows what is set.
-SENT becomes a function that returns what was sent there."
+  "Evaluate BODY with TERMINAL bound to the buffer of a fake terminal.
+SENT is bound to a function that returns the text sent to it."
   (declare (indent 2) (debug (symbolp symbolp body)))
   `(let* ((gemini-companion-send--poll-interval 0.001)
           (,terminal (generate-new-buffer "terminal"))
@@ -433,28 +432,28 @@ SENT becomes a function that returns what was sent there."
        (kill-buffer ,terminal))))
 
 (defun gemini-companion-send-test--draw (terminal screen)
-  "Let TERMINAL show SCREEN."
+  "Make TERMINAL show SCREEN."
   (with-current-buffer terminal
     (erase-buffer)
     (insert screen)))
 
-(defun gemini-companion-send-test--look (terminal count)
-  "Let COUNT looks at TERMINAL pass."
+(defun gemini-companion-send-test--wait-checks (terminal count)
+  "Wait until Emacs has checked the screen of TERMINAL COUNT times."
   (cl-letf* ((state (symbol-function 'gemini-companion-send--state))
              ((symbol-function 'gemini-companion-send--state)
               (lambda (buffer)
                 (when (eq buffer terminal)
                   (setq count (1- count)))
                 (funcall state buffer))))
-    (gemini-companion-test-wait "looks at a CLI" (lambda () (<= count 0)))))
+    (gemini-companion-test-wait "checks of the screen" (lambda () (<= count 0)))))
 
-(ert-deftest gemini-companion-send/what-a-cli-does-is-on-its-screen ()
+(ert-deftest gemini-companion-send/the-screen-shows-whether-a-cli-is-idle ()
   (gemini-companion-send-test--with-screen terminal _sent
     (pcase-dolist (`(,screen . ,state)
                    `((,gemini-companion-send-test--at-rest . ">Typeyourmessageor@path/to/file")
                      (,(gemini-companion-send-test--screen " > half typed,\n   in two lines ")
                       . ">halftyped,intwolines")
-                     ;; What a terminal left behind.
+                     ;; Remains of earlier output below the prompt.
                      (,(concat gemini-companion-send-test--at-rest "\n\n wor\n /tm\n\n")
                       . ">Typeyourmessageor@path/to/file")
                      (,(gemini-companion-send-test--screen " !   Type your shell command")
@@ -463,7 +462,7 @@ SENT becomes a function that returns what was sent there."
                         " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
                       . works)
                      (,gemini-companion-send-test--question . asks)
-                     ;; What the user has said is no prompt.
+                     ;; A prompt already sent, shown after ">", is not the input field.
                      (,(concat gemini-companion-send-test--at-rest
                                gemini-companion-send-test--question)
                       . asks)
@@ -475,13 +474,13 @@ SENT becomes a function that returns what was sent there."
     (delete-process (get-buffer-process terminal))
     (should (eq (gemini-companion-send--state terminal) 'ended))))
 
-(ert-deftest gemini-companion-send/what-is-sent-by-itself-waits-until-nothing-is-asked ()
+(ert-deftest gemini-companion-send/automatic-prompts-wait-until-no-question-is-open ()
   (gemini-companion-send-test--with-screen terminal sent
     (let (outcome)
       (gemini-companion-send-test--draw terminal gemini-companion-send-test--question)
       (gemini-companion-send-at-rest "use tabs" terminal
                                      (lambda (it) (setq outcome it)))
-      (gemini-companion-send-test--look terminal 20)
+      (gemini-companion-send-test--wait-checks terminal 20)
       (should (equal (funcall sent) ""))
       (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
       (gemini-companion-send-test--wait sent "\e[200~use tabs\e[201~")
@@ -491,8 +490,8 @@ SENT becomes a function that returns what was sent there."
       (gemini-companion-send-test--wait sent "\e[200~use tabs\e[201~\r")
       (should (eq outcome 'sent)))))
 
-(ert-deftest gemini-companion-send/what-is-sent-by-itself-answers-no-question-that-comes-between ()
-  "Nor is it sent with what the user types meanwhile."
+(ert-deftest gemini-companion-send/automatic-prompts-answer-no-question ()
+  "Nor is the text sent together with what the user types."
   (dolist (between (list gemini-companion-send-test--question
                          gemini-companion-send-test--at-rest
                          (gemini-companion-send-test--screen
@@ -512,7 +511,7 @@ SENT becomes a function that returns what was sent there."
           (gemini-companion-send-test--wait
            sent "\e[200~use tabs\e[201~\e[200~next\e[201~\r"))))))
 
-(ert-deftest gemini-companion-send/a-cli-that-is-never-at-rest-is-not-awaited-for-ever ()
+(ert-deftest gemini-companion-send/waiting-for-an-idle-cli-times-out ()
   (let ((gemini-companion-send--rest-polls 10))
     (pcase-dolist (`(,screen ,text ,outcome)
                    `((,gemini-companion-send-test--question "" nil)

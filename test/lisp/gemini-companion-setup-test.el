@@ -1,11 +1,11 @@
-;;; gemini-companion-setup-test.el --- Tests of letting a CLI connect by itself  -*- lexical-binding: t; -*-
+;;; gemini-companion-setup-test.el --- Tests of enabling the IDE mode of a CLI  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Settings are compared byte for byte, as they are in the file.  The user answers as a test says,
-;; and a question that no test expects is a failure.
+;; Settings files are compared byte for byte.  Each test gives the user's
+;; answer, and an unexpected question fails the test.
 
 ;;; Code:
 
@@ -20,11 +20,11 @@
   (gemini-companion-test-file "home/.gemini/settings.json"))
 
 (defmacro gemini-companion-setup-test--with (answer &rest body)
-  "Evaluate BODY with a home below the project, where a question has ANSWER.
-That is `yes', `no' or, if nothing may be asked, nil."
+  "Evaluate BODY with a home below the project, answering questions with ANSWER.
+It is `yes', `no' or, if nothing may be asked, nil."
   (declare (indent 1) (debug t))
   `(let ((gemini-companion-setup-policy nil)
-         ;; Emacs keeps it, though the home is another one now.
+         ;; Emacs caches the abbreviation of the home.
          (abbreviated-home-dir nil)
          (before (default-toplevel-value 'process-environment)))
      (gemini-companion-test-with-project
@@ -40,11 +40,11 @@ That is `yes', `no' or, if nothing may be asked, nil."
          (set-default-toplevel-value 'process-environment before)))))
 
 (defun gemini-companion-setup-test--said-p (text)
-  "Return non-nil if the last message has TEXT."
+  "Return non-nil if the last message contains TEXT."
   (string-search text (or (car gemini-companion-test-messages) "")))
 
 (defun gemini-companion-setup-test--write (bytes)
-  "Make Gemini CLI's settings hold BYTES; return the file."
+  "Write BYTES to Gemini CLI's settings; return the file."
   (let ((file (gemini-companion-setup-test--settings))
         (coding-system-for-write 'no-conversion))
     (make-directory (file-name-directory file) t)
@@ -56,17 +56,17 @@ That is `yes', `no' or, if nothing may be asked, nil."
   (directory-files (file-name-directory (gemini-companion-setup-test--settings)) nil
                    directory-files-no-dot-files-regexp))
 
-;;;; What is changed
+;;;; Editing the settings
 
 (defconst gemini-companion-setup-test--texts
-  '(;; Nothing, or as good as.
+  '(;; Empty or nearly so.
     ("" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
     (" \n" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n \n")
     ("{}" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
     ("{\n}\n" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
     ("{ // none\n}" . "{ // none\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
     ("{ /* none */ }" . "{ /* none */ \n  \"ide\": {\n    \"enabled\": true\n  }\n}")
-    ;; Others, indented in several ways, or on one line.
+    ;; Other settings, with several indentations or on one line.
     ("{\n  \"a\": 1\n}" . "{\n  \"ide\": {\n    \"enabled\": true\n  },\n  \"a\": 1\n}")
     ("{\n    \"a\": 1\n}" . "{\n    \"ide\": {\n        \"enabled\": true\n    },\n    \"a\": 1\n}")
     ("{\n\t\"a\": 1\n}" . "{\n\t\"ide\": {\n\t\t\"enabled\": true\n\t},\n\t\"a\": 1\n}")
@@ -74,7 +74,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
      . "{\r\n  \"ide\": {\r\n    \"enabled\": true\r\n  },\r\n  \"a\": 1\r\n}\r\n")
     ("{\"a\":1}" . "{\"ide\": {\"enabled\": true}, \"a\":1}")
     ("{ \"a\": 1 }" . "{ \"ide\": {\"enabled\": true}, \"a\": 1 }")
-    ;; Comments, and what looks like some.
+    ;; Comments, and strings that look like comments.
     ("// mine\n{ // top\n  // of a, \"ide\": {\n  \"a\": 1 /* one */ // two\n} // end"
      . "// mine\n{ // top\n  \"ide\": {\n    \"enabled\": true\n  },\n  // of a, \"ide\": {\n  \
 \"a\": 1 /* one */ // two\n} // end")
@@ -83,27 +83,27 @@ That is `yes', `no' or, if nothing may be asked, nil."
     ("{\"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \"c\": [{\"ide\": {}}, \"]\"]} /* open"
      . "{\"ide\": {\"enabled\": true}, \"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \
 \"c\": [{\"ide\": {}}, \"]\"]} /* open")
-    ;; Elsewhere it is another setting.
+    ;; A setting of the same name in another object.
     ("{\"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}"
      . "{\"ide\": {\"enabled\": true}, \"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}")
-    ;; An object for it is there.
+    ;; The object exists.
     ("{\n  \"ide\": {}\n}" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
     ("{\"ide\":{}}" . "{\"ide\":{\"enabled\": true}}")
     ("{\n \"a\": 0,\n \"ide\": {\n  // asked\n  \"hasSeenNudge\": true\n }\n}"
      . "{\n \"a\": 0,\n \"ide\": {\n  \"enabled\": true,\n  // asked\n  \"hasSeenNudge\": true\n }\n}")
-    ;; It is there, but not true.
+    ;; The setting exists, but is not true.
     ("{\"ide\": {\"enabled\": false}}" . "{\"ide\": {\"enabled\": true}}")
     ("{\"ide\": {\"x\": {\"enabled\": 1}, \"enabled\" /* no */ :\n null // why\n}}"
      . "{\"ide\": {\"x\": {\"enabled\": 1}, \"enabled\" /* no */ :\n true // why\n}}")
-    ;; Of several the last counts.
+    ;; The last of several settings counts.
     ("{\"ide\": {\"enabled\": true}, \"\\u0069de\": {\"enabled\": true, \"enabled\": false}}"
      . "{\"ide\": {\"enabled\": true}, \"\\u0069de\": {\"enabled\": true, \"enabled\": true}}")
-    ;; Bytes that are no text.
+    ;; Bytes that are not valid text.
     ("{\"a\": \"\303\244\360\235\225\217 \377\", \"ide\": {\"enabled\": false}}"
      . "{\"a\": \"\303\244\360\235\225\217 \377\", \"ide\": {\"enabled\": true}}"))
-  "What is in a file, and what after the setup.")
+  "Contents of a settings file before and after the setup.")
 
-(ert-deftest gemini-companion-setup/all-but-one-literal-stays ()
+(ert-deftest gemini-companion-setup/only-one-literal-is-changed ()
   (pcase-dolist (`(,text . ,after) gemini-companion-setup-test--texts)
     (ert-info ((prin1-to-string text))
       (gemini-companion-setup-test--with 'yes
@@ -131,7 +131,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (should (gemini-companion-setup-test--said-p
              "Gemini CLI connects by itself: ide.enabled is true in ~/.gemini/settings.json"))))
 
-(ert-deftest gemini-companion-setup/what-is-true-already-is-not-written ()
+(ert-deftest gemini-companion-setup/a-setting-that-is-on-is-not-written ()
   (gemini-companion-setup-test--with nil
     (let* ((file (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": true}}"))
            (stamp (gemini-companion-history-stamp file)))
@@ -139,16 +139,16 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (gemini-companion-setup)
       (should (equal (gemini-companion-history-stamp file) stamp)))))
 
-(ert-deftest gemini-companion-setup/after-a-no-nothing-is-written ()
+(ert-deftest gemini-companion-setup/a-no-writes-nothing ()
   (gemini-companion-setup-test--with 'no
     (gemini-companion-setup)
     (should-not (file-exists-p (gemini-companion-test-file "home/.gemini")))
     (should (equal gemini-companion-setup-policy '((gemini . never))))
     (should (gemini-companion-setup-test--said-p "M-x gemini-companion-setup asks again"))))
 
-;;;; What is left alone
+;;;; Settings left alone
 
-(ert-deftest gemini-companion-setup/what-cannot-be-read-is-left-alone-and-named ()
+(ert-deftest gemini-companion-setup/invalid-settings-are-reported-and-kept ()
   "Nothing is asked."
   (pcase-dolist (`(,text ,reason)
                  `(("{" "read as JSON, line 1") ("{\n  \"a\": 1,\n}" "line 3")
@@ -175,16 +175,16 @@ That is `yes', `no' or, if nothing may be asked, nil."
           (should (equal (gemini-companion-test-bytes file) text))
           (should-not gemini-companion-setup-policy))))))
 
-(ert-deftest gemini-companion-setup/what-is-read-only-is-left-alone ()
+(ert-deftest gemini-companion-setup/read-only-settings-are-kept ()
   (gemini-companion-setup-test--with nil
     (let ((file (gemini-companion-setup-test--write "{}")))
-      ;; To root all files are writable.
+      ;; Root can write all files.
       (cl-letf (((symbol-function 'file-writable-p) #'ignore))
         (should (string-search "it is read-only"
                                (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
       (should (equal (gemini-companion-test-read file) "{}")))))
 
-(ert-deftest gemini-companion-setup/a-long-string-or-file-is-no-hindrance ()
+(ert-deftest gemini-companion-setup/long-strings-and-files-can-be-read ()
   (gemini-companion-setup-test--with 'yes
     (let* ((long (concat "\"a\": \"" (make-string 400000 ?x) "\\n" (make-string 400000 ?y) "\", "
                          "\"b\": [" (string-join (make-list 20000 "1.5e3") ", ") "]}"))
@@ -193,7 +193,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (should (equal (gemini-companion-test-bytes file)
                      (concat "{\"ide\": {\"enabled\": true}, " long))))))
 
-(ert-deftest gemini-companion-setup/what-is-no-file-is-left-alone ()
+(ert-deftest gemini-companion-setup/only-regular-files-are-changed ()
   (gemini-companion-setup-test--with nil
     (make-directory (gemini-companion-setup-test--settings) t)
     (should (string-search "it is no file"
@@ -223,8 +223,8 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (should (= (file-modes (gemini-companion-setup-test--settings)) #o600))
     (should (= (file-modes (gemini-companion-test-file "home/.gemini")) #o700))))
 
-(ert-deftest gemini-companion-setup/links-stay ()
-  "Also two in a row, and one that leads to no file yet."
+(ert-deftest gemini-companion-setup/symbolic-links-stay ()
+  "So do a link to a link and a link to a file that does not exist."
   (dolist (text '("{}" nil))
     (gemini-companion-setup-test--with 'yes
       (let ((link (gemini-companion-setup-test--settings))
@@ -244,8 +244,8 @@ That is `yes', `no' or, if nothing may be asked, nil."
                                         directory-files-no-dot-files-regexp)
                        '("gemini.json")))))))
 
-(ert-deftest gemini-companion-setup/what-the-cli-saves-meanwhile-is-not-lost ()
-  "It saves some setting while ours is being written."
+(ert-deftest gemini-companion-setup/settings-saved-by-the-cli-during-the-write-stay ()
+  "The CLI saves a setting while Emacs is writing its own."
   (gemini-companion-setup-test--with 'yes
     (let* ((file (gemini-companion-setup-test--write "{}"))
            (copy (symbol-function 'copy-file)))
@@ -261,7 +261,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (should (equal (gemini-companion-test-read file)
                      "{\"ide\": {\"enabled\": true}, \"theme\": 1}")))))
 
-(ert-deftest gemini-companion-setup/what-is-saved-during-the-question-counts ()
+(ert-deftest gemini-companion-setup/settings-saved-during-the-question-stay ()
   (gemini-companion-setup-test--with 'yes
     (let ((file (gemini-companion-setup-test--write "{}")))
       (cl-letf (((symbol-function 'y-or-n-p)
@@ -270,7 +270,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (should (equal (gemini-companion-test-read file)
                      "{\"ide\": {\"enabled\": true, \"x\": 1}}")))))
 
-(ert-deftest gemini-companion-setup/no-hook-of-files-runs ()
+(ert-deftest gemini-companion-setup/file-hooks-do-not-run ()
   (gemini-companion-setup-test--with 'yes
     (gemini-companion-setup-test--write "{}")
     (let* ((called nil)
@@ -288,7 +288,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (should-not called))
     (should (equal (gemini-companion-setup-test--names) '("settings.json")))))
 
-(ert-deftest gemini-companion-setup/a-buffer-follows-but-not-if-it-has-edits ()
+(ert-deftest gemini-companion-setup/a-buffer-without-edits-is-reverted ()
   (gemini-companion-setup-test--with 'yes
     (let* ((file (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": false}}"))
            (buffer (find-file-noselect file)))
@@ -304,7 +304,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
         (should-not (buffer-modified-p))
         (should (verify-visited-file-modtime))))))
 
-;;;; Which file
+;;;; Choice of the file
 
 (ert-deftest gemini-companion-setup/each-program-has-its-own-file-and-question ()
   (gemini-companion-setup-test--with 'yes
@@ -320,7 +320,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (should (equal (sort (mapcar #'car gemini-companion-setup-policy) #'string<)
                    '(gemini qwen)))))
 
-(ert-deftest gemini-companion-setup/one-that-cannot-be-read-does-not-keep-the-other ()
+(ert-deftest gemini-companion-setup/invalid-settings-of-one-program-do-not-affect-another ()
   (gemini-companion-setup-test--with 'yes
     (make-directory (gemini-companion-test-file "home/.qwen") t)
     (gemini-companion-setup-test--write "{")
@@ -328,7 +328,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
                            (cadr (should-error (gemini-companion-setup) :type 'user-error))))
     (should (file-exists-p (gemini-companion-test-file "home/.qwen/settings.json")))))
 
-(ert-deftest gemini-companion-setup/variables-say-where-the-homes-are ()
+(ert-deftest gemini-companion-setup/variables-name-the-home-directories ()
   (gemini-companion-setup-test--with 'yes
     (make-directory (gemini-companion-test-file "own"))
     (set-default-toplevel-value
@@ -341,13 +341,13 @@ That is `yes', `no' or, if nothing may be asked, nil."
       (should (file-exists-p (gemini-companion-test-file name))))
     (should-not (file-exists-p (gemini-companion-test-file "home")))))
 
-(ert-deftest gemini-companion-setup/where-nothing-can-be-done-it-says-what-to-do ()
+(ert-deftest gemini-companion-setup/without-settings-it-says-what-to-do ()
   (gemini-companion-setup-test--with nil
     (let ((gemini-companion-agents '(llxprt)))
       (should (string-search "Type /ide enable"
                              (cadr (should-error (gemini-companion-setup) :type 'user-error)))))))
 
-(ert-deftest gemini-companion-setup/settings-that-come-first-are-named ()
+(ert-deftest gemini-companion-setup/settings-that-take-precedence-are-named ()
   (gemini-companion-setup-test--with 'yes
     (gemini-companion-test-file "system/settings.json" "{\"ide\": {\"enabled\": false}}")
     (gemini-companion-setup)
@@ -357,18 +357,18 @@ That is `yes', `no' or, if nothing may be asked, nil."
 ;;;; Before each run
 
 (defun gemini-companion-setup-test--before-run ()
-  "Do what is done before Gemini CLI is run by a user."
+  "Do what Emacs does before a user's command runs Gemini CLI."
   (let ((noninteractive nil))
     (gemini-companion-setup-before-run 'gemini)))
 
-(ert-deftest gemini-companion-setup/a-run-asks-once-and-then-looks-again ()
+(ert-deftest gemini-companion-setup/a-run-asks-once-and-checks-again ()
   (let (file)
     (gemini-companion-setup-test--with 'yes
       (setq file (gemini-companion-setup-test--write "{\"a\": 1}"))
       (gemini-companion-setup-test--before-run)
       (should (equal gemini-companion-setup-policy '((gemini . always))))
       (gemini-companion-setup-test--before-run)
-      ;; A CLI that ran already has saved what it knows.
+      ;; A CLI that has run has saved its settings.
       (gemini-companion-setup-test--write "{\"b\": 1}")
       (gemini-companion-setup-test--before-run)
       (should (equal (gemini-companion-test-read file) "{\"ide\": {\"enabled\": true}, \"b\": 1}"))
@@ -389,8 +389,8 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (should (= (length gemini-companion-test-questions) 2))
     (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
 
-(ert-deftest gemini-companion-setup/the-answer-is-saved-where-options-are ()
-  "If that file can be written; nothing more is asked."
+(ert-deftest gemini-companion-setup/the-answer-is-saved-as-an-option ()
+  "It is saved if that file can be written; nothing more is asked."
   (dolist (mode '(#o600 #o400))
     (gemini-companion-setup-test--with 'yes
       (let* ((custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
@@ -398,7 +398,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
              (saved (get 'gemini-companion-setup-policy 'saved-value)))
         (set-file-modes custom-file mode)
         (cl-letf (((symbol-function 'file-writable-p)
-                   ;; To root all files are writable.
+                   ;; Root can write all files.
                    (lambda (file) (/= (logand #o200 (or (file-modes file) #o200)) 0))))
           (unwind-protect (gemini-companion-setup)
             (put 'gemini-companion-setup-policy 'saved-value saved)))
@@ -409,7 +409,7 @@ That is `yes', `no' or, if nothing may be asked, nil."
                                         (gemini-companion-test-read custom-file))
                          t)))))))
 
-(ert-deftest gemini-companion-setup/a-run-asks-nothing-where-it-is-on-or-not-known ()
+(ert-deftest gemini-companion-setup/a-run-asks-nothing-if-the-setting-is-on-or-unknown ()
   (gemini-companion-setup-test--with nil
     (gemini-companion-test-file "system/settings.json" "{\"ide\": {\"enabled\": true}}")
     (gemini-companion-setup-test--before-run)
@@ -418,14 +418,14 @@ That is `yes', `no' or, if nothing may be asked, nil."
     (should-not gemini-companion-test-messages)
     (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
 
-(ert-deftest gemini-companion-setup/a-run-goes-on-with-settings-that-cannot-be-read ()
+(ert-deftest gemini-companion-setup/invalid-settings-do-not-stop-a-run ()
   (gemini-companion-setup-test--with nil
     (let ((file (gemini-companion-setup-test--write "{\"ide\": }")))
       (gemini-companion-setup-test--before-run)
       (should (gemini-companion-setup-test--said-p "~/.gemini/settings.json is left alone"))
       (should (equal (gemini-companion-test-read file) "{\"ide\": }")))))
 
-(ert-deftest gemini-companion-setup/nothing-is-asked-in-batch-mode ()
+(ert-deftest gemini-companion-setup/batch-mode-asks-nothing ()
   (gemini-companion-setup-test--with nil
     (gemini-companion-setup-before-run 'gemini)
     (should-not (file-exists-p (gemini-companion-setup-test--settings)))))

@@ -1,4 +1,4 @@
-;;; gemini-companion-status-test.el --- Tests of what is said of the state  -*- lexical-binding: t; -*-
+;;; gemini-companion-status-test.el --- Tests of the status buffer  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -9,7 +9,7 @@
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-status-test--text ()
-  "Return what the status says now."
+  "Return the text of the status buffer."
   (with-current-buffer "*gemini status*"
     (revert-buffer)
     (buffer-substring-no-properties (point-min) (point-max))))
@@ -22,7 +22,7 @@
     (search-forward (format "[%s]" label))
     (push-button (match-beginning 0))))
 
-(ert-deftest gemini-companion-status/it-says-who-is-connected-and-what-waits ()
+(ert-deftest gemini-companion-status/it-lists-clients-and-waiting-changes ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
       (gemini-companion-test-propose client "a.txt" "x\n")
@@ -51,7 +51,7 @@
     (should (eq (get-text-property (point-min) 'face) 'gemini-companion-heading))
     (should (eq (face-attribute 'gemini-companion-heading :weight nil t) 'bold))))
 
-(ert-deftest gemini-companion-status/buttons-do-what-they-say ()
+(ert-deftest gemini-companion-status/buttons-work ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
       (gemini-companion-test-propose client "a.txt" "x\n")
@@ -72,7 +72,7 @@
       (gemini-companion-status-test--press "switch on")
       (should gemini-companion-mode))))
 
-(ert-deftest gemini-companion-status/point-stays-when-it-is-printed-anew ()
+(ert-deftest gemini-companion-status/point-stays-when-it-is-refreshed ()
   (gemini-companion-test-with-client client
     (should client)
     (gemini-companion-status)

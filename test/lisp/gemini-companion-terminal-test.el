@@ -1,11 +1,11 @@
-;;; gemini-companion-terminal-test.el --- Tests of which terminal emulator  -*- lexical-binding: t; -*-
+;;; gemini-companion-terminal-test.el --- Tests of choosing a terminal emulator  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Eat comes from an archive of packages in a directory, and is not the real one.  The user answers
-;; as a test says, and a question that no test expects is a failure.
+;; A fake Eat is installed from a package archive in a directory.  Each test
+;; gives the user's answer, and an unexpected question fails the test.
 
 ;;; Code:
 
@@ -15,9 +15,9 @@
 (require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-terminal-test--with (answer &rest body)
-  "Evaluate BODY in an Emacs without packages, where a question has ANSWER.
-That is `yes', `no' or, if nothing may be asked, nil.  Options are saved
-in the file custom.el of a new project."
+  "Evaluate BODY in an Emacs without packages, answering questions with ANSWER.
+It is `yes', `no' or, if nothing may be asked, nil.  Options are saved in
+the file custom.el of a new project."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
      (let* ((gemini-companion-terminal 'auto)
@@ -33,7 +33,7 @@ in the file custom.el of a new project."
             (package-check-signature nil)
             (package-enable-at-startup t)
             (text-quoting-style 'grave)
-            ;; Else package.el handles no errors.
+            ;; Otherwise package.el handles no errors.
             (debug-on-error nil)
             (load-path (seq-remove (lambda (directory)
                                      (string-match-p "/elpa-src\\|/elpa/" directory))
@@ -47,7 +47,7 @@ in the file custom.el of a new project."
            (put option 'saved-value value))))))
 
 (defun gemini-companion-terminal-test--archive (text)
-  "Make the archive of packages have an Eat with TEXT."
+  "Put an Eat with TEXT into the package archive."
   (gemini-companion-test-file "archive/eat-1.0.el" (concat ";;; eat.el --- Not Eat  -*- lexical-binding: t; -*-
 ;; Version: 1.0
 ;;; Code:
@@ -59,12 +59,12 @@ in the file custom.el of a new project."
                               "(1 (eat . [(1 0) nil \"Not Eat\" single nil]))"))
 
 (defun gemini-companion-terminal-test--offer ()
-  "Return whether a user who runs a CLI wants a better terminal emulator."
+  "Offer a better terminal emulator as if a CLI was run; return the result."
   (let ((noninteractive nil))
     (gemini-companion-run--offer-terminal)))
 
-(ert-deftest gemini-companion-terminal/a-yes-installs-eat-and-it-is-used ()
-  "Nothing is saved: what is best is used."
+(ert-deftest gemini-companion-terminal/a-yes-installs-and-uses-eat ()
+  "No option is saved, as the best emulator is the default."
   (gemini-companion-terminal-test--with 'yes
     (gemini-companion-terminal-test--archive "(defvar gemini-companion-terminal-test--eat t)")
     (should (gemini-companion-terminal-test--offer))
@@ -77,7 +77,7 @@ in the file custom.el of a new project."
     (should-not (gemini-companion-terminal-test--offer))
     (should (= (length gemini-companion-test-questions) 1))))
 
-(ert-deftest gemini-companion-terminal/after-a-no-it-is-term-for-good ()
+(ert-deftest gemini-companion-terminal/after-a-no-term-is-used-permanently ()
   (gemini-companion-terminal-test--with 'no
     (should-not (gemini-companion-terminal-test--offer))
     (should (eq (gemini-companion-run--choose-terminal) 'term))
@@ -85,13 +85,13 @@ in the file custom.el of a new project."
                            (gemini-companion-test-read custom-file)))
     (should (string-search "customize `gemini-companion-terminal'"
                            (car gemini-companion-test-messages)))
-    ;; As in the next session.
+    ;; The next session.
     (setq gemini-companion-run--offered nil)
     (should-not (gemini-companion-terminal-test--offer))
     (should (= (length gemini-companion-test-questions) 1))))
 
-(ert-deftest gemini-companion-terminal/what-fails-leaves-term ()
-  "It says why, and asks no more in this session, but in the next."
+(ert-deftest gemini-companion-terminal/after-a-failure-term-is-used ()
+  "Emacs says why and asks again only in the next session."
   (pcase-dolist (`(,archive . ,install)
                  `((nil . nil)
                    (("(error \"Broken\")") . nil)
@@ -115,11 +115,11 @@ is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
       (setq gemini-companion-run--offered nil)
       (should (gemini-companion-terminal-test--offer)))))
 
-(ert-deftest gemini-companion-terminal/nothing-is-asked-where-it-makes-no-sense ()
+(ert-deftest gemini-companion-terminal/nothing-is-asked-when-that-makes-no-sense ()
   (gemini-companion-terminal-test--with nil
     ;; In batch mode.
     (should-not (gemini-companion-run--offer-terminal))
-    ;; Where a terminal was chosen, or a good one is there.
+    ;; The user has chosen a terminal, or a good one is installed.
     (let ((gemini-companion-terminal 'term))
       (should-not (gemini-companion-terminal-test--offer)))
     (provide 'vterm)
@@ -128,13 +128,13 @@ is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
                (should (eq (gemini-companion-run--choose-terminal) 'vterm)))
       (setq features (delq 'vterm features)))
     (should-not gemini-companion-test-messages)
-    ;; Where packages come in another way it only says what there is.
+    ;; If packages are not installed by package.el, a message names the emulators.
     (let ((package-enable-at-startup nil))
       (should-not (gemini-companion-terminal-test--offer))
       (should (equal gemini-companion-test-messages
                      '("Term shows few colors; the packages Eat and vterm show all of them"))))))
 
-(ert-deftest gemini-companion-terminal/one-that-is-not-there-is-named ()
+(ert-deftest gemini-companion-terminal/a-missing-emulator-is-named ()
   (gemini-companion-terminal-test--with nil
     (let ((gemini-companion-terminal 'eat))
       (should (equal (cadr (should-error (gemini-companion-run--choose-terminal) :type 'user-error))

@@ -13,8 +13,8 @@
 
 (declare-function gemini-companion--mod-stop "ext:gemini-companion-module" t t)
 
-(defun gemini-companion-test--traces ()
-  "Return what a running companion changes in Emacs."
+(defun gemini-companion-test--state ()
+  "Return all state of Emacs that a running companion changes."
   (list (default-toplevel-value 'process-environment)
         (process-list)
         (length timer-list)
@@ -36,17 +36,17 @@
                     (push (apply #'format-message format arguments) ,texts)))))
        ,@body)))
 
-(ert-deftest gemini-companion/off-is-the-mirror-of-on ()
+(ert-deftest gemini-companion/off-undoes-on ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (gemini-companion-mode -1)
-    (let ((before (gemini-companion-test--traces)))
+    (let ((before (gemini-companion-test--state)))
       (gemini-companion-mode 1)
       (should gemini-companion-mode)
-      (should-not (equal (gemini-companion-test--traces) before))
+      (should-not (equal (gemini-companion-test--state) before))
       (gemini-companion-mode -1)
       (should-not gemini-companion-mode)
-      (should (equal (gemini-companion-test--traces) before)))))
+      (should (equal (gemini-companion-test--state) before)))))
 
 (ert-deftest gemini-companion/switching-on-twice-starts-one-companion ()
   (gemini-companion-test-with-project
@@ -74,11 +74,11 @@
         (gemini-companion-mode 1)
         (should (equal (funcall inherited) before))))))
 
-(ert-deftest gemini-companion/signals-are-left-to-emacs ()
-  "Every thread of ours blocks the signals that Emacs handles, and SIGPIPE."
+(ert-deftest gemini-companion/threads-block-signals ()
+  "Every thread of the module blocks SIGPIPE and the signals that Emacs handles."
   (skip-unless (file-directory-p "/proc/self/task"))
   (gemini-companion-test-with-client client
-    ;; This makes a thread that looks at the file system.
+    ;; This starts the thread that watches the file system.
     (gemini-companion-test-propose client "a.txt" "x")
     (let* ((own (number-to-string (emacs-pid)))
            (threads (remove own (directory-files "/proc/self/task" nil "[0-9]")))
@@ -95,7 +95,7 @@
         (dolist (signal '(1 2 10 13 14 15 17 27 29))
           (should (= 1 (logand 1 (ash mask (- 1 signal))))))))))
 
-(ert-deftest gemini-companion/in-place-of-a-port-that-is-taken-there-is-another ()
+(ert-deftest gemini-companion/another-port-is-used-if-the-wanted-one-is-taken ()
   (let* ((taken (make-network-process :name "taken" :server t :host "127.0.0.1"
                                       :service t :noquery t))
          (gemini-companion-port (process-contact taken :service)))
@@ -157,7 +157,7 @@
         (should (= (length warnings) 2))
         (should (string-match-p "died twice.*M-x gemini-companion-mode" (car warnings)))))))
 
-(ert-deftest gemini-companion/a-server-that-cannot-be-replaced-is-told ()
+(ert-deftest gemini-companion/a-server-that-cannot-be-replaced-is-reported ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (let ((gemini-companion--died 0) warnings modes)
@@ -175,7 +175,7 @@
       (should (string-match-p "is off.*No port today.*M-x gemini-companion-mode switches it on"
                               (car warnings))))))
 
-(ert-deftest gemini-companion/a-restart-that-fails-says-so ()
+(ert-deftest gemini-companion/a-failed-restart-is-an-error ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (cl-letf (((symbol-function 'gemini-companion-bridge-restart)
@@ -184,16 +184,16 @@
                               (error-message-string (should-error (gemini-companion-restart))))))
     (should-not gemini-companion-mode)))
 
-(ert-deftest gemini-companion/whatever-fails-all-is-stopped ()
-  "Hooks of the user's signal, or are quit, and so do parts of ours."
+(ert-deftest gemini-companion/errors-do-not-keep-it-from-stopping ()
+  "Hooks of the user and functions of this package signal errors or quit."
   (dolist (failure (list (lambda (&rest _) (error "No end today"))
                          (lambda (&rest _) (signal 'quit nil))))
     (dolist (stop (list (lambda () (gemini-companion-mode -1))
                         #'gemini-companion--stop)) ; as `kill-emacs-hook' does
       (gemini-companion-test-with-project (gemini-companion-mode 1))
-      ;; A global mode of another test may have left something to be done after a command.
+      ;; A global mode of another test may have left a function in `post-command-hook'.
       (run-hooks 'post-command-hook)
-      (pcase-let ((`(,environment ,processes ,_timers . ,others) (gemini-companion-test--traces))
+      (pcase-let ((`(,environment ,processes ,_timers . ,others) (gemini-companion-test--state))
                   (mod-stop (symbol-function 'gemini-companion--mod-stop)))
         (gemini-companion-test-with-client client
           (should (memq #'gemini-companion--stop kill-emacs-hook))
@@ -215,12 +215,12 @@
             (with-current-buffer buffer (remove-hook 'kill-buffer-hook failure t))))
         (run-hooks 'post-command-hook)
         (pcase-let ((`(,environment-after ,processes-after ,_timers . ,others-after)
-                     (gemini-companion-test--traces)))
+                     (gemini-companion-test--state)))
           (should (equal environment-after environment))
           (should (equal processes-after processes))
           (should (equal others-after others)))))))
 
-(ert-deftest gemini-companion/hooks-run-with-the-mode-on-once-the-module-is-there ()
+(ert-deftest gemini-companion/mode-hooks-run-once-the-module-is-loaded ()
   (let ((continue nil) (modes nil) (ons 0))
     (gemini-companion-test-with-project
       (let ((gemini-companion-mode-hook (list (lambda () (push gemini-companion-mode modes))))
@@ -240,7 +240,7 @@
         (should (equal (list modes ons) '((t nil) 1)))
         (gemini-companion-mode -1)
         (should-not (memq 'gemini-companion-mode global-minor-modes))
-        ;; Not wanted any more.
+        ;; The mode was switched off while it waited.
         (funcall continue)
         (should-not gemini-companion-mode)))))
 
@@ -272,10 +272,10 @@
         (dolist (text texts)
           (should-not (string-search token text)))))))
 
-(ert-deftest gemini-companion/without-a-companion-there-is-nothing-to-restart ()
+(ert-deftest gemini-companion/restart-needs-a-companion ()
   (should-error (gemini-companion-restart) :type 'user-error))
 
-(ert-deftest gemini-companion/the-mode-line-tells-clients-and-reviews ()
+(ert-deftest gemini-companion/the-mode-line-counts-clients-and-reviews ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client in the mode line"
                                 (lambda () (equal (gemini-companion--lighter) " Gem:1")))
@@ -288,7 +288,7 @@
                        [mode-line mouse-1])
            (list 'mouse-1 (list (selected-window) 'mode-line '(0 . 0) 0))))
 
-(ert-deftest gemini-companion/the-mode-line-says-it-in-words-and-a-click-leads-there ()
+(ert-deftest gemini-companion/the-mode-line-has-help-and-can-be-clicked ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client"
                                 (lambda () (= (gemini-companion-bridge-clients) 1)))
@@ -307,7 +307,7 @@
       (gemini-companion-test--click)
       (should (eq (gemini-companion-review-shown) review)))))
 
-(ert-deftest gemini-companion/the-mode-line-makes-nothing-but-its-text ()
+(ert-deftest gemini-companion/the-mode-line-allocates-only-its-text ()
   (should (eq (cadr (assq 'gemini-companion-mode minor-mode-alist))
               'gemini-companion-mode-line))
   (should (get 'gemini-companion-mode-line 'risky-local-variable))

@@ -1,4 +1,4 @@
-;;; gemini-companion-write-revert-test.el --- Tests of following files  -*- lexical-binding: t; -*-
+;;; gemini-companion-write-revert-test.el --- Tests of reverting buffers of written files  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -35,7 +35,7 @@
       (should (verify-visited-file-modtime)))))
 
 (defun gemini-companion-write-revert-test--undo (&optional again command)
-  "Undo as a user does: by COMMAND or `undo'; AGAIN, if that was the last command."
+  "Undo as a user does by COMMAND or `undo'; AGAIN means as after another undo."
   (undo-boundary)
   (let ((last-command (and again 'undo))
         (inhibit-message t))
@@ -55,7 +55,7 @@
        ,@body)
      (should-not questions)))
 
-(ert-deftest gemini-companion-write-revert/undo-takes-it-back-and-the-buffer-is-not-saved ()
+(ert-deftest gemini-companion-write-revert/undo-restores-the-text-as-unsaved ()
   (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-write-revert-test--write "two\n")
     (gemini-companion-write-revert-test--without-questions
@@ -67,7 +67,7 @@
     (should-not (buffer-modified-p))
     (should (equal (gemini-companion-test-read buffer-file-name) "one\n"))))
 
-(ert-deftest gemini-companion-write-revert/redo-makes-the-buffer-the-file-again ()
+(ert-deftest gemini-companion-write-revert/redo-makes-the-buffer-unmodified-again ()
   (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-write-revert-test--write "two\n")
     (gemini-companion-write-revert-test--undo)
@@ -75,7 +75,7 @@
     (should (equal (buffer-string) "two\n"))
     (should-not (buffer-modified-p))))
 
-(ert-deftest gemini-companion-write-revert/undo-leads-through-all-changes ()
+(ert-deftest gemini-companion-write-revert/undo-goes-back-through-all-changes ()
   (dolist (command '(undo undo-only))
     (gemini-companion-write-revert-test--with "one\n"
       (dolist (text '("two\n" "two\nthree\n" "four\n"))
@@ -87,8 +87,8 @@
           (should (equal (buffer-string) text))
           (should (buffer-modified-p)))))))
 
-(ert-deftest gemini-companion-write-revert/undo-tells-the-truth-though-the-clock-is-coarse ()
-  "Some file systems know the time of a write to a second or two."
+(ert-deftest gemini-companion-write-revert/undo-is-right-with-coarse-file-times ()
+  "Some file systems record times with a resolution of a second or two."
   (gemini-companion-write-revert-test--with "one\n"
     (let ((time (seconds-to-time 1000000000)))
       (set-file-times buffer-file-name time)
@@ -100,8 +100,8 @@
     (should (equal (buffer-string) "one\n"))
     (should (buffer-modified-p))))
 
-(ert-deftest gemini-companion-write-revert/what-the-user-undid-and-the-file-gets-is-saved ()
-  "The history undoes a change in the file that was undone in the buffer."
+(ert-deftest gemini-companion-write-revert/a-text-undone-in-buffer-and-file-is-unmodified ()
+  "The history undoes in the file a change that was undone in the buffer."
   (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-write-revert-test--write "two\n")
     (gemini-companion-write-revert-test--undo)
@@ -120,12 +120,12 @@
     (should (equal (buffer-string) "one\n"))
     (should (buffer-modified-p))))
 
-(ert-deftest gemini-companion-write-revert/nothing-is-asked ()
-  "Not though another Emacs has locked the file, and it is being written all the time."
+(ert-deftest gemini-companion-write-revert/it-asks-nothing ()
+  "Even if another Emacs has locked the file and it is written all the time."
   (gemini-companion-write-revert-test--with "one\n"
     (make-symbolic-link "somebody@elsewhere.1" (gemini-companion-test-file ".#a.txt"))
     (let* ((create-lockfiles t)
-           ;; By another process: Emacs itself would ask before it writes.
+           ;; Another process writes, as Emacs itself would ask first.
            (write (lambda (text)
                     (call-process "sh" nil nil nil "-c" "printf %s \"$1\" >\"$0\""
                                   buffer-file-name text)))
@@ -137,11 +137,11 @@
         (gemini-companion-write-revert-now buffer-file-name))
       (should (equal (buffer-string) "two\n"))
       (should-not (buffer-modified-p))
-      ;; What was written meanwhile is noticed.
+      ;; Emacs notices a write in between.
       (should-not (verify-visited-file-modtime)))
     (delete-file (gemini-companion-test-file ".#a.txt"))))
 
-(ert-deftest gemini-companion-write-revert/places-stay-where-their-text-is ()
+(ert-deftest gemini-companion-write-revert/positions-stay-with-their-text ()
   (let ((lines (mapcar (lambda (number) (format "line %d\n" number)) (number-sequence 1 200))))
     (gemini-companion-write-revert-test--with (apply #'concat lines)
       (switch-to-buffer (current-buffer))
@@ -171,7 +171,7 @@
             (gemini-companion-test-write
              file (concat "new\n" (apply #'concat (remove "line 130\n" lines)) "end\n"))
             (string-match "b" "abc")
-            ;; From elsewhere, as a command in the history does.
+            ;; From another buffer, as the commands of the history do.
             (with-temp-buffer (gemini-companion-write-revert-now file)))
           (should (equal (match-data t) '(1 2)))
           (should (equal (list bursts reverts) '(1 1)))
@@ -187,7 +187,7 @@
         (should (equal (buffer-substring (overlay-start overlay) (overlay-end overlay))
                        (apply #'concat (seq-subseq lines 49 59))))))))
 
-(ert-deftest gemini-companion-write-revert/lines-stay-if-it-takes-too-long-to-see-what-differs ()
+(ert-deftest gemini-companion-write-revert/lines-stay-if-comparing-takes-too-long ()
   (let ((gemini-companion-write--max-compare-time 0)
         (text (lambda (word)
                 (mapconcat (lambda (number) (format "%d %s\n" number (md5 (format word number))))
@@ -209,7 +209,7 @@
         (should (looking-at "209 "))))))
 
 (ert-deftest gemini-companion-write-revert/the-text-is-data ()
-  "No local variables, no mode and no format of the new text are obeyed."
+  "Local variables, modes and formats in the new text are ignored."
   (gemini-companion-write-revert-test--with "one\n"
     (text-mode)
     (setq-local fill-column 33)
@@ -231,7 +231,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (let ((inhibit-message t)) (save-buffer))
     (should (equal (gemini-companion-test-read buffer-file-name) "\ufeffone\n"))))
 
-(ert-deftest gemini-companion-write-revert/bytes-that-are-no-text-lose-nothing ()
+(ert-deftest gemini-companion-write-revert/undecodable-bytes-stay ()
   (gemini-companion-write-revert-test--with "one é\n"
     (let ((bytes "t\377w\200o\0\n"))
       (gemini-companion-write-revert buffer-file-name)
@@ -245,14 +245,14 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
       (should (equal (buffer-string) "one é\n"))
       (should (buffer-modified-p)))))
 
-(ert-deftest gemini-companion-write-revert/a-buffer-of-bytes-follows-in-bytes ()
+(ert-deftest gemini-companion-write-revert/a-unibyte-buffer-is-reverted-in-bytes ()
   (gemini-companion-test-with-project
     (with-current-buffer (find-file-literally (gemini-companion-test-file "a.txt" "é\n"))
       (gemini-companion-write-revert-test--write "éü\n")
       (should (equal (buffer-string) (encode-coding-string "éü\n" 'utf-8)))
       (should-not (buffer-modified-p)))))
 
-(ert-deftest gemini-companion-write-revert/what-does-not-show-text-is-left-alone ()
+(ert-deftest gemini-companion-write-revert/buffers-that-do-not-show-text-stay ()
   (gemini-companion-write-revert-test--with "one\n"
     (hexl-mode)
     (let ((dump (buffer-string)))
@@ -261,20 +261,20 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
       (should (eq (gemini-companion-write-revert-now buffer-file-name) (current-buffer)))
       (set-buffer-modified-p nil))))
 
-(ert-deftest gemini-companion-write-revert/a-hook-that-fails-leaves-no-lie ()
+(ert-deftest gemini-companion-write-revert/a-failing-hook-leaves-the-buffer-outdated ()
   (dolist (hook '(before-change-functions after-change-functions after-revert-hook))
     (gemini-companion-write-revert-test--with "one\n"
       (add-hook hook (lambda (&rest _) (error "No change today")) nil t)
       (gemini-companion-write-revert-test--write "two\n")
       (if (eq hook 'before-change-functions)
           (progn (should (equal (buffer-string) "one\n"))
-                 ;; Emacs will tell the user.
+                 ;; So Emacs asks before the user edits or saves.
                  (should-not (verify-visited-file-modtime)))
         (should (equal (buffer-string) "two\n"))
         (should (verify-visited-file-modtime)))
       (should-not (buffer-modified-p)))))
 
-(ert-deftest gemini-companion-write-revert/a-hook-that-changes-the-text-is-not-saved ()
+(ert-deftest gemini-companion-write-revert/changes-by-a-hook-are-unsaved ()
   (gemini-companion-write-revert-test--with "one\n"
     (let ((once t))
       (add-hook 'after-change-functions
@@ -295,7 +295,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (should (equal (buffer-string) "mine one\n"))
     (should (buffer-modified-p))))
 
-(ert-deftest gemini-companion-write-revert/line-ends-and-narrowing-stay ()
+(ert-deftest gemini-companion-write-revert/line-endings-and-narrowing-stay ()
   (gemini-companion-write-revert-test--with "one\r\ntwo\r\n"
     (should (equal (buffer-string) "one\ntwo\n"))
     (narrow-to-region 1 4)
@@ -305,19 +305,19 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (should (equal (buffer-string) "one!\ntwo\n"))
     (should (eq (coding-system-eol-type buffer-file-coding-system) 1))))
 
-(ert-deftest gemini-companion-write-revert/other-line-ends-are-understood ()
+(ert-deftest gemini-companion-write-revert/other-line-endings-are-recognized ()
   (gemini-companion-write-revert-test--with "one\r\ntwo\r\n"
     (gemini-companion-write-revert-test--write "one\ntwo, three\n")
     (should (equal (buffer-string) "one\ntwo, three\n"))
     (should (eq (coding-system-eol-type buffer-file-coding-system) 0))))
 
-(ert-deftest gemini-companion-write-revert/line-ends-that-cannot-be-told-are-as-before ()
+(ert-deftest gemini-companion-write-revert/ambiguous-line-endings-stay ()
   (gemini-companion-write-revert-test--with "one\r\ntwo\r\n"
     (gemini-companion-write-revert-test--write "")
     (should (eq (coding-system-eol-type buffer-file-coding-system) 1))))
 
-(ert-deftest gemini-companion-write-revert/another-encoding-is-understood ()
-  "Clients write UTF-8, whatever there was."
+(ert-deftest gemini-companion-write-revert/another-encoding-is-recognized ()
+  "Clients write UTF-8, whatever the encoding was."
   (gemini-companion-write-revert-test--with "one\n"
     (let ((coding-system-for-write 'latin-1-unix) (create-lockfiles nil))
       (insert "é\n")
@@ -336,14 +336,14 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (gemini-companion-write-revert-test--write "é\n")
     (should (equal (buffer-string) "Ã©\n"))))
 
-(ert-deftest gemini-companion-write-revert/a-read-only-buffer-follows ()
+(ert-deftest gemini-companion-write-revert/a-read-only-buffer-is-reverted ()
   (gemini-companion-write-revert-test--with "one\n"
     (read-only-mode 1)
     (gemini-companion-write-revert-test--write "two\n")
     (should (equal (buffer-string) "two\n"))
     (should buffer-read-only)))
 
-(ert-deftest gemini-companion-write-revert/what-a-link-leads-to-is-followed ()
+(ert-deftest gemini-companion-write-revert/the-target-of-a-link-is-watched ()
   (gemini-companion-test-with-project
     (let ((link (gemini-companion-test-file "link.txt")))
       (make-symbolic-link (gemini-companion-test-file "a.txt" "one\n") link)
@@ -351,7 +351,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
         (gemini-companion-write-revert-test--write "two!\n")
         (should (equal (buffer-string) "two!\n"))))))
 
-(ert-deftest gemini-companion-write-revert/what-was-just-written-is-shown ()
+(ert-deftest gemini-companion-write-revert/a-text-written-before-is-shown ()
   (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-test-write buffer-file-name "two\n")
     (should-not (gemini-companion-write-revert-now buffer-file-name))
@@ -364,7 +364,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (should (eq (gemini-companion-write-revert-now buffer-file-name) (current-buffer)))
     (should-not (gemini-companion-write-revert-now "/no/such/file"))))
 
-(ert-deftest gemini-companion-write-revert/a-file-visited-after-the-accept-is-followed ()
+(ert-deftest gemini-companion-write-revert/a-file-visited-after-the-accept-is-watched ()
   (gemini-companion-test-with-project
     (let ((file (gemini-companion-test-file "a.txt" "one\n")))
       (unwind-protect
@@ -378,7 +378,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
               (should-not (buffer-modified-p))))
         (gemini-companion-write-stop)))))
 
-(ert-deftest gemini-companion-write-revert/many-files-that-nobody-visits-cost-little ()
+(ert-deftest gemini-companion-write-revert/many-unvisited-files-cost-little ()
   (gemini-companion-test-with-project
     (unwind-protect
         (progn
@@ -388,8 +388,8 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
                      gemini-companion-write--max-unvisited)))
       (gemini-companion-write-stop))))
 
-(ert-deftest gemini-companion-write-revert/a-second-look-forgets-no-write ()
-  "Another client has the file followed, too, right after it was written."
+(ert-deftest gemini-companion-write-revert/watching-twice-misses-no-write ()
+  "The file is followed for another client as well, right after it was written."
   (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-write-revert buffer-file-name)
     (gemini-companion-test-write buffer-file-name "two\n")
@@ -397,7 +397,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (gemini-companion-test-wait "the file to be followed"
                                 (lambda () (equal (buffer-string) "two\n")))))
 
-(ert-deftest gemini-companion-write-revert/a-file-that-is-not-written-is-let-go ()
+(ert-deftest gemini-companion-write-revert/watching-ends-if-the-file-is-not-written ()
   (gemini-companion-write-revert-test--with "one\n"
     (let ((gemini-companion-write--revert-time 0.2))
       (gemini-companion-write-revert buffer-file-name)

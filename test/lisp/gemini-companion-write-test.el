@@ -1,4 +1,4 @@
-;;; gemini-companion-write-test.el --- Accepts that are told without the text  -*- lexical-binding: t; -*-
+;;; gemini-companion-write-test.el --- Tests of accepts sent without the text  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -6,10 +6,11 @@
 
 (require 'ert)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-lists)
 
 (defmacro gemini-companion-write-test--with (client &rest body)
-  "Evaluate BODY with CLIENT, which is told no text that it has proposed.
-Whether it writes the text is known soon."
+  "Evaluate BODY with CLIENT, to which an unedited proposal is not sent back.
+Checks of whether it writes the text have short time-outs."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((gemini-companion-accept-without-text 'always)
          (gemini-companion-write--poll-interval 0.02)
@@ -19,13 +20,13 @@ Whether it writes the text is known soon."
      (gemini-companion-test-with-client ,client
        (with-current-buffer (gemini-companion-log--buffer)
          (let ((inhibit-read-only t)) (erase-buffer)))
-       ;; No buffer visits it.
+       ;; No buffer visits the file.
        (gemini-companion-test-file "b.txt" "one\ntwo\n")
        ,@body)))
 
 (defun gemini-companion-write-test--accept (client text &optional edited)
-  "Let CLIENT propose TEXT for b.txt and accept it, EDITED to be that.
-Return the content that CLIENT is told."
+  "Have CLIENT propose TEXT for b.txt and accept it; with EDITED, accept that text.
+Return the content that CLIENT receives."
   (let ((review (gemini-companion-test-propose client "b.txt" text)))
     (gemini-companion-review-show review 'select)
     (when edited
@@ -36,7 +37,7 @@ Return the content that CLIENT is told."
     (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted"))))
 
 (defun gemini-companion-write-test--close (client text)
-  "Let CLIENT propose TEXT for b.txt and close the review; return the answer."
+  "Have CLIENT propose TEXT for b.txt and close the review; return the answer."
   (gemini-companion-test-propose client "b.txt" text)
   (fake-cli-result-text
    (fake-cli-call-tool client "closeDiff"
@@ -44,7 +45,7 @@ Return the content that CLIENT is told."
                              :suppressNotification t))))
 
 (defun gemini-companion-write-test--wait-message (regexp function)
-  "Call FUNCTION, and wait until a message that matches REGEXP is shown."
+  "Call FUNCTION and wait for a message that matches REGEXP."
   (let (messages)
     (cl-letf (((symbol-function 'message)
                (lambda (format &rest arguments)
@@ -56,29 +57,15 @@ Return the content that CLIENT is told."
        (lambda () (seq-some (lambda (text) (string-match-p regexp text)) messages))))))
 
 (defun gemini-companion-write-test--wait-log (line)
-  "Wait until LINE is at the end of one in the log."
+  "Wait until a line of the log ends with LINE."
   (gemini-companion-test-wait
    (format "%S in the log" line)
    (lambda () (seq-some (lambda (it) (string-suffix-p line it))
                         (gemini-companion-log-last 10)))))
 
-(defun gemini-companion-write-test--write (answer)
-  "Have the newest change written by its key, and say ANSWER to the question.
-Return the question; in its place, a message that nothing was asked."
-  (gemini-companion-review-history)
-  (goto-char (point-min))
-  (forward-line) ; below the names of columns
-  (let (asked)
-    (cl-letf (((symbol-function 'y-or-n-p)
-               (lambda (question) (setq asked question) answer)))
-      (condition-case error
-          (call-interactively (key-binding (kbd "w")))
-        (user-error (setq asked (or asked (cadr error))))))
-    asked))
+;;;; Omitting the text
 
-;;;; When
-
-(ert-deftest gemini-companion-write/versions-that-were-tried ()
+(ert-deftest gemini-companion-write/tested-versions-get-no-text ()
   (let ((gemini-companion-agent-profiles
          '((one :needs-no-text (("its client" "1.2.0" "1.10.3"))) (other))))
     (pcase-dolist (`(,agent ,name ,version ,known)
@@ -97,7 +84,7 @@ Return the question; in its place, a message that nothing was asked."
             (should (eq (and (gemini-companion-write-may-omit-p review "a\n") t)
                         left-out))))))))
 
-(ert-deftest gemini-companion-write/what-the-client-writes-decides ()
+(ert-deftest gemini-companion-write/a-client-that-writes-gets-no-text ()
   (pcase-dolist (`(,text ,proposed ,base ,same)
                  '(("a\nb" "a\nb" nil t) ("a\nb" "a\nb" "x\r\n" t)
                    ("a\r\nb" "a\nb" "x\r\n" t) ("a\nb" "a\r\nb" "x\r\ny\n" t)
@@ -108,13 +95,13 @@ Return the question; in its place, a message that nothing was asked."
     (ert-info ((format "%S for %S in %S" text proposed base))
       (should (eq (and (gemini-companion-write--same-as-proposed-p text proposed base) t) same)))))
 
-(ert-deftest gemini-companion-write/an-edited-text-is-told ()
+(ert-deftest gemini-companion-write/an-edited-text-is-sent ()
   (gemini-companion-write-test--with client
     (should (equal (gemini-companion-write-test--accept client "2\n" "2, mine\n")
                    "2, mine\n"))))
 
-(ert-deftest gemini-companion-write/in-a-file-that-has-changed-since-the-text-is-told ()
-  "The client would change the new text instead."
+(ert-deftest gemini-companion-write/the-text-is-sent-if-the-file-has-changed ()
+  "The client would apply its change to the new text."
   (gemini-companion-write-test--with client
     (let ((review (gemini-companion-test-propose client "b.txt" "2\n")))
       (gemini-companion-review-show review 'select)
@@ -132,16 +119,16 @@ Return the question; in its place, a message that nothing was asked."
                                                 :suppressNotification t)))
                      "{\"content\":\"3\\n\"}")))))
 
-;;;; Afterwards
+;;;; After the accept
 
-(ert-deftest gemini-companion-write/what-the-client-writes-is-looked-at ()
+(ert-deftest gemini-companion-write/the-written-file-is-checked ()
   (gemini-companion-write-test--with client
     (should (equal (gemini-companion-write-test--accept client "2\n") ""))
     (gemini-companion-test-file "b.txt" "2\n")
     (gemini-companion-write-test--wait-log ": written as accepted")))
 
-(ert-deftest gemini-companion-write/what-the-client-loses-can-be-written ()
-  "One that writes the empty text, or nothing, is named."
+(ert-deftest gemini-companion-write/a-text-that-the-client-loses-can-be-written ()
+  "Emacs names a client that writes an empty text or nothing."
   (dolist (written '("" nil))
     (gemini-companion-write-test--with client
       (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
@@ -152,24 +139,24 @@ Return the question; in its place, a message that nothing was asked."
          (when written
            (gemini-companion-test-file "b.txt" written))))
       (should (string-match-p "Write the text of this change to b\\.txt"
-                              (gemini-companion-write-test--write nil)))
+                              (gemini-companion-test-list-press-newest "w" nil)))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
                      (or written "one\r\ntwo\r\n")))
-      (gemini-companion-write-test--write t)
+      (gemini-companion-test-list-press-newest "w" t)
       (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "b.txt"))
                      "2\r\n\303\244\r\n"))
       (should (string-match-p "has this text already"
-                              (gemini-companion-write-test--write t))))))
+                              (gemini-companion-test-list-press-newest "w" t))))))
 
-(ert-deftest gemini-companion-write/what-was-not-accepted-is-not-written ()
+(ert-deftest gemini-companion-write/a-rejected-text-cannot-be-written ()
   (gemini-companion-write-test--with client
     (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
     (gemini-companion-reject)
-    (should (string-match-p "was rejected" (gemini-companion-write-test--write t)))
+    (should (string-match-p "was rejected" (gemini-companion-test-list-press-newest "w" t)))
     (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
                    "one\ntwo\n"))))
 
-(ert-deftest gemini-companion-write/a-yes-in-the-client-is-looked-at-a-no-is-not ()
+(ert-deftest gemini-companion-write/only-a-yes-in-the-client-is-checked ()
   (gemini-companion-write-test--with client
     (should (equal (gemini-companion-write-test--close client "2\n") "{\"content\":null}"))
     (gemini-companion-test-file "b.txt" "2\n")
@@ -183,7 +170,7 @@ Return the question; in its place, a message that nothing was asked."
      "b\\.txt: rejected in Gemini CLI"
      (lambda () (gemini-companion-write-test--close client "4\n")))))
 
-(ert-deftest gemini-companion-write/a-client-may-have-other-changes-decided-first ()
+(ert-deftest gemini-companion-write/other-changes-may-be-decided-first ()
   (let ((states (append (make-list 100 'busy) '(nil nil nil nil)))
         (look nil)
         (ended 0))

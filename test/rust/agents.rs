@@ -1,4 +1,4 @@
-//! The agents that Lisp knows.
+//! Agents as Lisp describes them.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub fn qwen(directories: Vec<PathBuf>) -> Agent {
     }
 }
 
-/// LLxprt Code, announced in `directories`, which may take `alias_pids` for us.
+/// LLxprt Code, announced in `directories`, which may look for one of `alias_pids` instead of us.
 pub fn llxprt(directories: Vec<PathBuf>, alias_pids: Vec<u32>) -> Agent {
     Agent {
         name: "llxprt".to_owned(),

@@ -20,7 +20,7 @@ fn set_roots(companion: &Companion, roots: &[String]) {
 }
 
 #[test]
-fn a_companion_serves_without_its_file() {
+fn a_companion_serves_without_a_discovery_file() {
     let temporary = tempfile::tempdir().unwrap();
     fs::write(temporary.path().join("gemini"), "").unwrap();
     let directory = temporary.path().join("gemini/ide");
@@ -28,7 +28,7 @@ fn a_companion_serves_without_its_file() {
         Companion::start(vec![gemini(vec![directory])], 0, &[], Limits::default()).unwrap();
     assert!(fault(&companion).is_some_and(|fault| fault.contains("move it away")));
     std::net::TcpStream::connect(("127.0.0.1", companion.port())).unwrap();
-    // When that was done it is written with the next change.
+    // Once that is done the file is written with the next change.
     fs::remove_file(temporary.path().join("gemini")).unwrap();
     set_roots(&companion, &["/one".to_owned()]);
     assert_eq!(fault(&companion), None);
@@ -66,7 +66,7 @@ fn each_of_several_directories_has_a_file() {
 }
 
 #[test]
-fn the_user_hears_what_clients_do_not() {
+fn the_user_is_warned_of_unusable_roots_and_directories() {
     let server = TestCompanion::start();
     let warning = |roots: &[&str]| {
         set_roots(
@@ -84,15 +84,16 @@ fn the_user_hears_what_clients_do_not() {
     assert!(warning(&["/c"]).contains("move it away"));
 }
 
-/// The discovery file of Gemini CLI, as long as there is one.
+/// The discovery file of Gemini CLI, which must exist.
 fn file_of(server: &TestCompanion) -> PathBuf {
     server.directory.join(&names(&server.directory)[0])
 }
 
-type Mishap = fn(&Path);
+type Damage = fn(&Path);
 
-/// What may happen to a discovery file, each with its name and at once: it may be mended any time.
-fn mishaps() -> [(&'static str, Mishap); 6] {
+/// What may happen to a discovery file, with a name for each. Each is atomic, since the file may be
+/// repaired at any time.
+fn damages() -> [(&'static str, Damage); 6] {
     [
         ("deleted", |file| fs::remove_file(file).unwrap()),
         ("its directories deleted", |file| {
@@ -119,16 +120,16 @@ fn is_as_written(file: &Path, text: &str) -> bool {
 }
 
 #[test]
-fn what_happens_to_the_file_is_mended_by_itself() {
+fn a_damaged_file_is_repaired_automatically() {
     let limits = Limits { repair_interval: Duration::from_millis(10), ..Limits::default() };
     let server = TestCompanion::with(limits);
     let file = file_of(&server);
     let text = fs::read_to_string(&file).unwrap();
-    for (what, happen) in mishaps() {
+    for (what, happen) in damages() {
         happen(&file);
         wait_for(what, || is_as_written(&file, &text).then_some(()));
     }
-    // So does the server that replaces that one; after the end the file stays deleted.
+    // The server that replaces that one repairs it, too; after a stop the file stays deleted.
     server.companion.restart().unwrap();
     fs::remove_file(&file).unwrap();
     wait_for("the file", || is_as_written(&file, &text).then_some(()));
@@ -140,12 +141,12 @@ fn what_happens_to_the_file_is_mended_by_itself() {
 }
 
 #[test]
-fn a_restart_mends_the_file_at_once() {
+fn a_restart_repairs_a_damaged_file() {
     let server = TestCompanion::start();
     let file = file_of(&server);
     let text = fs::read_to_string(&file).unwrap();
     let damaged = || server.companion.announcement().unwrap().damaged_files();
-    for (what, happen) in mishaps() {
+    for (what, happen) in damages() {
         assert_eq!(damaged(), [""; 0]);
         happen(&file);
         assert!(damaged().contains(&file.display().to_string()), "{what}");
@@ -155,7 +156,7 @@ fn a_restart_mends_the_file_at_once() {
 }
 
 #[test]
-fn a_file_that_is_as_it_was_written_is_left_alone() {
+fn an_intact_file_is_not_rewritten() {
     let server = TestCompanion::start();
     let file = file_of(&server);
     let before = fs::metadata(&file).unwrap().ino();
@@ -164,7 +165,7 @@ fn a_file_that_is_as_it_was_written_is_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_mended_is_said_once_and_tried_on() {
+fn a_failed_repair_is_reported_once_and_retried() {
     let server = TestCompanion::start();
     let file = file_of(&server);
     let announcement = server.companion.announcement().unwrap();

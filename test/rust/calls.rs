@@ -1,8 +1,8 @@
-//! Requests that take long: their answers, and what happens when the client goes away.
+//! Requests that take long: their answers, cancelling, and clients that disconnect.
 
 use std::time::Duration;
 
-use gemini_companion::{CallId, Event, Limits};
+use gemini_companion::{Event, Limits};
 use serde_json::{Value, json};
 
 use crate::support::{Session, Stream, TestCompanion, faulty_waker, request, wait_for};
@@ -10,25 +10,9 @@ use crate::support::{Session, Stream, TestCompanion, faulty_waker, request, wait
 const PATH: &str = "/no/such/file";
 const SHORT: Duration = Duration::from_millis(20);
 
-/// A server whose answers soon become streams.
-fn quick_to_stream() -> TestCompanion {
+/// A server whose answers become streams almost at once.
+fn start_with_early_streams() -> TestCompanion {
     TestCompanion::with(Limits { stream_after: SHORT, ..Limits::default() })
-}
-
-/// Asks to close an open review. Lisp, which the test stands in for, has not answered yet.
-fn close_slowly(
-    server: &TestCompanion,
-    session: &Session,
-    changes: &[(&str, &str)],
-) -> (Stream, CallId) {
-    session.open_diff(PATH, "text");
-    server.opened();
-    let params = json!({ "name": "closeDiff", "arguments": { "filePath": PATH } });
-    let answer = session.post_slowly(changes, &request(7, "tools/call", params));
-    match server.next_event() {
-        Event::CloseReview { call: Some(call), .. } => (answer, call),
-        other => panic!("{other:?}"),
-    }
 }
 
 fn cancel(session: &Session, id: Value) {
@@ -40,7 +24,7 @@ fn cancel(session: &Session, id: Value) {
     assert_eq!(session.post(&cancelled.to_string()).status, 202);
 }
 
-fn assert_stream_head(answer: &mut Stream) -> String {
+fn assert_is_stream(answer: &mut Stream) -> String {
     let head = answer.read_head().to_ascii_lowercase();
     assert!(head.starts_with("http/1.1 200"), "{head}");
     assert!(head.contains("content-type: text/event-stream"), "{head}");
@@ -48,12 +32,12 @@ fn assert_stream_head(answer: &mut Stream) -> String {
 }
 
 #[test]
-fn an_answer_that_takes_long_comes_as_one_event_without_number() {
-    let server = quick_to_stream();
+fn a_late_answer_is_one_event_without_an_id() {
+    let server = start_with_early_streams();
     let session = server.open_session();
-    let (mut answer, call) = close_slowly(&server, &session, &[]);
+    let (mut answer, call) = session.begin_close_diff(PATH);
     // Its headers come while Emacs is still busy.
-    assert_stream_head(&mut answer);
+    assert_is_stream(&mut answer);
     assert!(server.companion.bridge().answer(call, Ok("late".to_owned())));
     let event = answer.next_block().unwrap();
     let reply: Value = serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap();
@@ -68,7 +52,7 @@ fn a_client_may_prefer_event_streams() {
     let session = server.open_session();
     let accept = ("Accept", "text/event-stream, application/json;q=0.5");
     let mut answer = session.post_slowly(&[accept], &request(7, "ping", json!({})));
-    assert_stream_head(&mut answer);
+    assert_is_stream(&mut answer);
     assert_eq!(
         answer.next_block().as_deref(),
         Some(r#"data: {"jsonrpc":"2.0","id":7,"result":{}}"#)
@@ -77,7 +61,7 @@ fn a_client_may_prefer_event_streams() {
 }
 
 #[test]
-fn a_batch_that_takes_long_is_answered_on_a_stream_too() {
+fn a_late_batch_is_answered_on_a_stream_too() {
     let keep_alive = Duration::from_millis(10);
     let server =
         TestCompanion::with(Limits { keep_alive, stream_after: SHORT, ..Limits::default() });
@@ -91,7 +75,7 @@ fn a_batch_that_takes_long_is_answered_on_a_stream_too() {
     let Event::CloseReview { call: Some(call), .. } = server.next_event() else {
         panic!("no call")
     };
-    assert_stream_head(&mut answer);
+    assert_is_stream(&mut answer);
     assert_eq!(answer.next_block().as_deref(), Some(": keep-alive"));
     assert!(server.companion.bridge().answer(call, Ok("late".to_owned())));
     let event = std::iter::from_fn(|| answer.next_block()).find(|block| !block.starts_with(':'));
@@ -105,18 +89,18 @@ fn a_batch_that_takes_long_is_answered_on_a_stream_too() {
 fn a_cancelled_call_has_no_answer() {
     let server = TestCompanion::start();
     let session = server.open_session();
-    let (mut answer, call) = close_slowly(&server, &session, &[]);
+    let (mut answer, call) = session.begin_close_diff(PATH);
     cancel(&session, json!(7));
-    assert!(assert_stream_head(&mut answer).contains("content-length: 0"));
+    assert!(assert_is_stream(&mut answer).contains("content-length: 0"));
     assert!(!server.companion.bridge().answer(call, Ok("too late".to_owned())));
 }
 
 #[test]
-fn a_call_may_be_cancelled_after_its_stream_began() {
-    let server = quick_to_stream();
+fn a_call_can_be_cancelled_after_its_stream_has_begun() {
+    let server = start_with_early_streams();
     let session = server.open_session();
-    let (mut answer, _) = close_slowly(&server, &session, &[]);
-    assert_stream_head(&mut answer);
+    let (mut answer, _) = session.begin_close_diff(PATH);
+    assert_is_stream(&mut answer);
     cancel(&session, json!(7));
     assert_eq!(answer.next_block(), None);
 }
@@ -125,7 +109,7 @@ fn a_call_may_be_cancelled_after_its_stream_began() {
 fn only_the_named_call_of_the_same_session_is_cancelled() {
     let server = TestCompanion::start();
     let (session, other) = (server.open_session(), server.open_session());
-    let (mut answer, call) = close_slowly(&server, &session, &[]);
+    let (mut answer, call) = session.begin_close_diff(PATH);
     for id in [json!(8), json!("7"), json!(null), json!({})] {
         cancel(&session, id);
     }
@@ -135,14 +119,14 @@ fn only_the_named_call_of_the_same_session_is_cancelled() {
 }
 
 #[test]
-fn a_client_that_hangs_up_has_cancelled_nothing() {
+fn hanging_up_cancels_nothing() {
     let server = TestCompanion::with(Limits { connections: 1, ..Limits::default() });
     let session = server.open_session();
-    let (answer, call) = close_slowly(&server, &session, &[]);
+    let (answer, call) = session.begin_close_diff(PATH);
     drop(answer);
-    // The server has noticed when there is a place for another connection.
+    // The server has noticed once there is room for another connection.
     let ping = request(1, "ping", json!({}));
-    wait_for("a place", || (session.post(&ping).status == 200).then_some(()));
+    wait_for("room for a connection", || (session.post(&ping).status == 200).then_some(()));
     assert!(server.companion.bridge().answer(call, Ok("text".to_owned())));
 }
 
@@ -150,14 +134,14 @@ fn a_client_that_hangs_up_has_cancelled_nothing() {
 fn a_call_whose_client_has_hung_up_can_be_cancelled() {
     let server = TestCompanion::start();
     let session = server.open_session();
-    let (answer, call) = close_slowly(&server, &session, &[]);
+    let (answer, call) = session.begin_close_diff(PATH);
     drop(answer);
     cancel(&session, json!(7));
     wait_for("the end of the call", || (!server.companion.bridge().is_awaited(call)).then_some(()));
 }
 
 #[test]
-fn a_call_that_panics_is_an_error_and_all_goes_on() {
+fn a_panic_in_a_call_is_an_error_and_the_server_goes_on() {
     let server = TestCompanion::start();
     let session = server.open_session();
     server.companion.bridge().set_waker(Some(faulty_waker()));

@@ -1,4 +1,5 @@
-//! Comparing texts, and merging two changes of one. Each diff is applied, as the program patch does.
+//! Comparing texts, and merging two changes of one text. Diffs are checked by applying them, as the
+//! program patch does.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::hostile::{chance, ensure, pick, run_cases};
 
-/// For these texts, on any machine.
+/// Enough time for these texts on any machine.
 const ENOUGH: Duration = Duration::from_secs(600);
 
 fn unified(before: &str, after: &str) -> String {
@@ -25,7 +26,7 @@ fn merged(base: &str, ours: &str, theirs: &str) -> Result<String, Overlap> {
 }
 
 #[test]
-fn a_diff_is_written_as_the_program_diff_writes_it() {
+fn diffs_have_the_format_of_the_program_diff() {
     let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
     assert_eq!(
         unified(before, "1\n2\n3\n4\nfive\n6\n7\n8\n9\n"),
@@ -41,14 +42,14 @@ fn a_diff_is_written_as_the_program_diff_writes_it() {
 }
 
 #[test]
-fn line_ends_and_bytes_that_are_no_text_differ_as_any_others() {
+fn line_endings_and_invalid_utf8_are_compared_as_bytes() {
     assert_eq!(unified("a\r\n", "a\n"), "@@ -1 +1 @@\n-a\r\n+a\n");
     let hunks = Comparison::new(b"\xff\n", b"\xfe\n", ENOUGH).unified(3, false);
     assert_eq!(hunks, b"@@ -1 +1 @@\n-\xff\n+\xfe\n");
 }
 
 #[test]
-fn changes_that_are_near_share_a_hunk_unless_they_are_wanted_apart() {
+fn nearby_changes_share_a_hunk_unless_split() {
     let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
     let after = "1\ntwo\n3\n4\n5\nsix\n7\n8\n9\n";
     let both = compare(before, after);
@@ -73,14 +74,14 @@ fn changes_of_different_lines_are_merged() {
 }
 
 #[test]
-fn one_change_that_both_have_made_is_made_once() {
+fn a_change_made_by_both_is_merged_once() {
     let (base, both) = ("1\n2\n3\n4\n", "1\ntwo\n3\n4\n");
     assert_eq!(merged(base, both, both), Ok(both.into()));
     assert_eq!(merged(base, both, "1\ntwo\n3\nfour\n"), Ok("1\ntwo\n3\nfour\n".into()));
 }
 
 #[test]
-fn changes_of_one_line_or_of_its_neighbour_overlap() {
+fn changes_of_the_same_or_adjacent_lines_overlap() {
     let base = "1\n2\n3\n4\n";
     assert_eq!(merged(base, "1\ntwo\n3\n4\n", "1\nzwei\n3\n4\n"), Err(Overlap { line: 2 }));
     assert_eq!(merged(base, "1\n2\nthree\n4\n", "0\n1\ntwo\n3\n4\n"), Err(Overlap { line: 3 }));
@@ -91,9 +92,9 @@ fn changes_of_one_line_or_of_its_neighbour_overlap() {
 }
 
 #[test]
-fn each_diff_leads_from_one_text_to_the_other() {
+fn applying_a_diff_yields_the_other_text() {
     run_cases("diffs", 3_000, 1_000_000, |_, random, _| {
-        let (before, after) = (draw_text(random), draw_text(random));
+        let (before, after) = (random_text(random), random_text(random));
         let comparison = compare(&before, &after);
         for apart in [false, true] {
             let hunks = String::from_utf8(comparison.unified(3, apart)).unwrap();
@@ -116,8 +117,8 @@ fn each_diff_leads_from_one_text_to_the_other() {
 #[test]
 fn outside_of_the_regions_texts_are_equal() {
     run_cases("regions", 3_000, 3_000_000, |_, random, counts| {
-        let base = draw_text(random);
-        let texts = [edit_text(random, &base), edit_text(random, &base), base];
+        let base = random_text(random);
+        let texts = [edited_text(random, &base), edited_text(random, &base), base];
         let [a, b, c] = texts.each_ref().map(|text| lines(text));
         let most = random.random_range(1..6);
         let two = compare(&texts[0], &texts[1]).regions(most);
@@ -179,7 +180,7 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn texts_that_cannot_be_told_apart_in_time_differ_by_more() {
+fn a_diff_that_runs_out_of_time_is_correct_if_not_minimal() {
     let mut random = SmallRng::seed_from_u64(1);
     let mut draw =
         || -> String { (0..60_000).map(|_| pick(&mut random, &["a\n", "b\n"])).collect() };
@@ -190,9 +191,10 @@ fn texts_that_cannot_be_told_apart_in_time_differ_by_more() {
 }
 
 #[test]
-fn merging_makes_the_changes_of_both_unless_they_meet() {
+fn merging_applies_both_changes_unless_they_overlap() {
     run_cases("merges", 3_000, 2_000_000, |_, random, counts| {
-        let edits: Vec<Edit> = (0..random.random_range(1..20)).map(|_| draw_edit(random)).collect();
+        let edits: Vec<Edit> =
+            (0..random.random_range(1..20)).map(|_| random_edit(random)).collect();
         let text = |made: fn(Edit) -> bool| -> String {
             let lines = edits.iter().enumerate();
             lines
@@ -202,17 +204,17 @@ fn merging_makes_the_changes_of_both_unless_they_meet() {
         let base = text(|_| false);
         let ours = text(|edit| matches!(edit, Edit::Ours(_)));
         let theirs = text(|edit| matches!(edit, Edit::Theirs(_)));
-        let meet = edits.windows(2).any(|pair| {
+        let overlap = edits.windows(2).any(|pair| {
             matches!(pair, [Edit::Ours(_), Edit::Theirs(_)] | [Edit::Theirs(_), Edit::Ours(_)])
         });
         let both = merged(&base, &ours, &theirs);
-        counts.add("edits", if meet { "meet" } else { "are apart" });
-        ensure(both.is_err() == meet, || format!("{ours:?}, {theirs:?}: {both:?}"))?;
-        ensure(meet || both == Ok(text(|_| true)), || format!("{ours:?}, {theirs:?}: {both:?}"))
+        counts.add("edits", if overlap { "overlap" } else { "are apart" });
+        ensure(both.is_err() == overlap, || format!("{ours:?}, {theirs:?}: {both:?}"))?;
+        ensure(overlap || both == Ok(text(|_| true)), || format!("{ours:?}, {theirs:?}: {both:?}"))
     });
 }
 
-/// What happens to a line: nothing, or it is changed, or deleted if there is no new text.
+/// What happens to a line: it is kept, or replaced by a text, or deleted if there is none.
 #[derive(Clone, Copy)]
 enum Edit {
     None,
@@ -220,7 +222,7 @@ enum Edit {
     Theirs(Option<&'static str>),
 }
 
-fn draw_edit(random: &mut SmallRng) -> Edit {
+fn random_edit(random: &mut SmallRng) -> Edit {
     match random.random_range(0..10) {
         0 => Edit::Ours(pick(random, &[None, Some("ours\n"), Some("ours\nand more\n")])),
         1 => Edit::Theirs(pick(random, &[None, Some("theirs\n"), Some("theirs\n\n")])),
@@ -235,10 +237,10 @@ fn edited(line: usize, edit: Edit) -> String {
     }
 }
 
-/// Lines of which many are the same; perhaps without a newline at the end.
-fn draw_text(random: &mut SmallRng) -> String {
+/// A text with many equal lines, perhaps without a newline at the end.
+fn random_text(random: &mut SmallRng) -> String {
     let count = random.random_range(0..24);
-    let mut text: String = (0..count).map(|_| draw_line(random)).collect();
+    let mut text: String = (0..count).map(|_| random_line(random)).collect();
     if chance(random, 20) {
         text.pop();
     }
@@ -246,24 +248,24 @@ fn draw_text(random: &mut SmallRng) -> String {
 }
 
 /// The text `base` with some lines changed, removed and added.
-fn edit_text(random: &mut SmallRng, base: &str) -> String {
+fn edited_text(random: &mut SmallRng, base: &str) -> String {
     let mut text = String::new();
     for line in lines(base) {
         match random.random_range(0..12) {
             0 => {}
-            1 => text.push_str(draw_line(random)),
-            2 => text.extend([line, draw_line(random)]),
+            1 => text.push_str(random_line(random)),
+            2 => text.extend([line, random_line(random)]),
             _ => text.push_str(line),
         }
     }
     text
 }
 
-fn draw_line(random: &mut SmallRng) -> &'static str {
+fn random_line(random: &mut SmallRng) -> &'static str {
     pick(random, &["\n", "a\n", "b\n", "  c\n", "}\n", "-- \n", "++x\n", "@@ -1 +1 @@\n", "ä\r\n"])
 }
 
-/// The text that the hunks of a unified diff make of `before`.
+/// The result of applying the hunks of a unified diff to `before`.
 fn apply(before: &str, hunks: &str) -> String {
     let lines: Vec<&str> = before.split_inclusive('\n').collect();
     let (mut text, mut done, mut last) = (String::new(), 0, "");
@@ -290,7 +292,7 @@ fn apply(before: &str, hunks: &str) -> String {
     text
 }
 
-/// Before which line, from 0, the hunk with this header begins.
+/// The line, counted from 0, at which the hunk with this header begins.
 fn start_of(header: &str) -> usize {
     let place = header.split(['-', ' ']).nth(2).unwrap();
     let (start, count) = place.split_once(',').unwrap_or((place, "1"));

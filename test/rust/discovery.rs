@@ -1,4 +1,4 @@
-//! The discovery file: what it says, who may read it, and what it never does.
+//! The discovery file: its content, its permissions, and its replacement and deletion.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -30,7 +30,7 @@ pub fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// What the file of a companion in `ide` says that has the process ids that we have.
+/// The content of the file of a companion in `ide` that has our PID namespace.
 fn content(ide: &str) -> String {
     content_in(ide, &id_space())
 }
@@ -47,7 +47,7 @@ fn dead_process() -> u32 {
 }
 
 #[test]
-fn it_says_all_that_a_client_needs() {
+fn it_has_all_that_a_client_needs() {
     let server = TestCompanion::start();
     let port = server.companion.port();
     let name = format!("gemini-ide-server-{}-{port}.json", std::process::id());
@@ -78,7 +78,7 @@ fn only_its_owner_may_read_it() {
 }
 
 #[test]
-fn new_roots_replace_it_whole_and_dropping_deletes_it() {
+fn new_roots_replace_the_file_and_dropping_deletes_it() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     let mut file = create(&directory).unwrap();
@@ -92,7 +92,7 @@ fn new_roots_replace_it_whole_and_dropping_deletes_it() {
 }
 
 #[test]
-fn a_symbolic_link_in_its_place_is_replaced_and_not_followed() {
+fn a_symbolic_link_in_its_place_is_replaced_not_followed() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
@@ -105,7 +105,7 @@ fn a_symbolic_link_in_its_place_is_replaced_and_not_followed() {
 }
 
 #[test]
-fn files_of_emacsen_that_died_are_deleted_and_no_others() {
+fn only_files_of_dead_emacs_processes_are_deleted() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
@@ -113,7 +113,7 @@ fn files_of_emacsen_that_died_are_deleted_and_no_others() {
     let put = |name: String, text: String| fs::write(directory.join(name), text).unwrap();
     put(format!("gemini-ide-server-{dead}-1.json"), content("emacs"));
     put(format!("gemini-ide-server-{own}-2.json"), content("emacs"));
-    // Begun, and not finished within an hour.
+    // Unfinished for more than an hour.
     put(format!("gemini-ide-server-{alive}-5.json.0123.tmp"), String::new());
     put(
         format!("gemini-ide-server-{dead}-6.json.0123.tmp"),
@@ -145,7 +145,7 @@ fn files_of_emacsen_that_died_are_deleted_and_no_others() {
     drop(file);
 }
 
-/// Has the unfinished file for `port` be as old as one that will never be finished.
+/// Makes the unfinished file for `port` as old as one that will never be finished.
 fn make_old(directory: &Path, port: impl std::fmt::Display) {
     let end = format!("-{port}.json.0123.tmp");
     let name = names(directory).into_iter().find(|name| name.ends_with(&end)).unwrap();
@@ -154,7 +154,7 @@ fn make_old(directory: &Path, port: impl std::fmt::Display) {
 }
 
 #[test]
-fn files_of_emacsen_whose_processes_cannot_be_known_here_stay() {
+fn files_from_other_pid_namespaces_or_boots_are_kept() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
@@ -163,7 +163,7 @@ fn files_of_emacsen_whose_processes_cannot_be_known_here_stay() {
     let (boot, namespace) = space.split_once(' ').unwrap_or((&space, ""));
     for (port, elsewhere) in [
         (1, format!("{boot} pid:[1]")),   // another container
-        (2, format!("0123 {namespace}")), // another machine, or before
+        (2, format!("0123 {namespace}")), // another machine, or an earlier boot
         (3, String::new()),
     ] {
         for process in [dead, own] {
@@ -179,7 +179,7 @@ fn files_of_emacsen_whose_processes_cannot_be_known_here_stay() {
 }
 
 #[test]
-fn a_file_that_names_no_process_tells_it() {
+fn the_process_may_be_named_inside_the_file() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
@@ -196,7 +196,7 @@ fn a_file_that_names_no_process_tells_it() {
 }
 
 #[test]
-fn an_agent_that_may_take_another_process_for_ours_finds_it_under_both() {
+fn a_file_is_written_for_each_process_that_a_client_may_look_for() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("llxprt/ide");
     let name = |process, port| format!("llxprt-ide-server-{process}-{port}.json");
@@ -221,7 +221,7 @@ fn an_agent_that_may_take_another_process_for_ours_finds_it_under_both() {
     }
     drop(file);
     assert_eq!(names(&directory), [""; 0]);
-    // Whether its Emacs was killed, only the process in the file shows.
+    // Only the process in the file shows that its Emacs was killed.
     let killed = json!({ "port": 1, "ppid": dead_process(), "ideInfo": { "name": "emacs" },
                          "idSpace": id_space() });
     fs::write(directory.join(name(parent, 1)), killed.to_string()).unwrap();
@@ -230,12 +230,12 @@ fn an_agent_that_may_take_another_process_for_ours_finds_it_under_both() {
 }
 
 #[test]
-fn the_file_of_a_dead_process_that_nobody_reaped_is_deleted() {
+fn the_file_of_a_zombie_is_deleted() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
     let mut child = Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
-    // Its output ends when it has ended; until it is waited for it is a zombie.
+    // Its output ends when the process does; it is a zombie until it is waited for.
     std::io::Read::read_to_end(child.stdout.as_mut().unwrap(), &mut Vec::new()).unwrap();
     wait_for("a zombie", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -249,7 +249,7 @@ fn the_file_of_a_dead_process_that_nobody_reaped_is_deleted() {
 }
 
 #[test]
-fn a_directory_that_will_not_do_is_named_with_its_remedy() {
+fn an_error_names_the_unusable_directory_and_the_remedy() {
     let temporary = tempfile::tempdir().unwrap();
     let reason = |path: &str| format!("{:#}", create(&temporary.path().join(path)).unwrap_err());
     assert!(reason("missing/gemini/ide").contains("set TMPDIR"));
@@ -263,7 +263,7 @@ fn a_directory_that_will_not_do_is_named_with_its_remedy() {
     assert!(format!("{relative:#}").contains("set TMPDIR to an absolute name"));
 }
 
-/// The id of a user who is neither root nor the one of `as_user`.
+/// The id of a user who is neither root nor the user of `as_user`.
 const SOMEBODY: u32 = 12345;
 
 fn is_root() -> bool {
@@ -271,10 +271,10 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Does `work` in a new directory as a user who is not root. If we are root that is nobody, on a
-/// thread of nobody's: the system has a user for each thread, the C library keeps them the same.
+/// Does `work` in a new directory as a user other than root. Root runs it as the user nobody, on a
+/// thread whose user is changed by a system call, as the C library would change all threads.
 fn as_user<T: Send>(work: impl FnOnce(&Path) -> T + Send) -> T {
-    // Others may not go into the one of the test suite.
+    // Other users have no access to the temporary directory of the test suite.
     let temporary = tempfile::tempdir_in("/tmp").unwrap();
     let path = temporary.path();
     if !is_root() {
@@ -292,7 +292,7 @@ const NOBODY: u32 = 65534;
 
 #[cfg(target_os = "linux")]
 fn become_nobody() {
-    // Safety: it changes nothing but the user of this thread.
+    // Safety: it changes only the user of this thread.
     let failed = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) };
     assert_eq!(failed, 0);
 }
@@ -303,7 +303,7 @@ fn become_nobody() {
 }
 
 #[test]
-fn a_user_has_a_file_in_directories_of_the_users_own() {
+fn an_unprivileged_user_can_create_and_clean_up_files() {
     as_user(|temporary| {
         let directory = temporary.join("gemini/ide");
         let file = create(&directory).unwrap();
@@ -316,9 +316,9 @@ fn a_user_has_a_file_in_directories_of_the_users_own() {
 }
 
 #[test]
-fn the_directory_of_another_user_is_refused() {
+fn a_link_to_a_directory_of_root_is_refused() {
     as_user(|temporary| {
-        // Of root, behind a link of the user's own.
+        // Root's, behind a link that is the user's own.
         symlink("/", temporary.join("gemini")).unwrap();
         let reason = format!("{:#}", create(&temporary.join("gemini/ide")).unwrap_err());
         assert!(reason.contains("belongs to another user (uid 0)"), "{reason}");
@@ -326,9 +326,9 @@ fn the_directory_of_another_user_is_refused() {
 }
 
 #[test]
-fn a_directory_or_a_link_to_it_that_is_another_users_is_refused() {
+fn directories_and_links_of_other_users_are_refused() {
     if !is_root() {
-        return; // nobody else can give things away
+        return; // only root can change owners
     }
     let temporary = tempfile::tempdir().unwrap();
     let reason = |path: &str| format!("{:#}", create(&temporary.path().join(path)).unwrap_err());
@@ -346,16 +346,16 @@ fn a_directory_or_a_link_to_it_that_is_another_users_is_refused() {
         let reason = reason(&format!("{place}/gemini/ide"));
         assert!(reason.contains("belongs to another user (uid 12345)"), "{place}: {reason}");
     }
-    // A link of one's own to a directory of one's own is the user's business.
+    // A link of the user to a directory of the user is accepted.
     fs::remove_file(name("linked/gemini")).unwrap();
     symlink(name("linked/own"), name("linked/gemini")).unwrap();
     assert!(create(&name("linked/gemini/ide")).unwrap().is_intact());
 }
 
 #[test]
-fn files_of_another_user_are_not_deleted_and_not_taken_for_ours() {
+fn files_of_other_users_are_neither_deleted_nor_trusted() {
     if !is_root() {
-        return; // nobody else can give things away
+        return; // only root can change owners
     }
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
@@ -371,7 +371,7 @@ fn files_of_another_user_are_not_deleted_and_not_taken_for_ours() {
 }
 
 #[test]
-fn a_directory_that_others_may_write_in_is_closed_to_them() {
+fn write_permission_for_others_is_removed() {
     for (before, after) in [
         (0o777, 0o755),
         (0o720, 0o700),
@@ -398,7 +398,7 @@ fn a_directory_that_others_may_write_in_is_closed_to_them() {
 }
 
 #[test]
-fn a_directory_that_is_as_it_should_be_is_left_alone() {
+fn a_directory_in_order_is_not_changed() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
@@ -412,7 +412,7 @@ fn a_directory_that_is_as_it_should_be_is_left_alone() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_named_with_its_remedy() {
+fn an_error_says_how_a_directory_can_be_created() {
     as_user(|temporary| {
         fs::set_permissions(temporary, fs::Permissions::from_mode(0o500)).unwrap();
         let reason = format!("{:#}", create(&temporary.join("gemini/ide")).unwrap_err());
@@ -422,7 +422,7 @@ fn a_directory_that_cannot_be_made_is_named_with_its_remedy() {
 }
 
 #[test]
-fn what_is_too_large_for_a_discovery_file_is_left_alone() {
+fn files_too_large_for_discovery_files_are_kept() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
@@ -437,7 +437,7 @@ fn what_is_too_large_for_a_discovery_file_is_left_alone() {
 }
 
 #[test]
-fn what_stands_in_the_way_of_cleaning_up_is_left_alone() {
+fn cleaning_up_skips_all_but_regular_files() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     drop(create(&directory).unwrap());
@@ -456,7 +456,7 @@ fn what_stands_in_the_way_of_cleaning_up_is_left_alone() {
 }
 
 #[test]
-fn a_directory_that_was_cleaned_away_comes_back_with_the_next_roots() {
+fn a_deleted_directory_is_created_again_with_the_next_roots() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = temporary.path().join("gemini/ide");
     let mut file = create(&directory).unwrap();
@@ -474,7 +474,7 @@ fn roots_that_cannot_be_listed_are_left_out() {
 }
 
 #[test]
-fn each_process_that_may_be_taken_for_ours_gives_one_name() {
+fn each_process_adds_one_file_name() {
     let own = std::process::id();
     let names = |others: &[u32]| llxprt(Vec::new(), others.to_vec()).file_names(7);
     let name = |process: u32| format!("llxprt-ide-server-{process}-7.json");
@@ -484,7 +484,7 @@ fn each_process_that_may_be_taken_for_ours_gives_one_name() {
 }
 
 #[test]
-fn names_of_files_are_made_and_recognised() {
+fn file_names_are_made_and_recognised() {
     let (gemini, qwen) = (gemini(Vec::new()), qwen(Vec::new()));
     let own = std::process::id();
     let name = format!("gemini-ide-server-{own}-4711.json");

@@ -1,10 +1,11 @@
-//! A fixed number of seeded cases of hostile input: HTTP requests, JSON-RPC messages and sequences
-//! of what sessions do; the paths that clients name, and what others leave beside discovery files.
-//! Whatever comes, the reply is a defined one or the connection ends, nothing panics, and others are
-//! served meanwhile.
+//! Hostile input, as a fixed number of random cases with known seeds: HTTP requests, JSON-RPC
+//! messages, sequences of operations of sessions, paths that clients name, and what others leave
+//! beside discovery files. In each case the reply is a defined one or the connection ends, nothing
+//! panics, and other clients are still served.
 //!
 //! A failure names its seed. `HOSTILE_SEED=SEED` repeats that one case, `HOSTILE_CASES=FACTOR` runs
-//! so many times more of them, and `cargo test hostile -- --nocapture` shows what came back.
+//! FACTOR times as many, and `cargo test hostile -- --nocapture` prints how often each outcome
+//! occurred.
 
 mod discovery;
 mod http;
@@ -29,18 +30,19 @@ use serde_json::{Value, json};
 use crate::support::{DEADLINE, TestCompanion, request};
 use crate::wire::{Next, Reply, Wire};
 
-/// Cases run beside each other: most of their time is spent waiting.
+/// Cases run concurrently, since they spend most of their time waiting.
 const WORKERS: u64 = 6;
 
-/// What an authorised client may get.
+/// The statuses that an authorised client may get.
 const DOCUMENTED: [u16; 14] =
     [200, 202, 400, 401, 403, 404, 405, 406, 408, 413, 414, 415, 431, 503];
-/// What anybody else may get.
+/// The statuses that anybody else may get.
 const REFUSALS: [u16; 6] = [400, 401, 403, 408, 414, 431];
-/// The HTTP library refuses these by itself, without a body, before it has a request.
+/// The statuses of replies without a body, with which the HTTP library refuses what it cannot
+/// parse.
 const BARE: [u16; 3] = [400, 414, 431];
 
-/// What went wrong in a case.
+/// A value, or what went wrong in a case.
 pub type Check<T = ()> = Result<T, String>;
 
 pub fn ensure(condition: bool, reason: impl FnOnce() -> String) -> Check {
@@ -117,17 +119,17 @@ pub fn run_cases(
     }
 }
 
-/// What `work` returns, unless it panics or waits for something, which it must not.
+/// The value of `work`, or an error if it panics or hangs.
 pub fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Check<T> {
-    let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || tell.send(work()));
-    told.recv_timeout(DEADLINE).map_err(|error| match error {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
+    receiver.recv_timeout(DEADLINE).map_err(|error| match error {
         RecvTimeoutError::Timeout => "a hang".to_owned(),
         RecvTimeoutError::Disconnected => "a panic, see above".to_owned(),
     })
 }
 
-/// A panic of a server's thread, or of one of its blocking tasks.
+/// The message of a panic of a server's thread, or of one of its blocking tasks.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 fn watch_panics() {
@@ -138,10 +140,10 @@ fn watch_panics() {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or_default();
             let ours = name.starts_with("gemini-companion") || name.starts_with("tokio");
-            // Other tests of the same process break their own servers.
+            // Other tests in this process break their own servers on purpose.
             let text = info.to_string();
-            let is_meant = ["broken by a test", "on purpose"].iter().any(|it| text.contains(it));
-            if ours && !is_meant {
+            let is_expected = ["broken by a test", "on purpose"].iter().any(|it| text.contains(it));
+            if ours && !is_expected {
                 *PANIC.lock().unwrap() = Some(format!("the server panicked: {text}"));
             }
             usual(info);
@@ -155,19 +157,19 @@ fn panicked() -> Option<String> {
 
 static SLOWEST_PING: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a well-behaved client with the session `id` is served.
+/// Checks that a well-behaved client with the session `id` is served.
 fn ping(server: &TestCompanion, id: &str) -> Check {
     let start = Instant::now();
     let reply = post(server, id, &request(7, "ping", json!({})))?;
     SLOWEST_PING.fetch_max(start.elapsed().as_micros() as u64, Ordering::Relaxed);
     ensure(reply.status == 200 && reply.json()["result"] == json!({}), || {
-        format!("a healthy client's ping got {}", show(&reply))
+        format!("a healthy client's ping got {}", describe(&reply))
     })
 }
 
 fn post(server: &TestCompanion, session: &str, body: &str) -> Check<Reply> {
     let mut wire = send_post(server, session, body);
-    wait_reply(&mut wire)
+    await_reply(&mut wire)
 }
 
 fn send_post(server: &TestCompanion, session: &str, body: &str) -> Wire {
@@ -177,14 +179,14 @@ fn send_post(server: &TestCompanion, session: &str, body: &str) -> Wire {
     wire
 }
 
-fn wait_reply(wire: &mut Wire) -> Check<Reply> {
+fn await_reply(wire: &mut Wire) -> Check<Reply> {
     match wire.reply(DEADLINE, false) {
         Next::Got(reply) => Ok(reply),
         other => Err(format!("a good request got no reply: {other:?}")),
     }
 }
 
-/// Checks a reply against what is documented for every request.
+/// Checks a reply against what is documented for all requests.
 fn check_reply(server: &TestCompanion, reply: &Reply, authorised: bool, bodiless: bool) -> Check {
     let text = format!("{}\r\n\r\n{}", reply.head, String::from_utf8_lossy(&reply.body));
     ensure(!text.contains(server.companion.token("gemini").unwrap()), || {
@@ -211,16 +213,16 @@ fn is_json(reply: &Reply) -> bool {
         && serde_json::from_slice::<&RawValue>(&reply.body).is_ok()
 }
 
-/// Whether `message` is an error of JSON-RPC that we have given a meaning.
+/// Checks that `message` is a JSON-RPC error with one of our codes.
 fn check_failure(message: &Value) -> Check {
     let error = &message["error"];
     let known = [-32700, -32600, -32601, -32602].map(Value::from).contains(&error["code"]);
     ensure(message["jsonrpc"] == "2.0" && known && error["message"].is_string(), || {
-        "no proper error".to_owned()
+        "not a valid error".to_owned()
     })
 }
 
-/// No event may say that something went wrong.
+/// Checks that an event is not a warning.
 fn check_event(event: &Event) -> Check {
     match event {
         Event::Warning(text) => Err(format!("a warning: {text}")),
@@ -236,7 +238,7 @@ fn label(reply: &Reply) -> String {
     }
 }
 
-fn show(reply: &Reply) -> String {
+fn describe(reply: &Reply) -> String {
     format!("{}\n\n{}", reply.head, String::from_utf8_lossy(&reply.body))
 }
 

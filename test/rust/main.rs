@@ -6,7 +6,7 @@ mod calls;
 mod diff;
 mod discovery;
 mod hostile;
-mod life;
+mod lifecycle;
 mod limits;
 mod places;
 mod process;

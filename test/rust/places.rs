@@ -1,5 +1,5 @@
-//! Each client receives the contexts of the directory in which it works. The clients are processes
-//! of their own, and the test stands in for Lisp.
+//! Each client receives the contexts of the directory that it works in. Clients are processes of
+//! their own, and the test stands in for Lisp.
 #![cfg(target_os = "linux")]
 
 use std::io::BufRead;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::process::Client;
 use crate::support::{Stream, TestCompanion, request, wait_for};
 
-/// Two directories, under the names that the system has for them.
+/// Two directories, by their canonical names.
 fn directories() -> (tempfile::TempDir, [PathBuf; 2]) {
     let temporary = tempfile::tempdir().unwrap();
     let root = temporary.path().canonicalize().unwrap();
@@ -38,13 +38,13 @@ fn next_path(stream: &mut Stream) -> Value {
 }
 
 #[test]
-fn each_hears_what_there_is_in_its_place_and_only_when_that_changes() {
+fn each_client_receives_the_context_of_its_directory_when_it_changes() {
     let server = TestCompanion::start();
     let sessions = server.companion.sessions();
     let (_temporary, [one, other]) = directories();
     let (_one, in_one) = Client::initialize(&server, &one);
     let (_other, in_other) = Client::initialize(&server, &other);
-    let anywhere = server.open_session(); // the test is Emacs, which works in no directory
+    let anywhere = server.open_session(); // the test is Emacs itself, whose directory is not used
     let places = [place(&one), place(&other), Place::Unknown];
     let found = sessions.places();
     assert!(found.len() == 3 && places.iter().all(|place| found.contains(place)), "{found:?}");
@@ -68,7 +68,7 @@ fn each_hears_what_there_is_in_its_place_and_only_when_that_changes() {
 }
 
 #[test]
-fn one_that_goes_elsewhere_hears_what_there_is_there() {
+fn a_client_that_changes_directory_receives_the_context_there() {
     let server = TestCompanion::start();
     let sessions = server.companion.sessions();
     let (_temporary, [one, other]) = directories();
@@ -80,7 +80,7 @@ fn one_that_goes_elsewhere_hears_what_there_is_there() {
     client.go_to(&other);
     wait_for("the move to be seen", || (sessions.places() == [place(&other)]).then_some(()));
     assert_eq!(server.companion.bridge().next_event(), Some(Event::ClientsChanged));
-    // Contexts of the place where it was are not for it.
+    // It is not sent contexts of its former directory.
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/b"))]);
     sessions.publish_contexts(vec![(place(&other), looking_at("/other/a"))]);
     assert_eq!(next_path(&mut stream), "/other/a");
@@ -88,7 +88,7 @@ fn one_that_goes_elsewhere_hears_what_there_is_there() {
 }
 
 #[test]
-fn where_a_process_worked_is_known_after_its_end() {
+fn the_directory_of_a_process_is_known_after_its_end() {
     let server = TestCompanion::start();
     let sessions = server.companion.sessions();
     let (_temporary, [one, _]) = directories();
@@ -103,7 +103,7 @@ fn where_a_process_worked_is_known_after_its_end() {
 }
 
 #[test]
-fn readers_of_events_have_their_place_too() {
+fn readers_of_events_receive_the_context_of_their_directory() {
     let server = TestCompanion::start();
     let sessions = server.companion.sessions();
     let (_temporary, [one, other]) = directories();
@@ -122,7 +122,7 @@ fn readers_of_events_have_their_place_too() {
 }
 
 #[test]
-fn emacs_hears_where_the_client_works_that_accepts() {
+fn an_accept_tells_emacs_the_directory_of_the_client() {
     let server = TestCompanion::start();
     let (_temporary, [one, other]) = directories();
     let path = "/no/such/file";
@@ -140,7 +140,7 @@ fn emacs_hears_where_the_client_works_that_accepts() {
         let _answer = session.post_slowly(&[], &accept);
         assert_eq!(asked().as_deref(), directory);
     }
-    // One that names no session is asked for with each call.
+    // The directory of a client without a session is found for each call.
     server.unnamed_session().open_diff(path, "new");
     server.opened();
     let head = server.head("POST", "/mcp", &[]);

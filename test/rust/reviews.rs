@@ -1,4 +1,4 @@
-//! A review from openDiff to its outcome, with the test in the place of Lisp.
+//! Reviews from openDiff to their outcomes; the test stands in for Lisp.
 
 use gemini_companion::ide::{Outcome, ReviewId};
 use gemini_companion::{Answer, CallError, CallId, CallResult, Event};
@@ -15,8 +15,8 @@ fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
     }
 }
 
-/// Accepted as proposed: the client need not be sent the text.
-fn untouched(content: &str) -> Outcome {
+/// Accepted as proposed, so that the text may be omitted.
+fn accepted_as_proposed(content: &str) -> Outcome {
     Outcome::Accepted { content: content.to_owned(), may_omit: true }
 }
 
@@ -25,7 +25,7 @@ fn accepted(content: &str) -> Outcome {
 }
 
 #[test]
-fn a_proposal_reaches_lisp_as_it_is() {
+fn a_proposal_reaches_lisp_unchanged() {
     let server = TestCompanion::start();
     let content = "\u{feff}a\0b\r\nc\n\u{1f600}\u{2028} no newline";
     server.open_session().open_diff(PATH, content);
@@ -42,7 +42,7 @@ fn a_proposal_reaches_lisp_as_it_is() {
 }
 
 #[test]
-fn the_session_that_asked_hears_the_outcome_and_no_other() {
+fn only_the_proposing_session_receives_the_outcome() {
     let server = TestCompanion::start();
     let (one, other) = (server.open_session(), server.open_session());
     let (mut stream, mut other_stream) = (one.open_stream(), other.open_stream());
@@ -62,26 +62,26 @@ fn the_session_that_asked_hears_the_outcome_and_no_other() {
 }
 
 #[test]
-fn the_text_is_left_out_for_the_session_that_proposed_it_and_for_no_other() {
+fn the_text_is_omitted_only_for_the_proposing_session() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let (mut stream, mut reader) = (session.open_stream(), server.listen());
     session.open_diff(PATH, "new");
-    assert!(server.companion.sessions().decide(server.opened(), untouched("new")));
+    assert!(server.companion.sessions().decide(server.opened(), accepted_as_proposed("new")));
     let params = |content| json!({ "filePath": PATH, "content": content });
     assert_eq!(stream.notification(), ("ide/diffAccepted".to_owned(), params("")));
     let event = "notifications/ide/diffAccepted".to_owned();
     assert_eq!(reader.event(), (event.clone(), params("new")));
     let unnamed = server.unnamed_session();
     unnamed.open_diff(PATH, "newer");
-    assert!(server.companion.sessions().decide(server.opened(), untouched("newer")));
+    assert!(server.companion.sessions().decide(server.opened(), accepted_as_proposed("newer")));
     assert_eq!(reader.event(), (event, params("newer")));
     let answer = unnamed.call("closeDiff", json!({ "filePath": PATH }));
     assert_eq!(answer["result"]["content"][0]["text"], "newer");
 }
 
 #[test]
-fn a_text_that_is_left_out_of_an_answer_is_null() {
+fn an_omitted_text_is_null_in_an_answer() {
     let server = TestCompanion::start();
     let arguments = json!({ "filePath": PATH, "suppressNotification": true });
     let answer = || Ok(Answer { text: "proposed".to_owned(), may_omit: true });
@@ -138,7 +138,7 @@ fn close_diff(server: &TestCompanion, arguments: Value, answer: CallResult) -> V
         if arguments["suppressNotification"] != true {
             assert_eq!(stream.notification().0, "ide/diffRejected");
         }
-        // Whatever comes next, it is not about this review.
+        // What comes next is not about this review.
         assert!(!server.companion.sessions().decide(review, Outcome::Rejected));
         server.publish_context(gemini_companion::ide::IdeContext::new(Vec::new()));
         assert_eq!(stream.notification().0, "ide/contextUpdate");
@@ -156,14 +156,14 @@ fn close_diff_answers_with_the_text_of_the_review_as_json() {
 }
 
 #[test]
-fn close_diff_tells_whoever_waits_unless_asked_not_to() {
+fn close_diff_sends_a_rejection_unless_suppressed() {
     let server = TestCompanion::start();
     let result = close_diff(&server, json!({ "filePath": PATH }), Ok("text".to_owned().into()));
     assert_eq!(result["content"][0]["text"], r#"{"content":"text"}"#);
 }
 
 #[test]
-fn close_diff_passes_on_why_lisp_has_no_text() {
+fn close_diff_reports_an_error_of_lisp() {
     let server = TestCompanion::start();
     let arguments = json!({ "filePath": PATH, "suppressNotification": false });
     let text = json!({ "type": "text", "text": "cannot say" });
@@ -174,7 +174,7 @@ fn close_diff_passes_on_why_lisp_has_no_text() {
 }
 
 #[test]
-fn close_diff_of_no_review_is_a_tool_error() {
+fn close_diff_without_a_review_is_a_tool_error() {
     let server = TestCompanion::start();
     let other = server.open_session();
     other.open_diff(PATH, "of another session");
@@ -184,7 +184,7 @@ fn close_diff_of_no_review_is_a_tool_error() {
 }
 
 #[test]
-fn no_session_decides_what_another_has_proposed() {
+fn no_session_decides_reviews_of_another() {
     let server = TestCompanion::start();
     let (owner, other) = (server.open_session(), server.open_session());
     owner.open_diff(PATH, "new");
@@ -225,7 +225,7 @@ fn a_session_that_ends_closes_its_reviews_and_no_others() {
 }
 
 #[test]
-fn in_the_newest_revision_arguments_of_the_wrong_shape_are_tool_errors() {
+fn in_the_newest_revision_invalid_arguments_are_tool_errors() {
     let server = TestCompanion::start();
     let id = server.initialize("2025-11-25").header("mcp-session-id").unwrap();
     let call = |name, arguments| {
@@ -241,7 +241,7 @@ fn in_the_newest_revision_arguments_of_the_wrong_shape_are_tool_errors() {
 }
 
 #[test]
-fn arguments_of_the_wrong_shape_are_invalid_and_impossible_files_are_tool_errors() {
+fn invalid_arguments_are_rpc_errors_and_impossible_files_tool_errors() {
     let server = TestCompanion::start();
     let session = server.open_session();
     for (tool, arguments) in [

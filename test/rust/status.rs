@@ -1,4 +1,4 @@
-//! Which status and error each kind of request gets.
+//! The status and the error of each kind of request.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{TestCompanion, notification, request};
 
 #[test]
-fn initialize_offers_a_revision_both_sides_speak() {
+fn initialize_offers_a_revision_that_both_sides_support() {
     let server = TestCompanion::start();
     for (asked, offered) in [
         ("2025-11-25", "2025-11-25"),
@@ -30,7 +30,7 @@ fn initialize_offers_a_revision_both_sides_speak() {
 }
 
 #[test]
-fn initialize_without_parameters_is_served_and_with_wrong_ones_refused() {
+fn initialize_may_lack_parameters_but_not_have_invalid_ones() {
     let server = TestCompanion::start();
     assert_eq!(server.post(&[], &request(1, "initialize", json!({}))).status, 200);
     let wrong = request(1, "initialize", json!({ "protocolVersion": 7 }));
@@ -61,7 +61,7 @@ fn guards_come_before_everything_else() {
 }
 
 #[test]
-fn wrong_paths_and_methods_are_told_so() {
+fn unknown_paths_and_methods_are_refused() {
     let server = TestCompanion::start();
     assert_eq!(server.request("POST", "/", &[], "").status, 404);
     for method in ["PUT", "PATCH", "OPTIONS"] {
@@ -83,10 +83,10 @@ fn media_types_are_checked() {
 }
 
 #[test]
-fn sessions_are_needed_and_known() {
+fn requests_need_a_known_session() {
     let server = TestCompanion::start();
     let ping = request(1, "ping", json!({}));
-    // Without one, clients of document 004 ask for what it has, and no more.
+    // Without a session, only the methods of document 004 are served.
     for (method, status) in [("ping", 200), ("tools/list", 200), ("x", 400)] {
         assert_eq!(server.post(&[], &request(1, method, json!({}))).status, status, "{method}");
     }
@@ -113,7 +113,7 @@ fn a_deleted_session_is_unknown() {
 }
 
 #[test]
-fn revisions_named_in_a_header_must_be_known() {
+fn a_revision_in_a_header_must_be_that_of_the_session() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let ping = request(1, "ping", json!({}));
@@ -122,7 +122,7 @@ fn revisions_named_in_a_header_must_be_known() {
     for (version, status) in [("2025-06-18", 200), ("2026-07-28", 400), ("x", 400)] {
         assert_eq!(server.post(&naming(version), &ping).status, status, "{version}");
     }
-    // Also the very one of the session.
+    // Even if it supports the revision, it must be that of the session.
     assert_eq!(server.post(&naming("2025-11-25"), &ping).status, 400);
     assert_eq!(server.request("GET", "/mcp", &naming("2025-11-25"), "").status, 400);
     assert_eq!(server.request("DELETE", "/mcp", &naming("2025-11-25"), "").status, 400);
@@ -163,7 +163,7 @@ fn notifications_and_responses_are_accepted_silently() {
 }
 
 #[test]
-fn batches_belong_to_the_revisions_that_have_them() {
+fn batches_are_served_in_the_revision_that_has_them() {
     let server = TestCompanion::start();
     let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
     let batch = format!(
@@ -178,7 +178,7 @@ fn batches_belong_to_the_revisions_that_have_them() {
 }
 
 #[test]
-fn a_body_over_the_limit_is_refused_and_the_server_lives() {
+fn a_body_over_the_limit_is_refused() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut connection = server.connect();
@@ -191,7 +191,7 @@ fn a_body_over_the_limit_is_refused_and_the_server_lives() {
 }
 
 #[test]
-fn both_tools_are_listed_with_their_schemas() {
+fn all_tools_are_listed_with_their_schemas() {
     let server = TestCompanion::start();
     let answer = server.open_session().request("tools/list", json!({}));
     let tools = answer["result"]["tools"].as_array().unwrap();
@@ -199,7 +199,7 @@ fn both_tools_are_listed_with_their_schemas() {
     assert_eq!(names, ["openDiff", "closeDiff", "getActiveFile", "acceptDiff", "rejectDiff"]);
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["filePath", "newContent"]));
     assert_eq!(tools[1]["inputSchema"]["required"], json!(["filePath"]));
-    // The servers that `make bench` compares with ours offer the same.
+    // The servers with which `make bench` compares ours offer the same tools.
     let compared: Value = serde_json::from_str(include_str!("../bench/tools.json")).unwrap();
     assert_eq!(answer["result"], compared);
 }

@@ -1,4 +1,4 @@
-//! What a session is sent on its event stream, and when.
+//! What a session receives on its event stream, and when.
 
 use gemini_companion::ide::{Cursor, File, IdeContext};
 use serde_json::json;
@@ -26,7 +26,7 @@ fn line_of(message: (String, serde_json::Value)) -> i64 {
 }
 
 #[test]
-fn a_context_has_the_shape_of_the_documents() {
+fn a_context_has_the_documented_form() {
     let server = TestCompanion::start();
     let mut stream = server.open_session().open_stream();
     publish(&server, 3);
@@ -38,7 +38,7 @@ fn a_context_has_the_shape_of_the_documents() {
 }
 
 #[test]
-fn every_session_hears_the_context_and_equal_ones_only_once() {
+fn every_session_receives_each_context_once() {
     let server = TestCompanion::start();
     let (one, other) = (server.open_session(), server.open_session());
     let mut streams = [one.open_stream(), other.open_stream()];
@@ -54,19 +54,19 @@ fn every_session_hears_the_context_and_equal_ones_only_once() {
 }
 
 #[test]
-fn a_stream_opened_later_gets_the_current_context_first() {
+fn a_new_stream_begins_with_the_current_context() {
     let server = TestCompanion::start();
     let session = server.open_session();
     publish(&server, 1);
     publish(&server, 2);
     assert_eq!(line_of(session.open_stream().notification()), 2);
     assert_eq!(line_of(server.open_session().open_stream().notification()), 2);
-    // Also one that has received it before: its client may have forgotten.
+    // So does one whose session has received it before: its client may have lost it.
     assert_eq!(line_of(session.open_stream().notification()), 2);
 }
 
 #[test]
-fn what_nobody_connected_could_hear_is_not_kept() {
+fn a_context_published_to_nobody_is_not_kept() {
     let server = TestCompanion::start();
     publish(&server, 1);
     let mut stream = server.open_session().open_stream();
@@ -75,7 +75,7 @@ fn what_nobody_connected_could_hear_is_not_kept() {
 }
 
 #[test]
-fn a_second_stream_ends_the_first_properly_and_nothing_is_sent_twice() {
+fn a_second_stream_replaces_the_first() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut first = session.open_stream();
@@ -110,7 +110,7 @@ fn a_stream_resumes_after_the_last_event_received() {
 }
 
 #[test]
-fn clients_are_asked_for_a_sign_of_life() {
+fn clients_are_pinged_and_their_answers_counted_once() {
     let server = TestCompanion::start();
     let (session, _without_stream) = (server.open_session(), server.open_session());
     assert_eq!(server.companion.sessions().ping(), 0);
@@ -141,7 +141,7 @@ fn delete_ends_the_stream_properly() {
 }
 
 #[test]
-fn a_stopped_reader_holds_up_nobody() {
+fn a_stalled_reader_delays_nobody() {
     let server = TestCompanion::start();
     let stopped = server.open_session();
     let _never_read = stopped.open_stream();

@@ -1,4 +1,4 @@
-//! A companion for a test, and a small HTTP client to talk to it.
+//! A companion for tests, and a small HTTP client.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -9,12 +9,12 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use gemini_companion::ide::{IdeContext, ReviewId};
-use gemini_companion::{Agent, Companion, Event, Limits};
+use gemini_companion::{Agent, CallId, Companion, Event, Limits};
 use serde_json::{Value, json};
 
 use crate::agents;
 
-/// A test that waits longer has failed: nothing takes nearly as long, even on a busy machine.
+/// A test that waits longer has failed: nothing takes that long, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 pub struct TestCompanion {
@@ -41,7 +41,7 @@ pub struct Stream {
     text: String,
 }
 
-/// Gemini CLI, announced in `directory`, and forks of it, each in one beside it.
+/// Gemini CLI, announced in `directory`, and its forks, each announced in a sibling directory.
 pub fn agents(directory: &std::path::Path) -> Vec<Agent> {
     let beside = |name| vec![directory.with_file_name(name)];
     vec![
@@ -70,8 +70,7 @@ impl TestCompanion {
         connection
     }
 
-    /// The headers of the real client, less those named in `changes`, plus `changes`; an empty
-    /// value leaves the header out.
+    /// The headers of the real client, with `changes`: an empty value omits the header.
     pub fn head(&self, method: &str, path: &str, changes: &[(&str, &str)]) -> String {
         let host = format!("127.0.0.1:{}", self.companion.port());
         let token = format!("Bearer {}", self.companion.token("gemini").unwrap());
@@ -126,12 +125,12 @@ impl TestCompanion {
         session
     }
 
-    /// The session with this id.
+    /// An existing session.
     pub fn session(&self, id: String) -> Session<'_> {
         Session { server: self, id }
     }
 
-    /// What a client is that names no session: to name none is to leave the header out.
+    /// The session of clients that name none.
     pub fn unnamed_session(&self) -> Session<'_> {
         self.session(String::new())
     }
@@ -170,7 +169,7 @@ impl TestCompanion {
         }
     }
 
-    /// The events for Lisp that are there now, other than changes of the number of clients.
+    /// The events that are queued for Lisp now, other than changes of the number of clients.
     pub fn events(&self) -> Vec<Event> {
         std::iter::from_fn(|| self.companion.bridge().next_event())
             .filter(|event| *event != Event::ClientsChanged)
@@ -235,6 +234,19 @@ impl Session<'_> {
         Stream { reader: BufReader::new(connection), text: String::new() }
     }
 
+    /// Proposes a change and asks to close it, for which Lisp must answer. Returns the answer, of
+    /// which nothing has been read, and the call that Lisp must answer.
+    pub fn begin_close_diff(&self, path: &str) -> (Stream, CallId) {
+        self.open_diff(path, "text");
+        self.server.opened();
+        let params = json!({ "name": "closeDiff", "arguments": { "filePath": path } });
+        let answer = self.post_slowly(&[], &request(7, "tools/call", params));
+        match self.server.next_event() {
+            Event::CloseReview { call: Some(call), .. } => (answer, call),
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub fn open_stream(&self) -> Stream {
         self.open_stream_after(&[])
     }
@@ -250,7 +262,7 @@ impl Session<'_> {
             let head = stream.read_head().to_ascii_lowercase();
             assert!(head.starts_with("http/1.1 200"), "{head}");
             assert!(head.contains("content-type: text/event-stream"), "{head}");
-            // From a server that is being replaced: clients connect again.
+            // It is of a server that is being replaced: clients connect again.
             if head.contains("content-length: 0") {
                 continue;
             }
@@ -269,14 +281,14 @@ impl Stream {
         head
     }
 
-    /// All that comes until the connection is closed, of a body that is no stream.
+    /// The rest of a body that is not a stream.
     pub fn rest(&mut self) -> String {
         let mut text = String::new();
         self.reader.read_to_string(&mut text).unwrap();
         text
     }
 
-    /// The next event or comment as text; `None` after the stream's proper end.
+    /// The next event or comment as text; `None` at the proper end of the stream.
     pub fn next_block(&mut self) -> Option<String> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
@@ -341,7 +353,7 @@ pub fn wait_for<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A fault of the server: what should wake Lisp panics, once.
+/// A waker of Lisp that panics once: a fault of the server.
 pub fn faulty_waker() -> Waker {
     struct Faulty(AtomicBool);
 
@@ -354,7 +366,7 @@ pub fn faulty_waker() -> Waker {
     Waker::from(Arc::new(Faulty(AtomicBool::new(false))))
 }
 
-/// Lets this process have more descriptors, as far as it may.
+/// Raises the limit of descriptors of this process, as far as permitted.
 pub fn raise_descriptors(wanted: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // Safety: both pointers are to a live value of the right type.
@@ -365,7 +377,7 @@ pub fn raise_descriptors(wanted: u64) {
     }
 }
 
-/// Where the ids of processes mean what they mean here, as discovery files say it.
+/// The boot and the PID namespace of this process, as in discovery files.
 pub fn id_space() -> String {
     if !cfg!(target_os = "linux") {
         return std::env::consts::OS.to_owned();

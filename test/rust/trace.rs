@@ -1,4 +1,4 @@
-//! The messages in the user's log.
+//! Logging of messages, for the user.
 
 use gemini_companion::{
     Direction::{self, FromClient, ToClient},
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Session, TestCompanion, notification, wait_for};
 
-/// The messages that were queued for the log, without other events.
+/// The messages that were queued for the log.
 fn traces(server: &TestCompanion) -> Vec<(Direction, String, String)> {
     let messages = server.events().into_iter().filter_map(|event| match event {
         Event::Trace { direction, session, text } => Some((direction, session, text)),
@@ -17,7 +17,7 @@ fn traces(server: &TestCompanion) -> Vec<(Direction, String, String)> {
     messages.collect()
 }
 
-fn tracing() -> TestCompanion {
+fn start_tracing() -> TestCompanion {
     let server = TestCompanion::start();
     server.companion.bridge().set_tracing(true);
     server
@@ -34,8 +34,8 @@ fn accept(server: &TestCompanion, session: &Session, path: &str) {
 }
 
 #[test]
-fn both_directions_are_told_with_their_session() {
-    let server = tracing();
+fn both_directions_are_logged_with_their_session() {
+    let server = start_tracing();
     let session = server.open_session();
     let key = session.id[..8].to_owned();
     let logged = traces(&server);
@@ -50,26 +50,26 @@ fn both_directions_are_told_with_their_session() {
     let mut stream = session.open_stream();
     assert_eq!(traces(&server).last().unwrap(), &(FromClient, key.clone(), "GET".to_owned()));
     accept(&server, &session, "/a");
-    let (_, heard) = stream.next().unwrap();
+    let (_, received) = stream.next().unwrap();
     let logged = wait_for("the event in the log", || {
         traces(&server).into_iter().find(|(_, _, text)| text.starts_with("event "))
     });
     assert_eq!((logged.0, &logged.1), (ToClient, &key));
     let logged: Value = serde_json::from_str(logged.2.strip_prefix("event ").unwrap()).unwrap();
-    assert_eq!(logged, heard);
+    assert_eq!(logged, received);
 }
 
 #[test]
-fn an_answer_without_a_body_is_told_by_its_status() {
-    let server = tracing();
+fn an_answer_without_a_body_is_logged_by_its_status() {
+    let server = start_tracing();
     let session = server.open_session();
     session.post(&notification("notifications/initialized"));
     assert_eq!(traces(&server).last().unwrap().2, "202");
 }
 
 #[test]
-fn neither_secrets_nor_whole_files_are_told() {
-    let server = tracing();
+fn neither_secrets_nor_whole_files_are_logged() {
+    let server = start_tracing();
     let token = server.companion.token("gemini").unwrap().to_owned();
     let session = server.open_session();
     let content = format!("{token}{}", "x".repeat(100_000));
@@ -87,7 +87,7 @@ fn neither_secrets_nor_whole_files_are_told() {
 }
 
 #[test]
-fn without_the_users_wish_nothing_is_told() {
+fn nothing_is_logged_unless_asked_for() {
     let server = TestCompanion::start();
     server.open_session().post(&notification("notifications/initialized"));
     assert_eq!(traces(&server), []);

@@ -1,7 +1,7 @@
-//! Conversations written down from the owner's documents, one for each kind of client, replayed
-//! against a companion. Every answer is compared in full.
+//! Transcripts made from the owner's documents, one for each kind of client, replayed against a
+//! companion. Every answer is compared in full.
 //!
-//! A transcript is made of blocks, with empty lines between them:
+//! A transcript consists of blocks, separated by empty lines:
 //!
 //!   POST /mcp [without session]     a request, its body and the whole answer; GET and DELETE, too
 //!   BODY
@@ -11,11 +11,11 @@
 //!   POST /mcp, NAME waits           a request whose answer comes later
 //!   NAME gets STATUS                that answer
 //!   NAME listens at PATH            a stream is opened
-//!   NAME hears                      its next event
-//!   NAME hears nothing              before a ping of the server, nothing comes
+//!   NAME receives                      its next event
+//!   NAME receives nothing              before a ping of the server, nothing comes
 //!   Emacs shows                     what the user looks at, as a list of files
 //!   Emacs accepts TEXT, Emacs rejects     the review that came last
-//!   Emacs is asked                  what Lisp hears next
+//!   Emacs is asked                  the next event for Lisp
 //!   Emacs answers TEXT              the call that waits
 
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ struct Replay<'a> {
     call: Option<CallId>,
 }
 
-/// Replays `transcript` as a client of `agent` would speak.
+/// Replays `transcript` as a client of `agent`.
 fn replay(server: &TestCompanion, agent: &'static str, transcript: &str) {
     let mut replay = Replay::new(server, agent);
     for block in transcript.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
@@ -91,11 +91,11 @@ impl<'a> Replay<'a> {
                 assert_eq!(status, 200, "{head}");
                 self.streams.insert(name.to_owned(), stream);
             }
-            [name, "hears"] => {
+            [name, "receives"] => {
                 let stream = self.streams.get_mut(name).expect(head);
                 assert_eq!(next_event(stream), parse(&rest.join("")), "{head}");
             }
-            [name, "hears", "nothing"] => {
+            [name, "receives", "nothing"] => {
                 self.server.companion.sessions().ping();
                 let stream = self.streams.get_mut(name).expect(head);
                 assert_eq!(next_event(stream)["method"], "ping", "{head}");
@@ -170,7 +170,7 @@ impl<'a> Replay<'a> {
         assert!(self.server.companion.sessions().decide(review, outcome));
     }
 
-    /// What Lisp hears next, in JSON.
+    /// The next event for Lisp, as JSON.
     fn next_event_of_lisp(&mut self) -> Value {
         let event = wait_for("an event for Lisp", || {
             std::iter::from_fn(|| self.server.companion.bridge().next_event())
@@ -195,7 +195,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Placeholders stand for what is not in the documents.
+/// Parses JSON, in which placeholders stand for what the documents do not say.
 fn parse(json: &str) -> Value {
     let json = json.replace("COMPANION-VERSION", env!("CARGO_PKG_VERSION"));
     serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"))
@@ -229,7 +229,7 @@ fn read_body(reader: &mut impl Read, headers: &[String]) -> String {
     String::from_utf8(body).unwrap()
 }
 
-/// The next event of a stream; comments are no events.
+/// The next event of a stream, without comments.
 fn next_event(stream: &mut BufReader<TcpStream>) -> Value {
     loop {
         let mut line = String::new();
@@ -279,7 +279,7 @@ fn a_reader_of_events_is_a_client_that_can_be_disconnected() {
 }
 
 #[test]
-fn a_client_of_document_003_has_an_answer_in_time_whatever_emacs_does() {
+fn a_client_of_document_003_is_answered_even_if_emacs_is_busy() {
     let first_context = std::time::Duration::from_millis(20);
     let server = TestCompanion::with(Limits { first_context, ..Limits::default() });
     let session = server.open_session();

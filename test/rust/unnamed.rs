@@ -1,4 +1,4 @@
-//! Clients of document 004, which name no session: all that show the token of one agent are one.
+//! Clients of document 004, which name no session: all with the token of one agent count as one.
 
 use gemini_companion::ide::Outcome;
 use gemini_companion::{CallId, Event};
@@ -19,7 +19,7 @@ fn this_file() -> Value {
 }
 
 #[test]
-fn what_is_decided_while_nobody_listens_is_told_to_the_first_who_does() {
+fn an_outcome_waits_for_the_first_reader() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
@@ -35,7 +35,7 @@ fn what_is_decided_while_nobody_listens_is_told_to_the_first_who_does() {
 }
 
 #[test]
-fn the_final_text_can_be_had_after_the_user_has_decided() {
+fn the_final_text_is_available_after_the_decision() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
     for listener in [None, Some(server.listen())] {
@@ -54,7 +54,7 @@ fn the_final_text_can_be_had_after_the_user_has_decided() {
 }
 
 #[test]
-fn they_and_sessions_decide_nothing_of_one_another() {
+fn unnamed_clients_and_sessions_decide_no_reviews_of_each_other() {
     let server = TestCompanion::start();
     let (unnamed, session) = (server.unnamed_session(), server.open_session());
     for (proposer, other) in [(&unnamed, &session), (&session, &unnamed)] {
@@ -76,7 +76,7 @@ fn they_and_sessions_decide_nothing_of_one_another() {
 }
 
 #[test]
-fn none_cancels_a_call_of_another() {
+fn calls_cannot_be_cancelled_without_a_session() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
@@ -91,7 +91,7 @@ fn none_cancels_a_call_of_another() {
 }
 
 #[test]
-fn the_user_sees_them_as_one_client_and_can_end_it() {
+fn unnamed_clients_are_shown_as_one_that_can_be_disconnected() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
@@ -101,7 +101,7 @@ fn the_user_sees_them_as_one_client_and_can_end_it() {
     assert_eq!((only.client.as_str(), only.listens), ("Gemini CLI", None));
     assert_eq!((only.reviews, sessions.count()), (vec![review], 1));
     let _reader = server.listen();
-    assert_eq!(sessions.count(), 1); // the reader is the client
+    assert_eq!(sessions.count(), 1); // the reader is not another client
     assert_eq!(sessions.describe()[0].listens, Some(true));
     assert!(sessions.disconnect(&only.key));
     assert_eq!(server.next_event(), Event::CloseReview { review, call: None::<CallId> });

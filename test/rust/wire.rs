@@ -1,4 +1,4 @@
-//! Raw HTTP for tests that misbehave: sends any bytes, and expects nothing of what comes back.
+//! Raw HTTP for clients that misbehave: sends any bytes, and assumes nothing about what comes back.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// What there is to read.
+/// The result of reading.
 #[derive(Debug)]
 pub enum Next<T> {
     Got(T),
@@ -54,12 +54,12 @@ impl Wire {
         self.socket.write_all(bytes)
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the connection for writing.
     pub fn finish(&self) {
         let _ = self.socket.shutdown(Shutdown::Write);
     }
 
-    /// The next reply. Of an event stream this is the head. `bodiless`: it answers a HEAD.
+    /// The next reply; only the head if it is an event stream. `bodiless` for replies to HEAD.
     pub fn reply(&mut self, patience: Duration, bodiless: bool) -> Next<Reply> {
         loop {
             if let Some((reply, length)) = Reply::parse(&self.received, bodiless) {
@@ -81,7 +81,7 @@ impl Wire {
         }
     }
 
-    /// The same, with `patience` between two signs of life.
+    /// The same, but waits at most `patience` for anything to arrive.
     pub fn answer_within(&mut self, patience: Duration) -> Next<Value> {
         let reply = match self.reply(patience, false) {
             Next::Got(reply) if reply.is_stream() => reply,
@@ -105,7 +105,7 @@ impl Wire {
         answer
     }
 
-    /// Reads once. `None` if there is more now, else why there is not.
+    /// Reads once. Returns `None` if there was something to read, or why there was not.
     fn fill<T>(&mut self, patience: Duration) -> Option<Next<T>> {
         self.socket.set_read_timeout(Some(patience)).unwrap();
         let mut chunk = [0; 1 << 16];
@@ -126,7 +126,7 @@ impl Wire {
         }
     }
 
-    /// Takes the data of one chunk off what was received; empty for the last one.
+    /// Removes one chunk from the received bytes and returns its data; the last one is empty.
     fn chunk(&mut self) -> Option<Vec<u8>> {
         let line = find(&self.received, b"\r\n")?;
         let size = std::str::from_utf8(&self.received[..line]).unwrap();
@@ -181,7 +181,7 @@ impl Reply {
         self.header("content-type") == Some("text/event-stream")
     }
 
-    /// The body.
+    /// The body as JSON.
     pub fn json(&self) -> Value {
         let body = std::str::from_utf8(&self.body).expect("text");
         loose(serde_json::from_str(body).unwrap_or_else(|error| {
@@ -190,8 +190,8 @@ impl Reply {
     }
 }
 
-/// JSON with what is good JSON and no value of ours, as text. A client may write such things into
-/// the ids it gives: half a surrogate pair, or a number as large as it likes.
+/// A value in which valid JSON that serde cannot represent becomes text. Clients may use such ids:
+/// a lone surrogate, or a number of any size.
 fn loose(raw: &RawValue) -> Value {
     let text = raw.get();
     if let Ok(value) = serde_json::from_str(text) {
@@ -211,7 +211,7 @@ impl Events {
         Events { wire, text: String::new() }
     }
 
-    /// The next message; comments are left out.
+    /// The next message; skips comments.
     pub fn next(&mut self, patience: Duration) -> Next<Event> {
         loop {
             while let Some((block, rest)) = self.text.split_once("\n\n") {
@@ -226,7 +226,7 @@ impl Events {
                 Some(data) => self.text.push_str(std::str::from_utf8(&data).unwrap()),
                 None => match self.wire.fill(patience) {
                     None => {}
-                    // Without its last chunk.
+                    // The last chunk is missing.
                     Some(Next::End) => return Next::Cut,
                     Some(end) => return end,
                 },

@@ -1,4 +1,4 @@
-;;; demo.el --- Show the main job from end to end  -*- lexical-binding: t; -*-
+;;; demo.el --- Show a review from end to end  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; What `make demo' runs: a real Emacs in a terminal, a real client, and one
-;; edit from proposal to disk, told step by step on standard output.  Both
-;; work on copies of some of this repository's files, which are gone at the
-;; end like all else.
+;; Run by `make demo': a real Emacs in a terminal, a real client, and one edit
+;; from the proposal to the file, reported step by step on standard output.
+;; Both work on copies of some files of this repository, which are deleted at
+;; the end.
 
 ;;; Code:
 
@@ -27,7 +27,7 @@
 (defvar gemini-companion-demo--step 0
   "Number of the last step.")
 
-;;;; Telling
+;;;; Output
 
 (defun gemini-companion-demo--say (format &rest arguments)
   "Print FORMAT with ARGUMENTS as a line, indented under its step."
@@ -61,7 +61,7 @@
     (buffer-string)))
 
 (defun gemini-companion-demo--diff (old new)
-  "Return what differs between the files OLD and NEW."
+  "Return the diff of the files OLD and NEW."
   (with-temp-buffer
     (call-process "diff" nil t nil "-u" "--label" "before" "--label" "after"
                   old new)
@@ -113,7 +113,7 @@
 
 (defun gemini-companion-demo--review (emacs client file)
   "Let CLIENT propose an edit of FILE, and the user of EMACS accept it.
-Return the text that CLIENT is to write."
+Return the text that CLIENT must write."
   (gemini-companion-demo--step "The client proposes an edit of %s"
                                (file-name-nondirectory file))
   (let ((handle (gemini-companion-test-client-open-diff
@@ -130,13 +130,13 @@ Return the text that CLIENT is to write."
     (gemini-companion-test-accept emacs)
     (pcase (gemini-companion-test-client-wait-outcome client handle)
       (`(accepted . ,text)
-       (gemini-companion-demo--say "The client hears: accepted, %d characters."
+       (gemini-companion-demo--say "The client is notified: accepted, %d characters."
                                    (length text))
        text)
-      (outcome (error "The client heard something else: %S" outcome)))))
+      (outcome (error "The client got another outcome: %S" outcome)))))
 
 (defun gemini-companion-demo--write (emacs file text)
-  "Write TEXT to FILE as a client does, and show what became of it in EMACS."
+  "Write TEXT to FILE as a client does, and show the result in EMACS."
   (let ((before (concat file ".before")))
     (copy-file file before)
     (gemini-companion-demo--step "The client writes the file; on disk")
@@ -144,7 +144,7 @@ Return the text that CLIENT is to write."
     (gemini-companion-demo--say
      "%s" (gemini-companion-demo--diff before file))
     (delete-file before))
-  (gemini-companion-demo--step "Emacs's own buffer of the file follows")
+  (gemini-companion-demo--step "Emacs reverts its buffer of the file")
   (gemini-companion-test-wait-no-review emacs)
   (gemini-companion-test-wait-eval
    emacs `(with-current-buffer (get-file-buffer ,file)
@@ -157,7 +157,7 @@ Return the text that CLIENT is to write."
                           (buffer-name) (line-number-at-pos))))))
 
 (defun gemini-companion-demo--start ()
-  "Start an Emacs with the mode on and say so."
+  "Start an Emacs with the mode on, and print that."
   (gemini-companion-demo--step
    "Emacs starts in a terminal, with M-x gemini-companion-mode")
   (let ((emacs (gemini-companion-test-start
@@ -173,7 +173,7 @@ Return the text that CLIENT is to write."
     emacs))
 
 (defun gemini-companion-demo--run ()
-  "Go through all steps."
+  "Perform all steps."
   (let* ((reason (gemini-companion-test-why-no-real-client))
          (emacs (gemini-companion-demo--start))
          (file (gemini-companion-test-project
@@ -191,7 +191,7 @@ Return the text that CLIENT is to write."
           (gemini-companion-test-with-client
               (client (if reason 'fake 'real) emacs)
             (gemini-companion-demo--say
-             "It hears what the user looks at:\n%s"
+             "It receives what the user looks at:\n%s"
              (gemini-companion-demo--context client))
             (gemini-companion-demo--write
              emacs file (gemini-companion-demo--review emacs client file))))
@@ -200,8 +200,8 @@ Return the text that CLIENT is to write."
     (gemini-companion-demo--say
      (if (or (gemini-companion-test-alive-p emacs)
              (file-exists-p (gemini-companion-test-emacs-directory emacs)))
-         (error "Something is left of them")
-       "Nothing is left of them.\n"))))
+         (error "They have left something behind")
+       "They have left nothing behind.\n"))))
 
 (defun gemini-companion-demo ()
   "Run the demo and end Emacs with its exit status."

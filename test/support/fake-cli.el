@@ -1,4 +1,4 @@
-;;; fake-cli.el --- A tiny Gemini CLI for tests  -*- lexical-binding: t; -*-
+;;; fake-cli.el --- A small stand-in for Gemini CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,12 +6,12 @@
 
 ;;; Commentary:
 
-;; An MCP client that does what the CLI's IDE client does, in the same order
-;; and as strictly, over plain sockets: it finds the discovery file, sends
-;; `initialize' and `notifications/initialized' (and insists on 202), opens
-;; the event stream, lists the tools, opens and closes diffs and hears of
-;; their outcomes.  It is used where Node is absent, by the demo and by tests
-;; that look at the protocol itself.
+;; An MCP client that does what the CLI's IDE client does, in the same order and
+;; as strictly, over plain sockets: it finds the discovery file, sends
+;; `initialize' and `notifications/initialized' (and requires 202), opens the
+;; event stream, lists the tools, opens and closes diffs and receives their
+;; outcomes.  It is used where there is no Node, by the demo, and by tests of
+;; the protocol itself.
 ;;
 ;;   (let ((cli (fake-cli-connect "/tmp" "/home/me/project/")))
 ;;     (fake-cli-call-tool cli "openDiff" '(:filePath "..." :newContent "..."))
@@ -25,7 +25,7 @@
 (require 'url-util)
 (require 'gemini-companion-test-util)
 
-(define-error 'fake-cli-error "The companion broke the protocol")
+(define-error 'fake-cli-error "The companion violated the protocol")
 
 (cl-defstruct (fake-cli (:constructor fake-cli--make) (:copier nil))
   "A connected client."
@@ -36,7 +36,7 @@
   (tools nil :documentation "What `tools/list' returned.")
   (notifications nil :documentation "All notifications, newest first.")
   (context nil :documentation "Parameters of the last `ide/contextUpdate'.")
-  (faults nil :documentation "What the server sent in breach of the protocol.")
+  (faults nil :documentation "Messages of the server that violate the protocol.")
   (ended nil :documentation "Non-nil once the event stream has ended."))
 
 ;;;; Finding the companion
@@ -83,7 +83,7 @@ larger process id, as in the CLI."
     (string-to-number (match-string 1 name))))
 
 (defun fake-cli--within-p (directory roots)
-  "Return non-nil if DIRECTORY lies in one of ROOTS, joined by colons."
+  "Return non-nil if DIRECTORY is in one of ROOTS, separated by colons."
   (and (stringp roots)
        (seq-some (lambda (root)
                    (file-in-directory-p (file-truename directory) root))
@@ -93,14 +93,14 @@ larger process id, as in the CLI."
 
 (cl-defstruct (fake-cli-exchange (:constructor fake-cli-exchange--make)
                                  (:conc-name fake-cli-exchange-))
-  "One HTTP request and what came back."
+  "One HTTP request and its answer."
   process
   status
   headers
-  (pending "" :documentation "Bytes that are not understood yet.")
-  (body "" :documentation "Body bytes that arrived, if ON-BODY is nil.")
+  (pending "" :documentation "Bytes that have not been parsed yet.")
+  (body "" :documentation "The bytes of the body, if ON-BODY is nil.")
   (on-body nil :documentation "Function called with new body bytes.")
-  (done nil :documentation "Non-nil if complete, `cut' if it broke off."))
+  (done nil :documentation "Non-nil if complete; `cut' if the connection broke."))
 
 (cl-defun fake-cli-http (port method &key headers body on-body)
   "Send a request with METHOD to the endpoint at PORT; return its exchange.
@@ -132,7 +132,7 @@ ON-BODY is called with the bytes of the answer as they come."
     exchange))
 
 (defun fake-cli--take (exchange bytes)
-  "Add BYTES to EXCHANGE and understand what can be understood."
+  "Add BYTES to EXCHANGE and parse what is complete."
   (setf (fake-cli-exchange-pending exchange)
         (concat (fake-cli-exchange-pending exchange) bytes))
   (unless (fake-cli-exchange-status exchange)
@@ -144,7 +144,7 @@ ON-BODY is called with the bytes of the answer as they come."
       (fake-cli--take-plain exchange))))
 
 (defun fake-cli--take-head (exchange)
-  "Read status and headers of EXCHANGE, once they are there."
+  "Parse the status and the headers of EXCHANGE, once they are complete."
   (let* ((pending (fake-cli-exchange-pending exchange))
          (end (string-match "\r\n\r\n" pending)))
     (when end
@@ -164,8 +164,8 @@ ON-BODY is called with the bytes of the answer as they come."
   "Return the value of the header NAME, in lower case, of EXCHANGE."
   (cdr (assoc name (fake-cli-exchange-headers exchange))))
 
-(defun fake-cli--give (exchange bytes)
-  "Pass on BYTES, part of the body of EXCHANGE."
+(defun fake-cli--handle-body (exchange bytes)
+  "Handle BYTES, a part of the body of EXCHANGE."
   (if (fake-cli-exchange-on-body exchange)
       (funcall (fake-cli-exchange-on-body exchange) bytes)
     (setf (fake-cli-exchange-body exchange)
@@ -183,20 +183,20 @@ ON-BODY is called with the bytes of the answer as they come."
           (setf (fake-cli-exchange-pending exchange) (substring pending end))
           (if (zerop size)
               (setf (fake-cli-exchange-done exchange) t)
-            (fake-cli--give exchange (substring pending start (- end 2))))
+            (fake-cli--handle-body exchange (substring pending start (- end 2))))
           t)))))
 
 (defun fake-cli--take-plain (exchange)
-  "Take the body of EXCHANGE, whose length its headers say."
+  "Take the body of EXCHANGE, whose length is in its headers."
   (let ((length (string-to-number
                  (or (fake-cli-header exchange "content-length") "0")))
         (pending (fake-cli-exchange-pending exchange)))
     (when (>= (length pending) length)
-      (fake-cli--give exchange (substring pending 0 length))
+      (fake-cli--handle-body exchange (substring pending 0 length))
       (setf (fake-cli-exchange-done exchange) t))))
 
 (defun fake-cli--cut (exchange)
-  "Note that the connection of EXCHANGE was closed."
+  "Record that the connection of EXCHANGE was closed."
   (unless (fake-cli-exchange-done exchange)
     (setf (fake-cli-exchange-done exchange) 'cut)))
 
@@ -206,17 +206,17 @@ ON-BODY is called with the bytes of the answer as they come."
    "an HTTP answer" (lambda () (fake-cli-exchange-done exchange)))
   (delete-process (fake-cli-exchange-process exchange))
   (when (eq (fake-cli-exchange-done exchange) 'cut)
-    (signal 'fake-cli-error (list "The connection was closed too soon")))
+    (signal 'fake-cli-error (list "The connection was closed too early")))
   exchange)
 
 ;;;; Messages
 
 (defun fake-cli-port (cli)
-  "Return the port that CLI talks to."
+  "Return the port that CLI is connected to."
   (alist-get 'port (fake-cli-discovery cli)))
 
 (defun fake-cli--headers (cli accept)
-  "Return the headers of a request of CLI that takes answers of type ACCEPT."
+  "Return the headers of a request of CLI that accepts the type ACCEPT."
   `(("Authorization" . ,(concat "Bearer " (alist-get 'authToken
                                                      (fake-cli-discovery cli))))
     ("Accept" . ,accept)
@@ -257,7 +257,7 @@ ON-BODY is called with the bytes of the answer as they come."
     (alist-get 'result answer)))
 
 (defun fake-cli--answer (exchange id)
-  "Return the JSON-RPC answer with ID that EXCHANGE holds."
+  "Return the JSON-RPC answer with ID in EXCHANGE."
   (let* ((body (fake-cli-exchange-body exchange))
          (messages
           (cond ((not (eq (fake-cli-exchange-status exchange) 200))
@@ -299,7 +299,7 @@ Comments and fields other than data are ignored."
                    (fake-cli-port cli) "GET"
                    :headers (fake-cli--headers cli "text/event-stream")
                    :on-body (fake-cli--event-reader
-                             (lambda (data) (fake-cli--hear cli data))))))
+                             (lambda (data) (fake-cli--receive cli data))))))
     (setf (fake-cli-stream cli) exchange)
     (gemini-companion-test-wait
      "the event stream"
@@ -312,8 +312,8 @@ Comments and fields other than data are ignored."
               (list "No event stream" (fake-cli-exchange-status exchange)
                     (fake-cli-exchange-headers exchange))))))
 
-(defun fake-cli--hear (cli data)
-  "Take DATA, one message from the event stream of CLI."
+(defun fake-cli--receive (cli data)
+  "Handle DATA, one message from the event stream of CLI."
   (condition-case err
       (let* ((message (gemini-companion-test-json-decode data))
              (method (alist-get 'method message)))
@@ -326,12 +326,12 @@ Comments and fields other than data are ignored."
                (push message (fake-cli-notifications cli))
                (when (equal method "ide/contextUpdate")
                  (setf (fake-cli-context cli)
-                       (fake-cli--settle (alist-get 'params message)))))))
+                       (fake-cli--normalize (alist-get 'params message)))))))
     (error (push (list (error-message-string err) data)
                  (fake-cli-faults cli)))))
 
 (defun fake-cli--check (message)
-  "Signal an error if the CLI's schemas refuse MESSAGE."
+  "Signal an error if MESSAGE does not match the CLI's schemas."
   (let ((unknown (cl-set-difference (mapcar #'car message)
                                     '(jsonrpc id method params))))
     (when unknown
@@ -339,7 +339,7 @@ Comments and fields other than data are ignored."
   (unless (or (alist-get 'params message)
               (equal (alist-get 'method message) "ping"))
     (error "No params"))
-  (when (fake-cli--holds-null-p message)
+  (when (fake-cli--contains-null-p message)
     (error "A member is null"))
   (pcase (alist-get 'method message)
     ("ide/diffAccepted"
@@ -351,18 +351,18 @@ Comments and fields other than data are ignored."
                     (numberp (alist-get 'timestamp file)))
          (error "An open file without path or timestamp"))))))
 
-(defun fake-cli--holds-null-p (value)
-  "Return non-nil if VALUE is or holds a JSON null."
+(defun fake-cli--contains-null-p (value)
+  "Return non-nil if VALUE is or contains a JSON null."
   (cond ((eq value :null) t)
-        ((consp value) (or (fake-cli--holds-null-p (car value))
-                           (fake-cli--holds-null-p (cdr value))))))
+        ((consp value) (or (fake-cli--contains-null-p (car value))
+                           (fake-cli--contains-null-p (cdr value))))))
 
 (defun fake-cli-open-files (context)
   "Return the open files that CONTEXT lists."
   (alist-get 'openFiles (alist-get 'workspaceState context)))
 
-(defun fake-cli--settle (context)
-  "Return CONTEXT as the CLI understands it.
+(defun fake-cli--normalize (context)
+  "Return CONTEXT as the CLI interprets it.
 Files are sorted by age; only the newest can be active."
   (let* ((newest-first (lambda (a b) (> (alist-get 'timestamp a)
                                         (alist-get 'timestamp b))))
@@ -411,6 +411,14 @@ Files are sorted by age; only the newest can be active."
          (equal (alist-get 'type (car content)) "text")
          (alist-get 'text (car content)))))
 
+(defun fake-cli-closed-text (result)
+  "Return the text of the review in RESULT, that of closeDiff, or nil."
+  (and (not (alist-get 'isError result))
+       (let ((text (alist-get 'content
+                              (gemini-companion-test-json-decode
+                               (encode-coding-string (fake-cli-result-text result) 'utf-8)))))
+         (and (stringp text) text))))
+
 (defun fake-cli-find-notification (cli method &optional predicate)
   "Return params of the newest notification METHOD to CLI, or nil.
 PREDICATE, if given, must hold for the params."
@@ -425,19 +433,19 @@ PREDICATE, if given, must hold for the params."
   "Wait for the notification METHOD to CLI and return its params.
 PREDICATE is as in `fake-cli-find-notification'."
   (gemini-companion-test-wait
-   (lambda () (format "%s; heard %S" method (fake-cli-notifications cli)))
+   (lambda () (format "%s; received %S" method (fake-cli-notifications cli)))
    (lambda () (fake-cli-find-notification cli method predicate))))
 
 (defun fake-cli-stream-state (cli)
-  "Return nil if the event stream of CLI is open, t if it ended, else `cut'."
+  "Return nil if the event stream of CLI is open, t if it has ended, or `cut'."
   (fake-cli-exchange-done (fake-cli-stream cli)))
 
 (defun fake-cli-disconnect (cli)
-  "Close the event stream of CLI, which is all the CLI does at its end."
+  "Close the event stream of CLI, as the real CLI does when it ends."
   (delete-process (fake-cli-exchange-process (fake-cli-stream cli))))
 
 (defun fake-cli-terminate (cli)
-  "End the session of CLI by a word to the companion."
+  "End the session of CLI by a DELETE request."
   (let ((exchange (fake-cli-await
                    (fake-cli-http
                     (fake-cli-port cli) "DELETE"

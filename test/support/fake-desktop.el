@@ -8,9 +8,10 @@
 
 ;; emacs -Q --batch -l fake-desktop.el BUS [silent]
 ;;
-;; Serves org.freedesktop.Notifications on the D-Bus with the address BUS, and prints
-;; a line of JSON for each call.  If it is silent it never answers Notify.  A call of
-;; Click, which real desktops do not have, is a click on the notification.
+;; Provides org.freedesktop.Notifications on the D-Bus with the address BUS, and
+;; prints a line of JSON for each call.  With "silent" it never answers Notify.
+;; The method Click, which real desktops lack, acts as a click on the
+;; notification.
 
 ;;; Code:
 
@@ -27,7 +28,7 @@
   (dbus-init-bus bus)
   (let ((say (lambda (&rest event)
                (princ (concat (json-encode event) "\n"))
-               ;; Else it stays in a buffer.
+               ;; Otherwise it stays in a buffer.
                (set-binary-mode 'stdout t))))
     (dbus-register-method
      bus service path service "Notify"

@@ -7,12 +7,12 @@
 ;;; Commentary:
 
 ;; Starts the pinned, interactive Gemini CLI with a stand-in for its model
-;; (test/e2e/client/model.mjs), either in a tmux of its own or by a script
-;; that a terminal inside of Emacs can run.  The CLI sees no environment but
-;; the one made here, and a home whose settings let no dialog through.
+;; (test/e2e/client/model.mjs), either in a tmux of its own or by a script that
+;; a terminal inside Emacs can run.  The CLI has only the environment made here,
+;; and a home with settings that avoid all dialogs.
 ;;
-;; What the CLI does is best seen in its debug log; what the model was told,
-;; in the requests that the stand-in recorded.
+;; What the CLI does is best seen in its debug log; what the model received, in
+;; the requests that the stand-in has recorded.
 
 ;;; Code:
 
@@ -22,18 +22,18 @@
                (:constructor gemini-companion-test-cli--make)
                (:conc-name gemini-companion-test-cli-))
   "An interactive Gemini CLI and its model."
-  (directory nil :documentation "Holds all that belongs to this CLI.")
+  (directory nil :documentation "The directory of all its files.")
   (model nil :documentation "The stand-in, a `gemini-companion-test-program'.")
-  (pid nil :documentation "Its process id, once it was started.")
+  (pid nil :documentation "Its process id, once it has started.")
   (emacs nil :documentation "The Emacs whose terminal it runs in, or nil.")
-  (home nil :documentation "Its home if that is not one of its own."))
+  (home nil :documentation "Its home, unless that is in its directory."))
 
 (defun gemini-companion-test-cli-file (cli name)
   "Return the file NAME in the directory of CLI."
   (expand-file-name name (gemini-companion-test-cli-directory cli)))
 
 (defvar gemini-companion-test-cli-colors nil
-  "Non-nil if a CLI that is made uses colors, those for the terminal's background.")
+  "Non-nil means that new CLIs use colors, for the terminal's background.")
 
 ;;;; The model
 
@@ -57,7 +57,7 @@
 
 (defun gemini-companion-test-cli-script (cli &rest turns)
   "Let the model of CLI answer the next requests by TURNS.
-A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
+A turn is a string or (FUNCTION-NAME . ARGUMENTS), with a plist."
   (dolist (turn turns)
     (gemini-companion-test-program-send
      (gemini-companion-test-cli-model cli)
@@ -71,9 +71,9 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
           (gemini-companion-test-cli-records cli)))
 
 (defun gemini-companion-test-cli-records (cli)
-  "Return what was recorded of the streamed requests to the model of CLI, in order."
+  "Return the records of the streamed requests to the model of CLI, in order."
   (let ((lines
-         ;; What is behind the last newline is still being written.
+         ;; A line without a newline is still being written.
          (butlast (split-string
                    (gemini-companion-test-bytes
                     (gemini-companion-test-cli-file cli "requests.jsonl"))
@@ -83,7 +83,7 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
                 (mapcar #'gemini-companion-test-json-decode lines))))
 
 (defun gemini-companion-test-cli-wait-requests (cli count)
-  "Wait until the model of CLI had COUNT streamed requests; return the last."
+  "Wait until the model of CLI has had COUNT streamed requests; return the last."
   (nth (1- count)
        (gemini-companion-test-wait
         (format "%d requests to the model" count)
@@ -100,7 +100,7 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
           (alist-get 'contents request)))
 
 (defun gemini-companion-test-request-context (request)
-  "Return the editor's context that REQUEST holds, decoded, or nil."
+  "Return the editor's context in REQUEST, decoded, or nil."
   (let ((text (seq-find (lambda (it) (string-match-p "editor context" it))
                         (gemini-companion-test-request-texts request))))
     (and text
@@ -120,7 +120,7 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
 ;;;; Starting and stopping
 
 (defun gemini-companion-test-cli--settings ()
-  "Return settings with which the CLI asks nothing at its start."
+  "Return settings with which the CLI asks nothing when it starts."
   `((security (auth (selectedType . "gemini-api-key"))
               (folderTrust (enabled . :false)))
     (ide (enabled . t) (hasSeenNudge . t))
@@ -133,7 +133,7 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
     (model (name . "gemini-2.5-flash"))))
 
 (defun gemini-companion-test-cli--environment (cli emacs)
-  "Return the environment of CLI, which shall find EMACS."
+  "Return the environment of CLI, which is to find EMACS."
   (append
    (list (concat "HOME=" (or (gemini-companion-test-cli-home cli)
                              (gemini-companion-test-cli-file cli "home")))
@@ -151,8 +151,8 @@ A turn is a string or (FUNCTION-NAME . ARGUMENTS), the latter a plist."
 
 (defun gemini-companion-test-cli--write-launcher (cli emacs directory inside)
   "Write the script that starts CLI in DIRECTORY, to find EMACS.
-Of its own environment it passes on what the companion sets alone; with
-INSIDE, in a terminal of EMACS, that must do in a container, too."
+Of its own environment it passes on only what the companion sets.  With
+INSIDE, in a terminal of EMACS, that must suffice in a container, too."
   (gemini-companion-test-cli--write-script
    cli directory
    (cl-remove-if (lambda (it) (and inside (string-prefix-p "VSCODE_REMOTE" it)))
@@ -183,9 +183,9 @@ PROGRAM is a file for Node."
     file))
 
 (defun gemini-companion-test-cli-make (emacs directory &optional inside home)
-  "Make ready a CLI that runs in DIRECTORY and finds EMACS; return it.
-Its model listens; its script \"launch\" would start it, with INSIDE in a
-terminal of EMACS.  In HOME, if given, there are no settings but yours."
+  "Prepare a CLI that runs in DIRECTORY and finds EMACS; return it.
+Its model is started; its script \"launch\" starts the CLI, with INSIDE in
+a terminal of EMACS.  If HOME is given, no settings are written to it."
   (let* ((cli (gemini-companion-test-cli--make
                :directory (gemini-companion-test-temp-directory) :home home))
          (record (gemini-companion-test-cli-file cli "requests.jsonl")))
@@ -203,7 +203,7 @@ terminal of EMACS.  In HOME, if given, there are no settings but yours."
     cli))
 
 (defun gemini-companion-test-cli-start (emacs &optional directory)
-  "Start a CLI in a tmux of its own and wait until it found EMACS.
+  "Start a CLI in a tmux of its own and wait until it has found EMACS.
 It runs in DIRECTORY, by default the project of EMACS."
   (gemini-companion-test-cli--start
    (gemini-companion-test-cli-make
@@ -225,7 +225,7 @@ It runs in DIRECTORY, by default the project of EMACS."
 
 (defun gemini-companion-test-qwen-start (emacs)
   "Start Qwen Code in a tmux of its own, in the project of EMACS; return it.
-Its home is below that of EMACS, where both look for it."
+Its home is below that of EMACS, where both find it."
   (let ((cli (gemini-companion-test-cli--make
               :directory (gemini-companion-test-temp-directory)))
         (home (expand-file-name ".qwen" (gemini-companion-test-home emacs))))
@@ -291,8 +291,9 @@ Its home is below that of EMACS, where both look for it."
                     (process-id (get-buffer-process (window-buffer))))))))
 
 (defun gemini-companion-test-terminal-directories (terminal)
-  "Return the directories of the emulator TERMINAL; skip the test without it.
-Term is a part of Emacs; vterm is taken from Debian's package."
+  "Return the directories of the emulator TERMINAL.
+Skip the test if it is not installed.  Term is a part of Emacs; vterm is
+that of Debian's package."
   (pcase terminal
     ('term nil)
     ('vterm
@@ -300,8 +301,7 @@ Term is a part of Emacs; vterm is taken from Debian's package."
             (append (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/vterm-*")
                     (file-expand-wildcards "/usr/lib/*/emacs-libvterm"))))
        (unless (cdr directories)
-         (message "SKIPPED %s: elpa-vterm is not installed" (ert-test-name (ert-running-test)))
-         (ert-skip "elpa-vterm is not installed"))
+         (gemini-companion-test-skip "elpa-vterm is not installed"))
        directories))))
 
 (defmacro gemini-companion-test-with-terminals (name terminal docstring &rest body)
@@ -313,7 +313,7 @@ tests, which need the real CLI."
      ,@(mapcar (lambda (emulator)
                  `(ert-deftest ,(intern (format "%s/%s" name emulator)) ()
                     ,docstring
-                    ;; vterm is the same program for each Emacs.
+                    ;; vterm is the same library for each Emacs.
                     :tags '(e2e real ,@(and (eq emulator 'vterm) '(any-emacs)))
                     (let ((,terminal ',emulator)) ,@body)))
                '(term vterm))))
@@ -331,13 +331,13 @@ Wait until it is connected."
   cli)
 
 (defun gemini-companion-test-cli-wait-ready (cli)
-  "Wait until CLI is connected to its companion and takes input."
+  "Wait until CLI is connected to its companion and accepts input."
   (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
   (gemini-companion-test-cli-wait-screen cli "Type your message"))
 
 (defun gemini-companion-test-cli-stop (cli)
   "End CLI and its model, and remove their files.
-The CLI writes into its home until its very end."
+The CLI writes to its home until it ends."
   (gemini-companion-test-end-process (gemini-companion-test-cli-pid cli)
                                      'SIGHUP)
   (unless (gemini-companion-test-cli-emacs cli)
@@ -349,9 +349,9 @@ The CLI writes into its home until its very end."
     (delete-directory (gemini-companion-test-cli-directory cli) t)))
 
 (defmacro gemini-companion-test-with-cli (spec &rest body)
-  "Run BODY with a CLI, which is ended in any case.
-SPEC is (VARIABLE FORM), where FORM starts the CLI.  A failure
-prints the CLI's screen and log."
+  "Run BODY with a CLI, which is stopped afterwards.
+SPEC is (VARIABLE FORM), where FORM starts the CLI.  On failure, print
+the CLI's screen and log."
   (declare (indent 1) (debug ((symbolp form) body)))
   (let ((passed (make-symbol "passed")))
     `(let ((,(car spec) ,(cadr spec)) (,passed nil))
@@ -388,8 +388,8 @@ last, and the function that starts the CLI."
 ;;;; One CLI for several tests
 
 (defvar gemini-companion-test-cli--spare nil
-  "An Emacs and a CLI connected to it, which another test has left as new.
-It takes three seconds of the processor to start a CLI.")
+  "An Emacs and a CLI connected to it, both of an earlier test and reset.
+Starting a CLI takes three seconds of processor time.")
 
 (defun gemini-companion-test-cli--call-with-pair (files function)
   "Call FUNCTION with an Emacs that visits FILES, and a CLI connected to it."
@@ -418,8 +418,7 @@ It takes three seconds of the processor to start a CLI.")
         (gemini-companion-test-stop emacs)))))
 
 (defun gemini-companion-test-cli--reset (cli)
-  "Let CLI and its model forget what was said.
-Return non-nil if that could be done."
+  "Reset CLI and its model.  Return non-nil on success."
   (when (gemini-companion-test-process-alive-p (gemini-companion-test-cli-pid cli))
     (condition-case err
         (let ((model (gemini-companion-test-cli-model cli))
@@ -438,12 +437,12 @@ Return non-nil if that could be done."
              (equal (alist-get 'event (car (gemini-companion-test-program-lines model)))
                     "forgot")))
           t)
-      (error (ignore (message "This CLI is not used again: %s" (error-message-string err)))))))
+      (error (ignore (message "This CLI is not reused: %s" (error-message-string err)))))))
 
 ;;;; Its screen, log and keys
 
 (defun gemini-companion-test-cli--tmux (cli &rest arguments)
-  "Run tmux with ARGUMENTS on the server of CLI, or of the Emacs around it."
+  "Run tmux with ARGUMENTS on the server of CLI, or of the Emacs it runs in."
   (apply #'gemini-companion-test-tmux
          (if (gemini-companion-test-cli-emacs cli)
              (gemini-companion-test-emacs-file
@@ -458,9 +457,9 @@ Return non-nil if that could be done."
 
 (defun gemini-companion-test-cli-submit (cli text)
   "Type TEXT into CLI and press Enter.
-The CLI takes an Enter right behind text for a part of pasted text,
-and needs a moment to complete the name of a command: these are the
-only fixed pauses in the tests."
+The CLI takes an Enter right after text as a part of pasted text, and
+needs a moment to complete the name of a command.  These are the only
+fixed pauses in the tests."
   (gemini-companion-test-cli--tmux cli "send-keys" "-t" "main" "-l" text)
   (gemini-companion-test-cli-wait-screen
    cli (regexp-quote (substring text 0 (min 20 (length text)))))
@@ -475,7 +474,7 @@ only fixed pauses in the tests."
 
 (defun gemini-companion-test-cli-wait-terminal (cli regexp)
   "Wait until REGEXP matches in the terminal of Emacs in which CLI runs.
-That need not be on the screen."
+The match need not be on the screen."
   (gemini-companion-test-wait-eval
    (gemini-companion-test-cli-emacs cli)
    `(with-current-buffer (gemini-companion-run-buffer (gemini-companion-run-project))
@@ -503,7 +502,7 @@ That need not be on the screen."
    (lambda () (string-match-p regexp (gemini-companion-test-cli-log cli)))))
 
 (defun gemini-companion-test-cli-report (cli)
-  "Return what helps to understand what happened in CLI."
+  "Return a report of what has happened in CLI."
   (let ((log (gemini-companion-test-cli-log cli)))
     (format "---- Screen of the CLI\n%s\n---- Its log\n%s\n----"
             (gemini-companion-test-squeeze

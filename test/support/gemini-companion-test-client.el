@@ -1,4 +1,4 @@
-;;; gemini-companion-test-client.el --- Real and fake clients alike  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-client.el --- Real and fake clients  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; One small interface to two clients: the IDE client of the real Gemini CLI
-;; (driven through test/e2e/client/ide-client.mjs) and `fake-cli'.  A test
-;; defined by `gemini-companion-test-with-clients' runs with both; the one
-;; with the real client is skipped, loudly, where Node or the CLI is missing.
+;; A small interface to two clients: the IDE client of the real Gemini CLI
+;; (driven by test/e2e/client/ide-client.mjs) and `fake-cli'.  A test defined by
+;; `gemini-companion-test-with-clients' runs with both; that with the real
+;; client is skipped with a message where Node or the CLI is missing.
 
 ;;; Code:
 
@@ -22,10 +22,10 @@
 
 (defconst gemini-companion-test-client-directory
   (gemini-companion-test-path "test" "e2e" "client")
-  "Where the package of the real client is installed.")
+  "The directory in which the real client is installed.")
 
 (defun gemini-companion-test-node ()
-  "Return the program Node if it is new enough for the real client."
+  "Return the program Node if it is recent enough for the real client."
   (let ((node (executable-find "node")))
     (and node
          (string-match "\\`v\\([0-9]+\\)\\."
@@ -45,17 +45,14 @@
         ((not (executable-find "ps")) "the program ps is missing")))
 
 (defun gemini-companion-test-require-real-client ()
-  "Skip the current test, and say so, where the real client cannot run."
+  "Skip the current test, with a message, where the real client cannot run."
   (let ((reason (gemini-companion-test-why-no-real-client)))
     (when reason
-      (message "SKIPPED %s: %s"
-               (ert-test-name (ert-running-test)) reason)
-      (ert-skip reason))))
+      (gemini-companion-test-skip "%s" reason))))
 
 (defun gemini-companion-test-client-environment (emacs)
-  "Return the environment of a client that shall find EMACS, and no more.
-The first variable keeps the CLI from looking for Emacs outside of
-the container it may run in."
+  "Return the whole environment of a client that is to find EMACS.
+The first variable keeps the CLI from searching outside of its container."
   (list "VSCODE_REMOTE_CONTAINERS_SESSION=1"
         (concat "HOME=" (directory-file-name
                          (gemini-companion-test-home emacs)))
@@ -72,29 +69,29 @@ the container it may run in."
   "Return non-nil if CLIENT is connected and can show diffs.")
 
 (cl-defgeneric gemini-companion-test-client-context (client)
-  "Return the last context that CLIENT heard of, or nil.")
+  "Return the last context that CLIENT has received, or nil.")
 
 (cl-defgeneric gemini-companion-test-client-open-diff (client file content)
-  "Let CLIENT ask for a review of CONTENT for FILE; return a handle for it.")
+  "Let CLIENT propose CONTENT for FILE; return a handle of the review.")
 
 (cl-defgeneric gemini-companion-test-client-outcome (client handle)
-  "Return what became of HANDLE, a review that CLIENT asked for.
-That is nil as long as it is open, else (accepted . TEXT),
-\(rejected) or (error . TEXT).")
+  "Return the outcome of HANDLE, a review of CLIENT.
+That is nil as long as it is open, else (accepted . TEXT), (rejected) or
+\(error . TEXT).")
 
 (cl-defgeneric gemini-companion-test-client-close-diff (client file quietly)
   "Let CLIENT close the review of FILE and return its text, or nil.
-With QUIETLY non-nil nobody is to be told of a rejection.")
+With QUIETLY non-nil no rejection is sent.")
 
 (cl-defgeneric gemini-companion-test-client-resolve (client file outcome)
-  "Let the user of CLIENT answer the review of FILE, there, by OUTCOME.
+  "Let the user answer the review of FILE in CLIENT by OUTCOME.
 OUTCOME is \"accepted\" or \"rejected\".")
 
 (cl-defgeneric gemini-companion-test-client-stop (client)
-  "End CLIENT, as if its user had left it.")
+  "End CLIENT, as when its user quits it.")
 
 (cl-defgeneric gemini-companion-test-client-release (client)
-  "Let go of CLIENT at the end of a test."
+  "Stop or keep CLIENT at the end of a test."
   (gemini-companion-test-client-stop client))
 
 (defun gemini-companion-test-client-wait-outcome (client handle)
@@ -108,7 +105,7 @@ OUTCOME is \"accepted\" or \"rejected\".")
   (fake-cli-open-files (gemini-companion-test-client-context client)))
 
 (defun gemini-companion-test-client-wait-context (client predicate)
-  "Wait until PREDICATE holds for the open files that CLIENT knows.
+  "Wait until PREDICATE holds of the open files that CLIENT knows of.
 Return its value."
   (gemini-companion-test-wait
    (lambda () (format "a context like %S; the last was %S" predicate
@@ -116,7 +113,7 @@ Return its value."
    (lambda ()
      (funcall predicate (gemini-companion-test-client-files client)))))
 
-;;;; The real one
+;;;; The real client
 
 (cl-defstruct (gemini-companion-test-real-client
                (:constructor gemini-companion-test-real-client--make))
@@ -125,11 +122,11 @@ Return its value."
   (next-id 0))
 
 (defvar gemini-companion-test-real-client--spare nil
-  "A real client that a test has left disconnected, for the next one.
-It takes a second of the processor to start one.")
+  "A disconnected real client of an earlier test, or nil.
+Starting one takes a second of processor time.")
 
 (defun gemini-companion-test-real-client-start (directory environment)
-  "Return a real client that begins in DIRECTORY with ENVIRONMENT."
+  "Return a real client, as if started in DIRECTORY with ENVIRONMENT."
   (let ((client (or gemini-companion-test-real-client--spare
                     (gemini-companion-test-real-client--make
                      :program (gemini-companion-test-real-client--start-program)))))
@@ -158,12 +155,12 @@ It takes a second of the processor to start one.")
     program))
 
 (defun gemini-companion-test-real-client-lines (client)
-  "Return all that CLIENT said so far, newest first."
+  "Return all lines of CLIENT, newest first."
   (gemini-companion-test-program-lines
    (gemini-companion-test-real-client-program client)))
 
 (defun gemini-companion-test-real-client-events (client event)
-  "Return all of one kind of EVENT that CLIENT said so far, newest first."
+  "Return the lines of CLIENT for EVENT, newest first."
   (seq-filter (lambda (line) (equal (alist-get 'event line) event))
               (gemini-companion-test-real-client-lines client)))
 
@@ -173,7 +170,7 @@ It takes a second of the processor to start one.")
 
 (defun gemini-companion-test-real-client-find (client directory environment)
   "Let CLIENT search as if it were started in DIRECTORY with ENVIRONMENT.
-Return the process id it looks for and the name of the editor it finds."
+Return the process id that it searches for and the name of the editor."
   (let ((found (gemini-companion-test-real-client--call-in
                 client "find" directory environment)))
     (list (alist-get 'process found)
@@ -226,14 +223,14 @@ Return the result."
 
 (cl-defmethod gemini-companion-test-client-connected-p
   ((client gemini-companion-test-real-client))
-  "Ask CLIENT, the real one."
+  "Return non-nil if CLIENT, the real one, says that it is connected."
   (let ((status (gemini-companion-test-real-client--call client "status")))
     (and (equal (alist-get 'status status) "connected")
          (alist-get 'diffing status))))
 
 (cl-defmethod gemini-companion-test-client-context
   ((client gemini-companion-test-real-client))
-  "Look at the last context event of CLIENT, the real one."
+  "Return the last context of CLIENT, the real one."
   (let ((context
          (alist-get 'context
                     (gemini-companion-test-program-find
@@ -244,13 +241,13 @@ Return the result."
 
 (cl-defmethod gemini-companion-test-client-open-diff
   ((client gemini-companion-test-real-client) file content)
-  "Let CLIENT, the real one, ask for a review of CONTENT for FILE."
+  "Let CLIENT, the real one, propose CONTENT for FILE."
   (gemini-companion-test-real-client--send
    client "openDiff" :filePath file :newContent content))
 
 (cl-defmethod gemini-companion-test-client-outcome
   ((client gemini-companion-test-real-client) handle)
-  "Return what CLIENT, the real one, says became of HANDLE."
+  "Return the outcome of HANDLE from CLIENT, the real one."
   (let* ((answer (gemini-companion-test-real-client--answer client handle))
          (result (alist-get 'result answer)))
     (cond ((null answer) nil)
@@ -277,7 +274,7 @@ Return the result."
 
 (cl-defmethod gemini-companion-test-client-release
   ((client gemini-companion-test-real-client))
-  "Keep CLIENT, the real one, for another test if it still runs."
+  "Keep CLIENT, the real one, for another test if it is still running."
   (let ((program (gemini-companion-test-real-client-program client)))
     (if (and (process-live-p (gemini-companion-test-program-process program))
              (null gemini-companion-test-real-client--spare)
@@ -294,7 +291,7 @@ Return the result."
   (gemini-companion-test-program-stop
    (gemini-companion-test-real-client-program client)))
 
-;;;; The fake one
+;;;; The fake client
 
 (cl-defstruct (gemini-companion-test-fake-client
                (:constructor gemini-companion-test-fake-client--make))
@@ -302,14 +299,14 @@ Return the result."
   emacs
   directory
   cli
-  (reviews nil :documentation "The reviews it asked for, newest first."))
+  (reviews nil :documentation "Its reviews, newest first."))
 
 (cl-defstruct (gemini-companion-test-fake-review
                (:constructor gemini-companion-test-fake-review--make))
-  "A review that the fake client asked for."
+  "A review of the fake client."
   file
-  (before nil :documentation "The notifications that came before it.")
-  (outcome nil :documentation "What became of it, if no notification says."))
+  (before nil :documentation "The notifications before it.")
+  (outcome nil :documentation "Its outcome, if that comes in no notification."))
 
 (cl-defmethod gemini-companion-test-client-connect
   ((client gemini-companion-test-fake-client))
@@ -322,7 +319,7 @@ Return the result."
 
 (cl-defmethod gemini-companion-test-client-connected-p
   ((client gemini-companion-test-fake-client))
-  "Ask CLIENT, the fake one; faults of the server disconnect it."
+  "Return non-nil if CLIENT, the fake one, is connected and has seen no fault."
   (let ((cli (gemini-companion-test-fake-client-cli client)))
     (and cli
          (null (fake-cli-faults cli))
@@ -339,7 +336,7 @@ Return the result."
 
 (cl-defmethod gemini-companion-test-client-open-diff
   ((client gemini-companion-test-fake-client) file content)
-  "Let CLIENT, the fake one, ask for a review of CONTENT for FILE."
+  "Let CLIENT, the fake one, propose CONTENT for FILE."
   (let* ((cli (gemini-companion-test-fake-client-cli client))
          (review (gemini-companion-test-fake-review--make
                   :file file :before (fake-cli-notifications cli)))
@@ -355,7 +352,7 @@ Return the result."
 
 (cl-defmethod gemini-companion-test-client-outcome
   ((client gemini-companion-test-fake-client) handle)
-  "Return what CLIENT, the fake one, heard about HANDLE."
+  "Return the outcome of HANDLE that CLIENT, the fake one, has received."
   (let ((cli (gemini-companion-test-fake-client-cli client)))
     (or (gemini-companion-test-fake-review-outcome handle)
         (seq-some
@@ -365,7 +362,7 @@ Return the result."
                    (gemini-companion-test-fake-review-before handle))))))
 
 (defun gemini-companion-test-fake-review--outcome-in (review message)
-  "Return the outcome of REVIEW that MESSAGE tells of, or nil."
+  "Return the outcome of REVIEW in MESSAGE, or nil."
   (let ((params (alist-get 'params message)))
     (and (equal (alist-get 'filePath params)
                 (gemini-companion-test-fake-review-file review))
@@ -380,12 +377,7 @@ Return the result."
                  (gemini-companion-test-fake-client-cli client) "closeDiff"
                  (append (list :filePath file)
                          (and quietly '(:suppressNotification t))))))
-    (and (not (alist-get 'isError result))
-         (let ((content (alist-get
-                         'content (gemini-companion-test-json-decode
-                                   (encode-coding-string
-                                    (fake-cli-result-text result) 'utf-8)))))
-           (and (stringp content) content)))))
+    (fake-cli-closed-text result)))
 
 (cl-defmethod gemini-companion-test-client-resolve
   ((client gemini-companion-test-fake-client) file outcome)
@@ -406,11 +398,11 @@ Return the result."
   (when (gemini-companion-test-fake-client-cli client)
     (fake-cli-disconnect (gemini-companion-test-fake-client-cli client))))
 
-;;;; What tests do with them
+;;;; Proposals of clients
 
 (defmacro gemini-companion-test-with-real-client (emacs client &rest body)
   "Run BODY with EMACS, which shows its file a.txt, and the real CLIENT.
-Skip the test where that cannot run."
+Skip the test where the real client cannot run."
   (declare (indent 2) (debug (symbolp symbolp body)))
   `(progn
      (gemini-companion-test-require-real-client)
@@ -426,11 +418,11 @@ Return the handle of the review."
           client (gemini-companion-test-project emacs "a.txt") text)
     (gemini-companion-test-wait-review emacs text)))
 
-;;;; Tests with both
+;;;; Tests with both clients
 
 (defun gemini-companion-test-wait-announced (emacs directory)
   "Wait until EMACS has announced DIRECTORY to clients.
-It looks up its workspace roots a moment after a file was visited."
+It updates its workspace roots a moment after a file has been visited."
   (gemini-companion-test-wait
    (format "%s in the discovery file" directory)
    (lambda () (fake-cli-discover (gemini-companion-test-tmpdir emacs)
@@ -450,7 +442,7 @@ It runs in DIRECTORY, by default the project of EMACS."
     client))
 
 (defmacro gemini-companion-test-with-client (spec &rest body)
-  "Run BODY with a client, which is ended in any case.
+  "Run BODY with a client, which is stopped afterwards.
 SPEC is (VARIABLE KIND EMACS) as in `gemini-companion-test-client-start'."
   (declare (indent 1) (debug ((symbolp &rest form) body)))
   `(let ((,(car spec) (gemini-companion-test-client-start ,@(cdr spec))))
@@ -469,7 +461,7 @@ that of the tests."
        (let ((,kind 'fake)) ,@body))
      (ert-deftest ,(intern (format "%s/real-client" name)) ()
        ,docstring
-       ;; What may differ from Emacs to Emacs does so with the fake one, too.
+       ;; Differences between Emacs versions show with the fake one, too.
        :tags '(e2e real any-emacs)
        (gemini-companion-test-require-real-client)
        (let ((,kind 'real)) ,@body))))

@@ -1,4 +1,4 @@
-;;; gemini-companion-test-companion.el --- A companion in this very Emacs  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-companion.el --- A companion in this Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; The unit suites run in one batch Emacs.  The server has a thread of its
-;; own, so this Emacs can be both the companion and, with fake-cli.el, its
-;; client.  In batch nothing is shown by itself; tests call the commands.
+;; The unit suites run in a batch Emacs.  The server has a thread of its own, so
+;; this Emacs can be both the companion and, with fake-cli.el, its client.  In
+;; batch mode nothing is shown automatically; tests call the commands.
 
 ;;; Code:
 
@@ -21,18 +21,18 @@
   "The project directory of the running test, with a slash.")
 
 (defun gemini-companion-test-file (name &optional text)
-  "Return the file NAME in the project of the test; make it hold TEXT."
+  "Return the file NAME in the project of the test; write TEXT to it, if any."
   (let ((file (expand-file-name name gemini-companion-test-project)))
     (when text (gemini-companion-test-write file text))
     file))
 
 (defmacro gemini-companion-test-with-project (&rest body)
   "Evaluate BODY with a new project directory.
-Afterwards the directory, new buffers and the companion are gone."
+Afterwards remove the directory and new buffers, and stop the companion."
   (declare (indent 0) (debug t))
   `(let* ((gemini-companion-test-project (gemini-companion-test-temp-directory))
           (default-directory gemini-companion-test-project)
-          ;; Some commands set this, and in batch nothing else does.
+          ;; Some commands set this, which nothing resets in batch mode.
           (this-command nil)
           (buffers (buffer-list)))
      (unwind-protect
@@ -46,8 +46,8 @@ Afterwards the directory, new buffers and the companion are gone."
 
 (defmacro gemini-companion-test-with-client (client &rest body)
   "Evaluate BODY with the mode on and CLIENT connected, in a new project.
-The file a.txt in it is shown, and has two lines.  The client is this
-very Emacs, of which nobody can say where it works."
+The file a.txt in it is shown, and has two lines.  The client is in this
+Emacs itself, so the directory that it works in is not known."
   (declare (indent 1) (debug (symbolp body)))
   `(gemini-companion-test-with-project
      (make-directory (gemini-companion-test-file ".git"))
@@ -74,16 +74,16 @@ very Emacs, of which nobody can say where it works."
                         (equal (gemini-companion-review-proposed review) text)))
                  gemini-companion-review--open)))))
 
-;;;; A user
+;;;; Questions and messages
 
 (defvar gemini-companion-test-questions nil
-  "Questions that the user was asked, the newest first.")
+  "The questions that were asked, the newest first.")
 
 (defvar gemini-companion-test-messages nil
-  "Messages that the user was shown, the newest first.")
+  "The messages that were shown, the newest first.")
 
 (defmacro gemini-companion-test-with-answer (answer &rest body)
-  "Evaluate BODY with a user who gives ANSWER to each question of `y-or-n-p'.
+  "Evaluate BODY with ANSWER as the answer to each question of `y-or-n-p'.
 ANSWER is a form whose value is `yes', `no', or nil if a question makes
 the test fail.  `gemini-companion-test-questions' collects the questions,
 `gemini-companion-test-messages' the messages."

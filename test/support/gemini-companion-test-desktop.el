@@ -1,4 +1,4 @@
-;;; gemini-companion-test-desktop.el --- A D-Bus with a desktop on it  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-desktop.el --- A D-Bus with a desktop  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A bus of its own for the tests, and on it a stand-in for the desktop that shows
+;; A D-Bus for the tests alone, and on it a stand-in for a desktop that shows
 ;; notifications (fake-desktop.el).
 
 ;;; Code:
@@ -17,21 +17,21 @@
 (cl-defstruct (gemini-companion-test-desktop
                (:constructor gemini-companion-test-desktop--make))
   "A desktop on a bus."
-  (directory nil :documentation "Holds the socket of the bus.")
+  (directory nil :documentation "The directory of the socket of the bus.")
   (bus nil :documentation "The process of the bus.")
   (address nil :documentation "The address of the bus.")
   (program nil :documentation "The desktop, a `gemini-companion-test-program', or nil."))
 
 (defvar gemini-companion-test-desktop--bus nil
   "The bus, a `gemini-companion-test-desktop', or nil.
-It is there until this Emacs ends, for this cannot leave it.")
+It runs until this Emacs ends, which cannot disconnect from it.")
 
 (defun gemini-companion-test-desktop-start (&optional kind)
-  "Start a desktop, and a bus if there is none; skip the test where that cannot be.
-KIND may be `silent', for a desktop that does not answer, or `none'."
+  "Start a desktop, and a bus if there is none.
+Skip the test if there is no D-Bus.  KIND may be `silent', for a desktop
+that does not answer, or `none'."
   (unless (and (featurep 'dbusbind) (executable-find "dbus-daemon"))
-    (message "SKIPPED %s: there is no D-Bus" (ert-test-name (ert-running-test)))
-    (ert-skip "there is no D-Bus"))
+    (gemini-companion-test-skip "there is no D-Bus"))
   (let ((desktop (copy-gemini-companion-test-desktop
                   (or gemini-companion-test-desktop--bus
                       (setq gemini-companion-test-desktop--bus
@@ -43,7 +43,7 @@ KIND may be `silent', for a desktop that does not answer, or `none'."
                "-l" ,(gemini-companion-test-path "test" "support" "fake-desktop.el")
                ,(gemini-companion-test-desktop-address desktop) ,(format "%s" kind))
              (gemini-companion-test-desktop-directory desktop)
-             ;; All of it: it may say where the libraries of this Emacs are.
+             ;; This Emacs may need all of it to find its libraries.
              (seq-filter (lambda (it) (string-search "=" it)) process-environment)))
       (gemini-companion-test-desktop-wait desktop "serves"))
     desktop))
@@ -93,33 +93,33 @@ It starts no services of this machine."
     (gemini-companion-test-program-stop (gemini-companion-test-desktop-program desktop))))
 
 (defun gemini-companion-test-desktop-halt (desktop)
-  "Let the bus of DESKTOP answer nobody from now on."
+  "Stop the bus of DESKTOP, so that it answers nobody."
   (signal-process (gemini-companion-test-desktop-bus desktop) 'SIGSTOP))
 
 (defun gemini-companion-test-desktop-continue (desktop)
-  "Let the bus of DESKTOP go on."
+  "Continue the bus of DESKTOP."
   (signal-process (gemini-companion-test-desktop-bus desktop) 'SIGCONT))
 
 (defun gemini-companion-test-desktop-events (desktop event)
-  "Return what was EVENT for DESKTOP, a string, the oldest first."
+  "Return the lines of DESKTOP for EVENT, a string, the oldest first."
   (reverse (seq-filter (lambda (line) (equal (alist-get 'event line) event))
                        (gemini-companion-test-program-lines
                         (gemini-companion-test-desktop-program desktop)))))
 
 (defun gemini-companion-test-desktop-wait (desktop event &optional count)
-  "Wait until there was EVENT for DESKTOP, COUNT times; return the last."
+  "Wait until DESKTOP has had EVENT COUNT times; return the last line."
   (let ((count (or count 1)))
     (nth (1- count)
          (gemini-companion-test-wait
-          (format "%d times %s on the desktop" count event)
+          (format "%d times the event %s of the desktop" count event)
           (lambda ()
-            ;; In a batch Emacs only this handles messages of a bus.
+            ;; In batch mode only this handles messages of a bus.
             (when noninteractive (read-event nil nil 0.01))
             (let ((events (gemini-companion-test-desktop-events desktop event)))
               (and (>= (length events) count) events)))))))
 
 (defmacro gemini-companion-test-with-desktop (spec &rest body)
-  "Run BODY with a bus and a desktop, which are ended in any case.
+  "Run BODY with a bus and a desktop, which are stopped afterwards.
 SPEC is (VARIABLE [KIND]), see `gemini-companion-test-desktop-start'."
   (declare (indent 1) (debug ((symbolp &optional form) body)))
   `(let ((,(car spec) (gemini-companion-test-desktop-start ,@(cdr spec))))

@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; Starts an interactive Emacs in a tmux server of its own, with a home and a
-;; temporary directory of its own, and lets a test look at its screen, type
-;; into it and evaluate forms in it:
+;; temporary directory of its own.  A test can read its screen, type into it and
+;; evaluate forms in it:
 ;;
 ;;   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "text\n")))
 ;;     (gemini-companion-test-visit emacs "a.txt")
@@ -18,8 +18,8 @@
 ;;     (gemini-companion-test-wait-screen emacs "No review"))
 ;;
 ;; $GEMINI_COMPANION_TEST_EMACS names the Emacs to start, by default `emacs'.
-;; When a test fails, the report shows the screen, the messages, the package's
-;; log and what was written to stderr.
+;; When a test fails, the report has the screen, the messages, the package's log
+;; and what was written to stderr.
 
 ;;; Code:
 
@@ -31,12 +31,12 @@
                (:constructor gemini-companion-test-emacs--make)
                (:conc-name gemini-companion-test-emacs-))
   "An interactive Emacs in tmux."
-  (directory nil :documentation "Holds all that belongs to this Emacs.")
+  (directory nil :documentation "The directory of all its files.")
   (program nil :documentation "The program that was started.")
-  (pid nil :documentation "Its process id, once it is up.")
-  (count 0 :documentation "How many forms were sent to it."))
+  (pid nil :documentation "Its process id, once it has started.")
+  (count 0 :documentation "How many forms have been sent to it."))
 
-;;;; Its places
+;;;; Its directories
 
 (defun gemini-companion-test-emacs-file (emacs name)
   "Return the file NAME in the directory of EMACS."
@@ -72,7 +72,7 @@
       (or (executable-find name) (error "There is no program `%s'" name)))))
 
 (defun gemini-companion-test--emacsclient-program (emacs)
-  "Return the emacsclient for EMACS: the one beside it, else the installed."
+  "Return the emacsclient beside the program of EMACS, else the installed one."
   (let ((beside (expand-file-name
                  "emacsclient" (file-name-directory
                                 (gemini-companion-test-emacs-program emacs)))))
@@ -111,7 +111,7 @@ SIZE is its (COLUMNS . LINES)."
 
 (defun gemini-companion-test--inner-environment (emacs lisp extra)
   "Return the environment of EMACS as strings; LISP is where the package is.
-EXTRA are further variables, which win."
+EXTRA are further variables, which take precedence."
   (append
    (list (concat "HOME=" (directory-file-name
                           (gemini-companion-test-home emacs)))
@@ -131,8 +131,8 @@ Unless MODE is nil, `gemini-companion-mode' is on.  FILES are
 is, by default this checkout's, or a compiled copy of that; with \"\" it is
 not loaded.  ENVIRONMENT are strings to add to its environment.  SIZE is
 its (COLUMNS . LINES).
-DIRECTORY, of an earlier Emacs, keeps home, project and so on.
-With DAEMON non-nil it is a daemon, without a frame to look at."
+DIRECTORY is that of an earlier Emacs, whose home, project and so on it
+has.  With DAEMON non-nil it is a daemon, without a frame."
   (let ((emacs (gemini-companion-test-emacs--make
                 :directory (or directory (gemini-companion-test-temp-directory))
                 :program (gemini-companion-test--program))))
@@ -154,16 +154,16 @@ With DAEMON non-nil it is a daemon, without a frame to look at."
     emacs))
 
 (defun gemini-companion-test--prepare (emacs files)
-  "Make the directories of EMACS and FILES in its project."
-  ;; Another Emacs may have been here.
+  "Create the directories of EMACS, and FILES in its project."
+  ;; These may be of an earlier Emacs.
   (dolist (name '("forms" "s" "stderr"))
     (let ((old (gemini-companion-test-emacs-file emacs name)))
       (if (file-directory-p old) (delete-directory old t) (delete-file old))))
   (dolist (name '("home" "tmp" "project/.git" "forms"))
     (make-directory (gemini-companion-test-emacs-file emacs name) t))
   (set-file-modes (gemini-companion-test-emacs-directory emacs) #o700)
-  ;; As with -Q, but without compiling each library in the background, which
-  ;; would begin before any file named on the command line is loaded.
+  ;; As with -Q, but without native compilation in the background, which would
+  ;; begin before any file named on the command line is loaded.
   (gemini-companion-test-write
    (expand-file-name ".emacs.d/early-init.el"
                      (gemini-companion-test-home emacs))
@@ -174,7 +174,7 @@ With DAEMON non-nil it is a daemon, without a frame to look at."
   (gemini-companion-test--write-files emacs files))
 
 (defun gemini-companion-test--write-files (emacs files)
-  "Make FILES, pairs (NAME . TEXT), in the project of EMACS."
+  "Create FILES, pairs (NAME . TEXT), in the project of EMACS."
   (pcase-dolist (`(,name . ,text) files)
     (gemini-companion-test-write
      (gemini-companion-test-project emacs name) text)))
@@ -194,7 +194,7 @@ LISP, ENVIRONMENT, SIZE and DAEMON are as in `gemini-companion-test-start'."
        ,(shell-quote-argument
          (gemini-companion-test-path
           "test" "support" "gemini-companion-test-init.el"))
-       ;; Of a daemon, messages go there, too.
+       ;; A daemon also writes its messages there.
        ,(concat "2>" (shell-quote-argument
                       (gemini-companion-test-emacs-file
                        emacs (if daemon "messages" "stderr")))))))
@@ -235,7 +235,7 @@ LISP, ENVIRONMENT, SIZE and DAEMON are as in `gemini-companion-test-start'."
    (lambda () (not (gemini-companion-test-alive-p emacs))) 10))
 
 (defun gemini-companion-test-kill (emacs)
-  "End EMACS by signal 9, without its knowing."
+  "Kill EMACS by signal 9."
   (signal-process (gemini-companion-test-emacs-pid emacs) 9)
   (gemini-companion-test-wait-gone emacs))
 
@@ -258,17 +258,17 @@ LISP, ENVIRONMENT, SIZE and DAEMON are as in `gemini-companion-test-start'."
     (if (file-exists-p file) (gemini-companion-test-read file) "")))
 
 (defmacro gemini-companion-test-with-emacs (spec &rest body)
-  "Run BODY with an Emacs, which is ended or kept for another test in any case.
+  "Run BODY with an Emacs, which is afterwards ended or kept for another test.
 SPEC is (VARIABLE KEY VALUE...); the keys are those of
-`gemini-companion-test-start'.  With no key but `:files' it need not be
-a new one.  Fail if Emacs wrote to stderr."
+`gemini-companion-test-start'.  With no key but `:files' it may be one
+that another test has used.  Fail if Emacs wrote to stderr."
   (declare (indent 1) (debug ((symbolp &rest form) body)))
   `(gemini-companion-test--call-with-emacs
     (list ,@(cdr spec))
     (lambda (,(car spec)) ,@body)))
 
 (defun gemini-companion-test--call-with-emacs (arguments function)
-  "Call FUNCTION with an Emacs as ARGUMENTS ask for; see the macro."
+  "Call FUNCTION with an Emacs started with ARGUMENTS, or a spare one."
   (let* ((usual (or (null arguments)
                     (and (eq (car arguments) :files) (null (cddr arguments)))))
          (emacs (or (and usual (gemini-companion-test--take-spare (cadr arguments)))
@@ -290,10 +290,10 @@ a new one.  Fail if Emacs wrote to stderr."
 ;;;; One Emacs for several tests
 
 (defvar gemini-companion-test--spare nil
-  "An Emacs that a test has left, as new, for the next one.")
+  "An Emacs of an earlier test, reset, for the next one.")
 
 (defun gemini-companion-test--take-spare (files)
-  "Return the Emacs that another test has left, with FILES in its project, or nil."
+  "Return the spare Emacs with FILES in its project, or nil if there is none."
   (when-let* ((emacs gemini-companion-test--spare))
     (setq gemini-companion-test--spare nil)
     (gemini-companion-test--write-files emacs files)
@@ -301,21 +301,21 @@ a new one.  Fail if Emacs wrote to stderr."
     emacs))
 
 (defun gemini-companion-test--keep (emacs)
-  "Make EMACS as new for another test.  Return non-nil if that could be done."
+  "Reset EMACS and keep it for another test.  Return non-nil on success."
   (when (and (null gemini-companion-test--spare)
              (gemini-companion-test--reset emacs nil))
     (setq gemini-companion-test--spare emacs)))
 
 (defun gemini-companion-test--reset (emacs connected)
-  "Make EMACS as new.  Return non-nil if that could be done.
+  "Reset EMACS to its initial state.  Return non-nil on success.
 CONNECTED is as in `gemini-companion-test-inner-reset'."
   (let (problem)
     (condition-case err
         (when (and (gemini-companion-test-alive-p emacs)
                    (string-empty-p (gemini-companion-test-stderr emacs)))
-          ;; Some of what the package has begun ends by itself.
+          ;; Some actions of the package take a moment to end.
           (gemini-companion-test-wait
-           (lambda () (format "Emacs to be as new: %s" problem))
+           (lambda () (format "Emacs to be reset: %s" problem))
            (lambda ()
              (null (setq problem
                          (gemini-companion-test-eval
@@ -323,12 +323,12 @@ CONNECTED is as in `gemini-companion-test-inner-reset'."
            1)
           (gemini-companion-test--remove-files emacs connected)
           t)
-      (error (ignore (message "This Emacs is not used again: %s"
+      (error (ignore (message "This Emacs is not reused: %s"
                               (error-message-string err)))))))
 
 (defun gemini-companion-test--remove-files (emacs connected)
-  "Remove all files that a test has made in the directories of EMACS.
-With CONNECTED, those of a client that stays are not removed."
+  "Remove all files that a test has created in the directories of EMACS.
+With CONNECTED, leave those of a client that stays connected."
   (dolist (directory (cons (gemini-companion-test-project emacs)
                            (unless connected
                              (list (gemini-companion-test-home emacs)
@@ -344,16 +344,15 @@ With CONNECTED, those of a client that stays are not removed."
 
 (defun gemini-companion-test-eval (emacs form &optional timeout)
   "Evaluate FORM in EMACS and return its value.
-FORM runs where process output is handled, in the buffer of the
-selected window.  Of a value that cannot be read, return how it
-prints.  An error in FORM is signalled here.  TIMEOUT is in
-seconds."
+FORM is evaluated in a process filter, with the buffer of the selected
+window current.  A value that cannot be read is returned as a string.
+An error in FORM is signalled here.  TIMEOUT is in seconds."
   (let ((file (gemini-companion-test--send-form emacs form nil timeout)))
     (gemini-companion-test--take-value file form timeout)))
 
 (defun gemini-companion-test-run (emacs form &optional timeout)
   "Evaluate FORM in EMACS as a command that the user calls by a key.
-TIMEOUT and value are as in `gemini-companion-test-eval'."
+TIMEOUT and the value are as in `gemini-companion-test-eval'."
   (let ((file (gemini-companion-test--send-form emacs form t timeout)))
     (gemini-companion-test-keys emacs "F9")
     (gemini-companion-test--take-value file form timeout)))
@@ -376,7 +375,7 @@ seconds."
 
 (defun gemini-companion-test--ask-server (emacs expression timeout)
   "Let EMACS evaluate the string EXPRESSION within TIMEOUT seconds.
-A \\`C-g' that was typed before may end the evaluation before it begins."
+Try again if a \\`C-g' that was typed before has quit the evaluation."
   (let ((answer nil))
     (while (string-search "*ERROR*: Quit"
                           (setq answer (gemini-companion-test--server-answer
@@ -387,9 +386,9 @@ A \\`C-g' that was typed before may end the evaluation before it begins."
       (error "Emacs did not evaluate: %s" (server-unquote-arg (match-string 1 answer))))))
 
 (defun gemini-companion-test--server-answer (emacs expression timeout)
-  "Send the string EXPRESSION to the server of EMACS.
-Return what that says, as it would to emacsclient, within TIMEOUT seconds.
-A program of its own for that would take twenty times as long."
+  "Send the string EXPRESSION to the server of EMACS as emacsclient does.
+Return its answer within TIMEOUT seconds.  Starting emacsclient would
+take twenty times as long."
   (let* ((answer "")
          (server (make-network-process
                   :name "server" :family 'local :noquery t :coding 'utf-8-emacs-unix
@@ -401,7 +400,7 @@ A program of its own for that would take twenty times as long."
           (process-send-string
            server (format "-current-frame -eval %s \n" (server-quote-arg expression)))
           (gemini-companion-test-wait
-           "Emacs to evaluate a form; it seems busy"
+           "Emacs to evaluate a form"
            (lambda ()
              (while (accept-process-output server 0.03))
              (not (process-live-p server)))
@@ -410,7 +409,7 @@ A program of its own for that would take twenty times as long."
     answer))
 
 (defun gemini-companion-test--take-value (file form timeout)
-  "Return the value of the FORM in FILE, once it is there.
+  "Wait for the value of the FORM in FILE and return it.
 Wait for TIMEOUT seconds at most."
   (let ((out (concat file ".out")))
     (gemini-companion-test-wait
@@ -423,12 +422,12 @@ Wait for TIMEOUT seconds at most."
       (`(ok ,value) value)
       (`(error ,text) (error "In the Emacs under test: %s" text)))))
 
-;;;; Emacs absent
+;;;; A busy or stopped Emacs
 
 (defun gemini-companion-test-keep-busy (emacs condition)
   "Keep EMACS busy with Lisp that does not yield while CONDITION holds.
-CONDITION is a form.  Return, when that has begun, a file that is
-there as long as EMACS is busy."
+CONDITION is a form.  Return, once that has begun, a file that exists as
+long as EMACS is busy."
   (let ((busy (gemini-companion-test-emacs-file emacs "busy")))
     (gemini-companion-test-run
      emacs `(progn (run-at-time 0 nil
@@ -442,10 +441,9 @@ there as long as EMACS is busy."
     busy))
 
 (defun gemini-companion-test-call-stopped (emacs function)
-  "Call FUNCTION while no thread of EMACS runs, the server's neither.
-Return what FUNCTION returns."
+  "Call FUNCTION while all threads of EMACS are stopped, and return its value."
   (let* ((pid (gemini-companion-test-emacs-pid emacs))
-         ;; It would let a stopped program go on at once.
+         ;; tmux would continue a stopped program at once.
          (tmux (string-to-number
                 (gemini-companion-test--tmux emacs "display" "-p" "#{pid}")))
          (stopped (list tmux pid)))
@@ -467,7 +465,7 @@ Return what FUNCTION returns."
   (equal (alist-get 'state (process-attributes pid)) "T"))
 
 (defun gemini-companion-test--continue (stopped)
-  "Let the processes STOPPED go on."
+  "Continue the processes STOPPED."
   (dolist (each stopped)
     (signal-process each 'SIGCONT))
   (gemini-companion-test-forget stopped))
@@ -475,22 +473,22 @@ Return what FUNCTION returns."
 ;;;; Keys and screen
 
 (defvar gemini-companion-test-pane "main"
-  "The pane of tmux that keys go to, and whose screen is looked at.")
+  "The pane of tmux that keys are sent to and the screen is read from.")
 
 (defun gemini-companion-test-keys (emacs &rest keys)
-  "Press KEYS in EMACS; they have the names that tmux knows."
+  "Press KEYS, named as in tmux, in EMACS."
   (apply #'gemini-companion-test--tmux
          emacs "send-keys" "-t" gemini-companion-test-pane keys))
 
 (defun gemini-companion-test-type (emacs text)
-  "Type TEXT into EMACS as it is."
+  "Type TEXT literally into EMACS."
   (gemini-companion-test--tmux
    emacs "send-keys" "-t" gemini-companion-test-pane "-l" text))
 
 (defun gemini-companion-test-quit (emacs &optional form)
   "Press \\`C-g' in EMACS until FORM is non-nil there.
-By default, until it waits for a new key, outside of minibuffers.  A key
-that comes while Emacs does something else quits that instead."
+By default, until it waits for a new key, outside of minibuffers.  A
+\\`C-g' that arrives while Emacs does something else quits only that."
   (let ((form (or form '(and (not (active-minibuffer-window))
                              (zerop (length (this-command-keys-vector)))))))
     (gemini-companion-test-wait
@@ -500,7 +498,7 @@ that comes while Emacs does something else quits that instead."
        (ignore-errors (gemini-companion-test-wait-eval emacs form 1))))))
 
 (defun gemini-companion-test-m-x (emacs command)
-  "Call COMMAND, a string, in EMACS by its name."
+  "Call COMMAND, a string, in EMACS by \\`M-x'."
   (gemini-companion-test-keys emacs "M-x")
   (gemini-companion-test-type emacs command)
   (gemini-companion-test-keys emacs "Enter"))
@@ -524,10 +522,10 @@ that comes while Emacs does something else quits that instead."
        emacs "capture-pane" "-p" "-t" gemini-companion-test-pane)
     (error (format "No screen: %s" (error-message-string err)))))
 
-;;;; Further frames
+;;;; More frames
 
 (defun gemini-companion-test-open-frame (emacs name)
-  "Open a frame of EMACS in a further terminal, a window of tmux named NAME.
+  "Open a frame of EMACS in another terminal, a window of tmux named NAME.
 Return its pane, for `gemini-companion-test-pane'."
   (let ((frames (gemini-companion-test-eval emacs '(length (frame-list)))))
     (gemini-companion-test--tmux
@@ -538,13 +536,13 @@ Return its pane, for `gemini-companion-test-pane'."
               (gemini-companion-test-emacs-file emacs "s"))))
     (gemini-companion-test-wait-eval
      emacs `(> (length (frame-list)) ,frames))
-    ;; Keys pressed earlier may be lost.
+    ;; Keys pressed before this may be lost.
     (let ((gemini-companion-test-pane (concat "main:" name)))
       (gemini-companion-test-wait-screen emacs "[^ \n]")
       gemini-companion-test-pane)))
 
 (defun gemini-companion-test-kill-pane (emacs pane)
-  "Close the terminal PANE of EMACS, as one closes its window."
+  "Close the terminal PANE of EMACS, as its user closes a window."
   (gemini-companion-test--tmux emacs "kill-window" "-t" pane))
 
 ;;;; Waiting
@@ -569,7 +567,7 @@ TIMEOUT is in seconds."
 ;;;; When a test fails
 
 (defun gemini-companion-test-report (emacs)
-  "Return all that helps to understand what happened in EMACS."
+  "Return a report of what has happened in EMACS."
   (concat
    (format "---- Screen of %s\n%s\n"
            (gemini-companion-test-emacs-program emacs)

@@ -1,4 +1,4 @@
-;;; gemini-companion-test-http.el --- A small server of files  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-http.el --- A small HTTP server  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,18 +6,18 @@
 
 ;;; Commentary:
 
-;; Answers each request with what a function says, right or wrong, and closes
-;; the connection.  It runs in this Emacs, whenever that waits.
+;; Answers each request with the text that a function returns, valid or not, and
+;; closes the connection.  It runs in this Emacs, while that waits for input.
 
 ;;; Code:
 
 (require 'gemini-companion-test-util)
 
 (defun gemini-companion-test-http-start (answer)
-  "Start a server that gives ANSWER, and return its process.
-ANSWER is called with the path of each request and returns a string, all
-that is sent before the connection is closed.  With \(TEXT) it stays open
-after TEXT, with nil nothing is sent."
+  "Start a server that answers by the function ANSWER; return its process.
+ANSWER is called with the path of each request.  It returns a string to
+be sent before the connection is closed, a list (TEXT) to send TEXT and
+keep the connection open, or nil to send nothing."
   (make-network-process
    :name "http" :server t :host "127.0.0.1" :service t :family 'ipv4
    :noquery t :coding 'binary
@@ -32,12 +32,12 @@ after TEXT, with nil nothing is sent."
                      (delete-process connection))))))))
 
 (defun gemini-companion-test-http-url (server)
-  "Return the address of SERVER, with a slash at its end."
+  "Return the URL of SERVER, with a slash at its end."
   (format "http://127.0.0.1:%d/" (process-contact server :service)))
 
 (defun gemini-companion-test-http-answer (status body &rest headers)
   "Return an answer of STATUS, such as \"200 OK\", with the bytes BODY.
-HEADERS are lines; without them the length of BODY is told."
+HEADERS are lines, by default the length of BODY."
   (concat "HTTP/1.1 " status "\r\n"
           (mapconcat (lambda (header) (concat header "\r\n"))
                      (or headers (list (format "Content-Length: %d" (length body))))

@@ -7,8 +7,9 @@
 ;;; Commentary:
 
 ;; Loaded by the interactive Emacs that `gemini-companion-test-emacs' starts.
-;; It makes that Emacs quiet, opens its server, and defines what the outer
-;; Emacs calls through it.  The package itself is loaded, not started.
+;; It makes that Emacs quiet, starts its server, and defines the functions that
+;; the outer Emacs calls through it.  It loads the package, but does not start
+;; it.
 
 ;;; Code:
 
@@ -18,10 +19,10 @@
 ;;;; Evaluating forms for the outer Emacs
 
 (defvar gemini-companion-test-inner-done nil
-  "Non-nil when this file is loaded to its end.")
+  "Non-nil once this file has been loaded completely.")
 
 (defvar gemini-companion-test-inner-task nil
-  "Function that the key f9 calls, as a user's command would run.")
+  "Function that the key f9 calls, in the way of a user's command.")
 
 (defun gemini-companion-test-inner--protect (function)
   "Call FUNCTION; return `(ok VALUE)' or `(error TEXT)'."
@@ -32,14 +33,14 @@
     ((error quit) (list 'error (error-message-string err)))))
 
 (defun gemini-companion-test-inner--readable (value)
-  "Return VALUE, or what it prints as if that cannot be read."
+  "Return VALUE, or its printed representation if that cannot be read."
   (let ((text (prin1-to-string value)))
     (condition-case nil
         (progn (read text) value)
       (error text))))
 
 (defun gemini-companion-test-inner--write (outcome file)
-  "Write OUTCOME to FILE, which appears all at once."
+  "Write OUTCOME to FILE, atomically."
   (let ((temp (concat file "~"))
         (coding-system-for-write 'utf-8-emacs-unix)
         (print-length nil) (print-level nil) (print-circle t)
@@ -50,8 +51,8 @@
     (rename-file temp file t)))
 
 (defun gemini-companion-test-inner-eval (file as-command)
-  "Evaluate the form in FILE and write what became of it to FILE.out.
-With AS-COMMAND non-nil leave that to the key f9."
+  "Evaluate the form in FILE and write the result to FILE.out.
+With AS-COMMAND non-nil the key f9 does so."
   (let* ((form (with-temp-buffer
                  (let ((coding-system-for-read 'utf-8-emacs-unix))
                    (insert-file-contents file))
@@ -67,7 +68,7 @@ With AS-COMMAND non-nil leave that to the key f9."
     nil))
 
 (defun gemini-companion-test-inner-run-task ()
-  "Run what the outer Emacs left in `gemini-companion-test-inner-task'."
+  "Call the function in `gemini-companion-test-inner-task'."
   (interactive)
   (let ((task gemini-companion-test-inner-task))
     (setq gemini-companion-test-inner-task nil)
@@ -75,12 +76,12 @@ With AS-COMMAND non-nil leave that to the key f9."
 
 (global-set-key [f9] #'gemini-companion-test-inner-run-task)
 
-;; It passes function keys to its program.
+;; vterm passes function keys to its program.
 (defvar vterm-mode-map)
 (with-eval-after-load 'vterm
   (define-key vterm-mode-map [f9] #'gemini-companion-test-inner-run-task))
 
-;;;; Looking at the review
+;;;; The review on screen
 
 (defvar gemini-companion-review-of-buffer)
 (declare-function gemini-companion-review-proposal "gemini-companion-review")
@@ -89,7 +90,7 @@ With AS-COMMAND non-nil leave that to the key f9."
 (defvar ediff-buffer-B)
 
 (defun gemini-companion-test-inner-views ()
-  "Return a buffer for each review that is shown, in whichever view.
+  "Return a buffer for each review that is shown, in any view.
 That is the control buffer of an Ediff session, the diff, or the proposal of a
 new file."
   (seq-filter (lambda (buffer)
@@ -99,9 +100,9 @@ new file."
               (buffer-list)))
 
 (defun gemini-companion-test-inner-review ()
-  "Describe the review on the screen, or return nil.
-That is an alist of its text, and in Ediff of both buffers' text, names
-and so on."
+  "Return an alist that describes the review on screen, or nil.
+It has the text of the proposal, and in Ediff the texts, names and so on
+of both buffers."
   (seq-some
    (lambda (view)
      (with-current-buffer view
@@ -114,14 +115,15 @@ and so on."
    (gemini-companion-test-inner-views)))
 
 (defun gemini-companion-test-inner--diff ()
-  "Describe the review that the current buffer shows as a diff."
+  "Return an alist for the review that the current buffer shows as a diff."
   `((proposal . ,(gemini-companion-test-inner--text
                   (gemini-companion-review-proposal
                    gemini-companion-review-of-buffer)))
     (diff . ,(gemini-companion-test-inner--text (current-buffer)))))
 
 (defun gemini-companion-test-inner--session ()
-  "Describe the Ediff session of the current control buffer, if it is visible."
+  "Return an alist for the Ediff session of the current control buffer.
+Return nil if the session is not visible."
   (let ((a ediff-buffer-A) (b ediff-buffer-B))
     (and (buffer-live-p a) (buffer-live-p b)
          (get-buffer-window a t) (get-buffer-window b t)
@@ -135,15 +137,14 @@ and so on."
            (proposal-name . ,(buffer-name b))))))
 
 (defun gemini-companion-test-inner--text (buffer)
-  "Return all text of BUFFER without properties."
+  "Return the whole text of BUFFER without properties."
   (with-current-buffer buffer
     (save-restriction
       (widen)
       (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-test-inner-in-proposal-p ()
-  "Return non-nil if the selected window shows the proposal of a review.
-That may be as a diff."
+  "Return non-nil if the selected window shows a proposal, perhaps as a diff."
   (seq-some (lambda (view)
               (eq (if (or (gemini-companion-test-inner-diff-p view)
                           (gemini-companion-test-inner-whole-p view))
@@ -158,12 +159,12 @@ That may be as a diff."
 
 (defun gemini-companion-test-inner-whole-p (buffer)
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."
-  (and (boundp 'gemini-companion-proposal--header) ; once a review was shown
+  (and (boundp 'gemini-companion-proposal--header) ; once a review has been shown
        (eq (buffer-local-value 'gemini-companion-proposal--header buffer)
            'gemini-companion-view--new-file-header)))
 
-(defun gemini-companion-test-inner-readable-p (buffer)
-  "Return non-nil if a key has BUFFER, or its proposal, edited."
+(defun gemini-companion-test-inner-edited-by-key-p (buffer)
+  "Return non-nil if BUFFER, or its proposal, is edited only after a key."
   (or (gemini-companion-test-inner-diff-p buffer)
       (and (boundp 'gemini-companion-new-file-mode)
            (buffer-local-value 'gemini-companion-new-file-mode buffer))))
@@ -173,9 +174,9 @@ That may be as a diff."
   (memq (window-buffer) (gemini-companion-test-inner-views)))
 
 (defun gemini-companion-test-inner-layout ()
-  "Return all that must be as before when a review is over.
-Windows with their buffers and places, point in each file and the
-names of all buffers but Emacs's own hidden ones."
+  "Return all that must be as before when a review has ended.
+That is windows with their buffers and edges, point in each file, and
+the names of all buffers but Emacs's own hidden ones."
   (list (mapcar (lambda (window)
                   (list (window-edges window)
                         (buffer-name (window-buffer window))
@@ -201,7 +202,7 @@ names of all buffers but Emacs's own hidden ones."
 ;;;; A quiet Emacs
 
 (setq inhibit-startup-screen t
-      ;; Its overlays come some time after a search.
+      ;; Its overlays appear some time after a search.
       isearch-lazy-highlight nil
       initial-scratch-message nil
       ring-bell-function #'ignore
@@ -217,7 +218,7 @@ names of all buffers but Emacs's own hidden ones."
 (defvar gemini-companion-popup--interval)
 (defvar gemini-companion-workspace--delay)
 
-;; Most tests are about something else than the settings of CLIs.
+;; Most tests do not concern the settings of CLIs.
 (defvar gemini-companion-setup-policy)
 (setq gemini-companion-setup-policy '((gemini . never) (qwen . never)))
 
@@ -229,7 +230,7 @@ names of all buffers but Emacs's own hidden ones."
   (unless (equal lisp "")
     (add-to-list 'load-path lisp)
     (require 'gemini-companion)
-    ;; A user would find that hasty; most tests only wait for it.
+    ;; Shorter than users want, since most tests only wait for them.
     (setq gemini-companion-ui--idle-time 0.1
           gemini-companion-workspace--delay 0.05
           gemini-companion-popup--interval 0.1)))

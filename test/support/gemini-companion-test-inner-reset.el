@@ -1,4 +1,4 @@
-;;; gemini-companion-test-inner-reset.el --- An Emacs as it was when it started  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-inner-reset.el --- Reset the Emacs under test  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; Loaded by the Emacs under test, so that one can serve several tests: it
-;; remembers its variables, and takes back what a test has done to it.  Of what
-;; it does not take back it says so, and then the Emacs is not used again.
+;; Loaded by the Emacs under test, so that it can serve several tests: records
+;; its initial state, and undoes what a test has changed.  What cannot be undone
+;; is reported, and the Emacs is not reused.
 
 ;;; Code:
 
@@ -20,25 +20,25 @@
 (defvar gemini-companion-test-inner-task)
 
 (defvar gemini-companion-test-inner--values (make-hash-table :test #'eq)
-  "The values that variables had at first.")
+  "The initial values of variables.")
 
 (defvar gemini-companion-test-inner--directories nil
-  "The directories that libraries come from at first.")
+  "The directories from which libraries are loaded initially.")
 
 (defvar gemini-companion-test-inner--modes nil
-  "The global minor modes that were on at first.")
+  "The global minor modes that were on initially.")
 
-(defconst gemini-companion-test-inner--others
+(defconst gemini-companion-test-inner--more-variables
   '(process-environment exec-path load-path last-kbd-macro kill-ring
                         register-alist dir-locals-class-alist dir-locals-directory-cache)
-  "Variables to take back that are neither ours nor options.")
+  "Variables to reset that are neither the package's nor options.")
 
-;; The module stays loaded, and ours is what the variable says of it.
+;; The module stays loaded.
 (defconst gemini-companion-test-inner--kept '(gemini-companion-native--loaded)
-  "Variables of the package that stay as they are.")
+  "Variables of the package that are not reset.")
 
 (defun gemini-companion-test-inner--remember-variable (symbol)
-  "Remember the value of SYMBOL if that is to be taken back."
+  "Record the value of SYMBOL if it is to be reset."
   (when (and (default-boundp symbol)
              (not (memq symbol gemini-companion-test-inner--kept))
              (not (string-match-p "\\`gemini-companion-.*test" (symbol-name symbol))))
@@ -48,7 +48,7 @@
                  gemini-companion-test-inner--values)))))
 
 (defun gemini-companion-test-inner--remember-file (file)
-  "Remember the variables of FILE, which has just been loaded, if it is ours."
+  "Record the variables of FILE, which has just been loaded, if it is ours."
   (when (string-match-p "/gemini-companion[^/]*\\'" file)
     (dolist (entry (cdr (assoc file load-history)))
       (when (and (symbolp entry) (not (gemini-companion-test-inner--known-p entry)))
@@ -59,33 +59,33 @@
                    gemini-companion-test-inner--values))))))
 
 (defun gemini-companion-test-inner--known-p (symbol)
-  "Return non-nil if the first value of SYMBOL is known."
+  "Return non-nil if the initial value of SYMBOL is known."
   (not (eq (gethash symbol gemini-companion-test-inner--values 'none) 'none)))
 
 (defun gemini-companion-test-inner-remember ()
-  "Remember how this Emacs is now, when the package is loaded and not on."
+  "Record the state of this Emacs, with the package loaded and off."
   (mapc #'gemini-companion-test-inner--remember-variable
         (append (apropos-internal "\\`gemini-companion-" #'default-boundp)
                 (apropos-internal "" #'custom-variable-p)
-                gemini-companion-test-inner--others))
+                gemini-companion-test-inner--more-variables))
   (add-hook 'after-load-functions #'gemini-companion-test-inner--remember-file)
   (setq gemini-companion-test-inner--directories
         (mapcar (lambda (file) (file-truename (file-name-directory file)))
                 (append (list (locate-library "subr") load-file-name)
-                        ;; A terminal emulator that is there but not chosen is not used.
+                        ;; An installed terminal emulator is used only if it is chosen.
                         (mapcar #'file-name-as-directory
                                 (append (file-expand-wildcards
                                          "/usr/share/emacs/site-lisp/elpa-src/vterm-*")
                                         load-path))))
         gemini-companion-test-inner--modes (copy-sequence global-minor-modes)))
 
-;;;; Taking back
+;;;; Resetting
 
 (defun gemini-companion-test-inner-reset (&optional connected)
-  "Switch the package off and make this Emacs as it was when it started.
-With CONNECTED leave the package on, for a client that stays, and what it
-knows but for the history.
-Return a string that says why that cannot be, or nil."
+  "Switch the package off and reset this Emacs to its initial state.
+With CONNECTED leave the package on, for a client that stays connected,
+and keep its state but for the history.
+Return nil, or a string that says why this Emacs cannot be reset."
   (or (gemini-companion-test-inner--busy)
       (progn
         (unless connected (gemini-companion-mode -1))
@@ -108,8 +108,8 @@ Return a string that says why that cannot be, or nil."
         nil)))
 
 (defun gemini-companion-test-inner--busy ()
-  "Return what this Emacs is in the middle of, or nil."
-  (cond ((or (> (recursion-depth) 0) (active-minibuffer-window)) "it reads something")
+  "Return why this Emacs cannot be reset now, or nil."
+  (cond ((or (> (recursion-depth) 0) (active-minibuffer-window)) "it reads input")
         ((cdr (frame-list)) "it has several frames")
         (prefix-arg "it has a prefix argument")
         (defining-kbd-macro "it records a macro")
@@ -119,10 +119,10 @@ Return a string that says why that cannot be, or nil."
         ((seq-some #'gemini-companion-test-inner--foreign-p load-history))
         ((seq-difference global-minor-modes
                          (cons 'gemini-companion-mode gemini-companion-test-inner--modes))
-         "there is another minor mode")))
+         "another minor mode is on")))
 
 (defun gemini-companion-test-inner--foreign-p (entry)
-  "Return what was loaded, if ENTRY of `load-history' is of a library of a test."
+  "Return a string if ENTRY of `load-history' is of a library of a test."
   (let ((directory (and (stringp (car entry)) (file-name-directory (car entry)))))
     (and directory
          (not (equal (file-name-nondirectory (car entry)) "early-init.el"))
@@ -132,8 +132,8 @@ Return a string that says why that cannot be, or nil."
          (format "it has loaded %s" (car entry)))))
 
 (defun gemini-companion-test-inner--left-behind (connected)
-  "Return what the package leaves behind when it is off, or nil.
-With CONNECTED it is on, and has only nothing to do."
+  "Return what the package has left behind when it is off, or nil.
+With CONNECTED it is on, and idle."
   (let ((timers (seq-filter (lambda (timer)
                               (let ((function (timer--function timer)))
                                 (or (gemini-companion-test-inner--of-test-p function)
@@ -145,22 +145,22 @@ With CONNECTED it is on, and has only nothing to do."
         (modes (seq-difference global-minor-modes
                                (append (and connected '(gemini-companion-mode))
                                        gemini-companion-test-inner--modes))))
-    (cond (timers (format "timers are left: %S" (mapcar #'timer--function timers)))
+    (cond (timers (format "timers are active: %S" (mapcar #'timer--function timers)))
           (modes (format "modes are on: %S" modes)))))
 
 (defun gemini-companion-test-inner--reset-buffers ()
-  "Leave no buffer but those that Emacs starts with, in one window."
+  "Kill all buffers but those that Emacs starts with, and keep one window."
   (let ((kill-buffer-query-functions nil)
         (inhibit-read-only t))
     (dolist (window (window-list nil 'nomini))
       (set-window-dedicated-p window nil)
-      ;; Else the last one might stay a side window.
+      ;; Otherwise a side window might remain.
       (dolist (parameter '(no-delete-other-windows window-side window-slot))
         (set-window-parameter window parameter nil)))
     (let ((ignore-window-parameters t))
       (delete-other-windows))
     (dolist (buffer (buffer-list))
-      (unless (or (not (buffer-live-p buffer)) ; indirect ones go with others
+      (unless (or (not (buffer-live-p buffer)) ; killed with its base buffer
                   (string-match-p "\\`\\(?: \\*\\(?:Minibuf\\|Echo Area\\|server\\|code-conv\\).*\\|\\*Messages\\*\\|\\*scratch\\*\\)\\'"
                                   (buffer-name buffer)))
         (let ((process (get-buffer-process buffer)))
@@ -180,7 +180,7 @@ With CONNECTED it is on, and has only nothing to do."
     (set-window-next-buffers nil nil)))
 
 (defun gemini-companion-test-inner--reset-functions ()
-  "Take away the advice and the anonymous functions on hooks that a test has left."
+  "Remove the advice and the anonymous functions on hooks of a test."
   (dolist (symbol (apropos-internal "\\`gemini-companion-" #'fboundp))
     (advice-mapc (lambda (advice _) (advice-remove symbol advice)) symbol))
   (dolist (symbol (apropos-internal "-\\(?:hook\\|functions\\)\\'" #'default-boundp))
@@ -189,14 +189,14 @@ With CONNECTED it is on, and has only nothing to do."
         (set-default symbol (seq-remove #'gemini-companion-test-inner--of-test-p value))))))
 
 (defun gemini-companion-test-inner--of-test-p (function)
-  "Return non-nil if FUNCTION has no name and is not compiled.
-So it is a test's, or the package's."
+  "Return non-nil if FUNCTION is anonymous and not compiled.
+Such a function is of a test or the package."
   (or (memq (car-safe function) '(closure lambda))
       (and (fboundp 'interpreted-function-p) ; Emacs 30
            (interpreted-function-p function))))
 
 (defun gemini-companion-test-inner--reset-variable (symbol value)
-  "Let SYMBOL have VALUE as at first."
+  "Reset SYMBOL to VALUE."
   (cond ((and (hash-table-p value)
               (string-prefix-p "gemini-companion-" (symbol-name symbol)))
          (clrhash value))
@@ -204,7 +204,7 @@ So it is a test's, or the package's."
          (set-default symbol (if (consp value) (copy-tree value) value)))))
 
 (defun gemini-companion-test-inner--reset-unknown ()
-  "Forget the variables that were set for libraries that are not loaded."
+  "Unbind variables that were set for libraries that are not loaded."
   (dolist (symbol (apropos-internal "\\`gemini-companion-" #'default-boundp))
     (unless (or (memq symbol gemini-companion-test-inner--kept)
                 (string-match-p "test" (symbol-name symbol))

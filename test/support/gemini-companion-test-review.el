@@ -1,4 +1,4 @@
-;;; gemini-companion-test-review.el --- What a user does with a review  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-review.el --- Reviews in the Emacs under test  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,14 +6,14 @@
 
 ;;; Commentary:
 
-;; Looks at a review in the Emacs under test, and works on it by keys.
+;; Reads a review from the Emacs under test, and acts on it by keys.
 
 ;;; Code:
 
 (require 'gemini-companion-test-emacs)
 
 (defun gemini-companion-test-review (emacs)
-  "Describe the review on the screen of EMACS, or return nil.
+  "Return an alist that describes the review on the screen of EMACS, or nil.
 See `gemini-companion-test-inner-review'."
   (gemini-companion-test-eval emacs '(gemini-companion-test-inner-review)))
 
@@ -30,12 +30,12 @@ With the string PROPOSAL wait for one that proposes this text."
             review)))))
 
 (defun gemini-companion-test-wait-no-review (emacs)
-  "Wait until EMACS has neither a review nor anything left of one."
+  "Wait until EMACS shows no review, and has no buffers of one."
   (gemini-companion-test-wait-eval
    emacs '(null (gemini-companion-test-inner-views))))
 
 (defun gemini-companion-test-wait-idle (emacs)
-  "Wait until EMACS has been idle for so long that it would have shown a review."
+  "Wait until EMACS has been idle long enough to have shown a review."
   (gemini-companion-test-wait-eval
    emacs '(let ((idle (current-idle-time)))
             (and idle (> (float-time idle) (+ 0.2 gemini-companion-ui--idle-time
@@ -62,7 +62,7 @@ With the string PROPOSAL wait for one that proposes this text."
    emacs '(gemini-companion-test-inner-in-panel-p)))
 
 (defun gemini-companion-test--other-window (emacs there-p)
-  "Go from window to window in EMACS until the form THERE-P holds."
+  "Select windows of EMACS one after the other until the form THERE-P holds."
   (let ((tries 0))
     (while (not (gemini-companion-test-eval emacs there-p))
       (when (> (cl-incf tries) 8)
@@ -77,7 +77,7 @@ With the string PROPOSAL wait for one that proposes this text."
   "Type TEXT at the end of the proposal in EMACS."
   (gemini-companion-test-select-proposal emacs)
   (when (gemini-companion-test-eval
-         emacs '(gemini-companion-test-inner-readable-p (window-buffer)))
+         emacs '(gemini-companion-test-inner-edited-by-key-p (window-buffer)))
     (gemini-companion-test-keys emacs "e"))
   (gemini-companion-test-keys emacs "M->")
   (gemini-companion-test-type emacs text)
@@ -86,7 +86,7 @@ With the string PROPOSAL wait for one that proposes this text."
                                   (window-buffer)))))
 
 (defun gemini-companion-test-layout (emacs)
-  "Return windows, points and buffers of EMACS as a value to compare."
+  "Return windows, points and buffers of EMACS, to be compared by `equal'."
   (gemini-companion-test-eval emacs '(gemini-companion-test-inner-layout)))
 
 (provide 'gemini-companion-test-review)

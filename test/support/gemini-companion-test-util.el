@@ -1,4 +1,4 @@
-;;; gemini-companion-test-util.el --- What all test support shares  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-util.el --- Shared utilities of the tests  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,21 +6,22 @@
 
 ;;; Commentary:
 
-;; Waiting with a deadline, JSON, bytes of files, and programs that speak
-;; JSON lines.  No test sleeps in the hope that something is done then: it
-;; says what it waits for, and fails with a report if that does not come.
+;; Waiting with a deadline, JSON, bytes of files, and programs that exchange
+;; lines of JSON.  Tests do not sleep: they say what they wait for, and fail
+;; with a report if it does not happen.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'ert)
 (require 'json)
 (require 'subr-x)
 
-;;;; Places
+;;;; Directories
 
 (defconst gemini-companion-test-support-directory
   (file-name-directory (file-truename (or load-file-name buffer-file-name)))
-  "Where the test support lives.")
+  "The directory of the test support.")
 
 (defconst gemini-companion-test-root
   (file-name-directory
@@ -30,19 +31,18 @@
   "The top of the checkout under test.")
 
 (defun gemini-companion-test-path (&rest names)
-  "Return the file in the checkout that NAMES lead to."
+  "Return the file of the checkout with the components NAMES."
   (expand-file-name (string-join names "/") gemini-companion-test-root))
 
 ;;;; Waiting
 
 (defvar gemini-companion-test-timeout 20
-  "Seconds until a wait fails; what is waited for takes far less.")
+  "Seconds until a wait fails, far more than anything takes.")
 
 (defun gemini-companion-test-wait (what predicate &optional timeout)
   "Wait until PREDICATE returns non-nil and return its value.
-WHAT, a string or a function that returns one, says what did not
-come when TIMEOUT seconds are over: its first line in an error, all
-of it in a message."
+WHAT is a string, or a function that returns one, for the error after
+TIMEOUT seconds: the error has its first line, a message all of it."
   (let ((deadline (+ (float-time) (or timeout gemini-companion-test-timeout)))
         (pause 0.002)
         value)
@@ -50,39 +50,47 @@ of it in a message."
       (when (> (float-time) deadline)
         (gemini-companion-test--give-up
          (if (functionp what) (funcall what) what)))
-      ;; Most comes soon; what does not is looked for less often.
+      ;; Most waits are short; longer ones check less often.
       (accept-process-output nil (setq pause (min 0.05 (* 1.3 pause)))))
     value))
 
 (defun gemini-companion-test--give-up (what)
-  "Signal that WHAT did not come."
+  "Signal that waiting for WHAT has timed out."
   (when (string-search "\n" what)
     (message "Waited in vain for %s" what))
   (error "Waited in vain for %s" (car (split-string what "\n"))))
 
 (defun gemini-companion-test-squeeze (screen)
-  "Return the text SCREEN with less empty lines."
+  "Return the text SCREEN with fewer empty lines."
   (replace-regexp-in-string "\n\\(?:[ \t]*\n\\)\\{3,\\}" "\n\n\n"
                             (string-trim-right screen)))
 
-;;;; Cleaning up in any case
+;;;; Skipping
+
+(defun gemini-companion-test-skip (format &rest arguments)
+  "Skip the current test with a message: FORMAT and ARGUMENTS say why."
+  (let ((reason (apply #'format format arguments)))
+    (message "SKIPPED %s: %s" (ert-test-name (ert-running-test)) reason)
+    (ert-skip reason)))
+
+;;;; Cleaning up
 
 (defvar gemini-companion-test--cleanups nil
-  "What to call if Emacs ends now: a list of (OWNER . FUNCTION).")
+  "Functions to call when Emacs ends: a list of (OWNER . FUNCTION).")
 
 (defun gemini-companion-test-on-exit (owner function)
-  "Call FUNCTION with OWNER should this Emacs end, by a signal for example.
-`gemini-companion-test-forget' takes that back."
+  "Have FUNCTION called with OWNER when this Emacs ends, even by a signal.
+`gemini-companion-test-forget' undoes this."
   (push (cons owner function) gemini-companion-test--cleanups))
 
 (defun gemini-companion-test-forget (owner)
-  "Forget what should be done with OWNER at the end."
+  "Undo `gemini-companion-test-on-exit' for OWNER."
   (setq gemini-companion-test--cleanups
         (cl-remove owner gemini-companion-test--cleanups
                    :key #'car :test #'eq)))
 
 (defun gemini-companion-test--clean-up ()
-  "Clean up what is left at the end."
+  "Call the functions of `gemini-companion-test--cleanups'."
   (pcase-dolist (`(,owner . ,function) gemini-companion-test--cleanups)
     (ignore-errors (funcall function owner))))
 
@@ -97,8 +105,8 @@ of it in a message."
                     '(nil "Z" "X")))))
 
 (defun gemini-companion-test-end-process (pid signal)
-  "Send SIGNAL to the process PID and wait until it is gone.
-If it does not obey, kill it."
+  "Send SIGNAL to the process PID and wait until it has ended.
+If it does not end, kill it."
   (when (gemini-companion-test-process-alive-p pid)
     (signal-process pid signal)
     (condition-case nil
@@ -110,11 +118,11 @@ If it does not obey, kill it."
 ;;;; Files
 
 (defun gemini-companion-test-temp-directory ()
-  "Return a new directory with a short name, for sockets live in it."
+  "Return a new directory with a short name, since sockets are created in it."
   (file-name-as-directory (file-truename (make-temp-file "gc-" t))))
 
 (defun gemini-companion-test-write (file text)
-  "Make FILE hold TEXT, as UTF-8 and without changing line ends."
+  "Write TEXT to FILE, as UTF-8 with its line endings unchanged."
   (make-directory (file-name-directory file) t)
   (let ((coding-system-for-write 'binary))
     (write-region (encode-coding-string text 'utf-8-unix t) nil file nil 0))
@@ -128,7 +136,7 @@ If it does not obey, kill it."
     (buffer-string)))
 
 (defun gemini-companion-test-read (file)
-  "Return the text of FILE, decoded as UTF-8 with its line ends kept."
+  "Return the text of FILE, decoded as UTF-8 with its line endings unchanged."
   (decode-coding-string (gemini-companion-test-bytes file) 'utf-8-unix t))
 
 ;;;; JSON
@@ -143,25 +151,25 @@ Objects are plists or alists, arrays are vectors."
 Objects become alists, arrays become lists, null is `:null'."
   (let ((text (decode-coding-string bytes 'utf-8-unix)))
     (if (string-search "\\u0000" text)
-        ;; Which the parser in C refuses before Emacs 30.
+        ;; The parser in C refuses it before Emacs 30.
         (let ((json-object-type 'alist) (json-array-type 'list)
               (json-null :null) (json-false nil))
           (json-read-from-string text))
       (json-parse-string text :object-type 'alist :array-type 'list
                          :null-object :null :false-object nil))))
 
-;;;; Programs that speak JSON lines
+;;;; Programs that exchange lines of JSON
 
 (cl-defstruct (gemini-companion-test-program
                (:constructor gemini-companion-test-program--make))
-  "A running program that takes and gives one JSON value per line."
+  "A running program that reads and writes one JSON value per line."
   process
   (partial "" :documentation "Bytes of a line that is not complete yet.")
-  (lines nil :documentation "What it said so far, newest first.")
-  (stderr nil :documentation "File that collects its standard error."))
+  (lines nil :documentation "The values that it has written, newest first.")
+  (stderr nil :documentation "The file of its standard error."))
 
 (defun gemini-companion-test-program-start (command directory environment)
-  "Start COMMAND, a list, in DIRECTORY with nothing but ENVIRONMENT.
+  "Start COMMAND, a list, in DIRECTORY with only ENVIRONMENT.
 Return a `gemini-companion-test-program'."
   (let* ((stderr (make-temp-file "gc-stderr-"))
          (program (gemini-companion-test-program--make :stderr stderr))
@@ -179,7 +187,7 @@ Return a `gemini-companion-test-program'."
     program))
 
 (defun gemini-companion-test-program--take (program bytes)
-  "Add BYTES to what PROGRAM said."
+  "Add BYTES to the output of PROGRAM."
   (let* ((all (concat (gemini-companion-test-program-partial program) bytes))
          (lines (split-string all "\n")))
     (while (cdr lines)
@@ -198,13 +206,21 @@ Return a `gemini-companion-test-program'."
   (cl-find-if predicate (gemini-companion-test-program-lines program)))
 
 (defun gemini-companion-test-program-stop (program)
-  "End PROGRAM and forget its files."
+  "End PROGRAM and delete its files."
   (let ((process (gemini-companion-test-program-process program)))
     (when (process-live-p process)
       (delete-process process))
     (gemini-companion-test-forget program)
     (ignore-errors
       (delete-file (gemini-companion-test-program-stderr program)))))
+
+(defun gemini-companion-test-random-text (length)
+  "Return a random text of LENGTH parts, most of them unusual characters."
+  (let ((parts '("\n" "\r\n" "\r" "\0" "\t" " " "a" "word" "\ufeff" "ä" "漢字" "𝕏" "👩‍👩‍👧"
+                 "\e[31m" "%s" "\\" "\"" "-*- mode: x -*-" "\u2028" "\u200e" "\x7f"
+                 "a\u0301" "\f")))
+    (apply #'concat
+           (cl-loop repeat length collect (nth (random (length parts)) parts)))))
 
 (provide 'gemini-companion-test-util)
 ;;; gemini-companion-test-util.el ends here

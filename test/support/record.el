@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; What `make record' runs: in a real Emacs, Gemini CLI with a stand-in for its
-;; model proposes a change, which is reviewed and accepted.  What the terminal
-;; shows at each step becomes a frame of an SVG image that moves by CSS, without
-;; scripts, so that it plays where images are shown.
+;; Run by `make record': in a real Emacs, Gemini CLI with a stand-in for its
+;; model proposes a change, which is reviewed and accepted.  Each screen becomes
+;; a frame of an SVG image, which is animated by CSS, without scripts, so that
+;; it plays wherever images are shown.
 
 ;;; Code:
 
@@ -18,7 +18,7 @@
 (require 'gemini-companion-test-review)
 
 (defconst gemini-companion-record--file "src/greet.py"
-  "The file that the change is of.")
+  "The file to be changed.")
 
 (defconst gemini-companion-record--before
   "import sys
@@ -31,7 +31,7 @@ def greet(name):
 for name in sys.argv[1:]:
     greet(name)
 "
-  "The file before.")
+  "The text of the file before the change.")
 
 (defconst gemini-companion-record--after
   "import sys
@@ -46,10 +46,10 @@ def greet(name: str, excited: bool = False) -> None:
 for name in sys.argv[1:]:
     greet(name, excited=len(name) > 4)
 "
-  "The file as it is proposed.")
+  "The proposed text of the file.")
 
 (defconst gemini-companion-record--prompt "add types, and some excitement"
-  "What the user asks for.")
+  "The prompt of the user.")
 
 (defconst gemini-companion-record--size '(110 . 32)
   "Columns and lines of the terminal.")
@@ -62,13 +62,13 @@ the screen text with escape sequences.")
 ;;;; What is recorded
 
 (defun gemini-companion-record--take (emacs seconds caption)
-  "Take the screen of EMACS as a frame to be shown for SECONDS, with CAPTION."
+  "Take the screen of EMACS as a frame, shown for SECONDS with CAPTION."
   (gemini-companion-test-eval emacs '(redisplay t))
   (let ((tmux (lambda (&rest arguments)
                 (apply #'gemini-companion-test--tmux emacs
                        (append arguments (list "-t" gemini-companion-test-pane)))))
         screen)
-    ;; What a program draws may come in pieces.
+    ;; A program may draw in several steps.
     (gemini-companion-test-wait
      "the screen to be still"
      (lambda () (equal screen (setq screen (funcall tmux "capture-pane" "-e" "-p" "-N")))))
@@ -91,7 +91,7 @@ the screen text with escape sequences.")
   (if (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/vterm-*") 'vterm 'term))
 
 (defun gemini-companion-record--look (emacs)
-  "Make EMACS look as in the recording."
+  "Set up the appearance of EMACS."
   (gemini-companion-test-eval
    emacs '(progn (load-theme 'modus-operandi t)
                  (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
@@ -118,7 +118,7 @@ the screen text with escape sequences.")
   (gemini-companion-test-type emacs gemini-companion-record--prompt)
   (gemini-companion-record--in-terminal emacs cli "excitement")
   (gemini-companion-record--take emacs 1.5 "Ask it for a change")
-  ;; A key right behind text is taken for a part of it.
+  ;; A key right after text is taken as a part of it.
   (sleep-for 0.6)
   (gemini-companion-test-keys emacs "Enter")
   (gemini-companion-test-wait-review emacs)
@@ -163,7 +163,7 @@ the screen text with escape sequences.")
   "The first 16 colors.")
 
 (cl-defstruct (gemini-companion-record--style (:conc-name gemini-companion-record--style-))
-  "How a text looks; nil stands for the usual."
+  "The style of a text; nil stands for the default."
   foreground background bold dim italic underline inverse)
 
 (defun gemini-companion-record--color (number)
@@ -225,7 +225,7 @@ the screen text with escape sequences.")
 
 (defun gemini-companion-record--split (line)
   "Return the parts of LINE: escape sequences, and text between them.
-Text that fonts may lack is apart from other text: so columns align."
+Characters that fonts may lack are separate parts, so that columns align."
   (let ((start 0)
         (parts nil))
     (while (string-match "\e\\[[0-9;:?]*[a-zA-Z]\\|\e[^[]\\|[ -~]+\\|[^\e -~]+" line start)
@@ -234,7 +234,7 @@ Text that fonts may lack is apart from other text: so columns align."
     (nreverse parts)))
 
 (defun gemini-companion-record--text (text column style)
-  "Return the markup of TEXT that begins in COLUMN and looks like STYLE."
+  "Return the markup of TEXT that begins in COLUMN, with STYLE."
   (pcase-let* ((`(,width . ,height) gemini-companion-record--cell)
                (`(,foreground . ,background) (gemini-companion-record--colors style))
                (trimmed (string-trim-right text " +"))
@@ -256,7 +256,7 @@ Text that fonts may lack is apart from other text: so columns align."
                (xml-escape-string inner))))))
 
 (defun gemini-companion-record--colors (style)
-  "Return the colors (FOREGROUND . BACKGROUND) of STYLE, nil for the usual."
+  "Return the colors (FOREGROUND . BACKGROUND) of STYLE, nil for the default."
   (let ((foreground (gemini-companion-record--style-foreground style))
         (background (gemini-companion-record--style-background style)))
     (if (gemini-companion-record--style-inverse style)
@@ -309,8 +309,8 @@ ROWS has the numbers of rows by their markup; new ones are added."
              (xml-escape-string caption)))))
 
 (defun gemini-companion-record--style-sheet (frames)
-  "Return the rules by which FRAMES are shown one after the other, again and again.
-Who wants no motion sees the third one, the review."
+  "Return the CSS that shows FRAMES one after the other, in a loop.
+Users who prefer no motion see the third one, the review."
   (let* ((total (cl-loop for (_ seconds . _) in frames sum seconds))
          (still (min 2 (1- (length frames))))
          (percent (lambda (seconds) (/ (* 100.0 seconds) total)))

@@ -1,4 +1,4 @@
-;;; screenshot.el --- A picture of a review  -*- lexical-binding: t; -*-
+;;; screenshot.el --- Screenshots of a review  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; What `make screenshot' runs: Gemini CLI in vterm in a graphical Emacs, with a
-;; stand-in for its model, proposes a change; the frame with the review is drawn
-;; into a file, in Ediff and as one diff.  Expects DISPLAY, and in
-;; GEMINI_COMPANION_TEST_EMACS an Emacs that can draw there.
+;; Run by `make screenshot': Gemini CLI in vterm in a graphical Emacs, with a
+;; stand-in for its model, proposes a change; the frame with the review is
+;; written to a file, in Ediff and as one diff.  Needs DISPLAY, and an Emacs
+;; with graphical frames in GEMINI_COMPANION_TEST_EMACS.
 
 ;;; Code:
 
@@ -17,7 +17,7 @@
 (require 'gemini-companion-test-review)
 
 (defconst gemini-companion-screenshot--file "src/greet.py"
-  "The file that the change is of.")
+  "The file to be changed.")
 
 (defconst gemini-companion-screenshot--before
   "\"\"\"Greetings for people.\"\"\"
@@ -37,7 +37,7 @@ def main():
 if __name__ == \"__main__\":
     main()
 "
-  "The file before.")
+  "The text of the file before the change.")
 
 (defconst gemini-companion-screenshot--after
   "\"\"\"Greetings for people.\"\"\"
@@ -59,16 +59,16 @@ def main() -> None:
 if __name__ == \"__main__\":
     main()
 "
-  "The file as it is proposed.")
+  "The proposed text of the file.")
 
 (defconst gemini-companion-screenshot--prompt "add types, and some excitement"
-  "What the user asks for.")
+  "The prompt of the user.")
 
 (defconst gemini-companion-screenshot--size '(200 . 44)
   "Columns and lines of the frame.")
 
 (defun gemini-companion-screenshot--open-frame (emacs)
-  "Show the file in a graphical frame of EMACS, and select that."
+  "Show the file in a graphical frame of EMACS, and select the frame."
   (gemini-companion-test-eval
    emacs `(progn
             (select-frame
@@ -100,7 +100,7 @@ if __name__ == \"__main__\":
     cli))
 
 (defun gemini-companion-screenshot--take (emacs file)
-  "Draw the graphical frame of EMACS into FILE."
+  "Write an image of the graphical frame of EMACS to FILE."
   (gemini-companion-test-eval
    emacs `(progn
             (redisplay t)
@@ -128,11 +128,11 @@ if __name__ == \"__main__\":
             (gemini-companion-popup--show review)
             (gemini-companion-ui--show-messages)
             nil))
-  ;; The terminal may have another size now, in which the CLI draws itself anew.
+  ;; The CLI redraws its screen, since its terminal may have another size.
   (gemini-companion-screenshot--wait-terminal emacs "Allow once"))
 
 (defun gemini-companion-screenshot (review diff)
-  "Take pictures of a review: in Ediff for the file REVIEW, as one diff for DIFF."
+  "Write screenshots of a review in Ediff to REVIEW, and as one diff to DIFF."
   (gemini-companion-test-with-emacs
       (emacs :files `((,gemini-companion-screenshot--file
                        . ,gemini-companion-screenshot--before))

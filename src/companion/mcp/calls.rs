@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_ends_leaves_another_with_its_id_alone() {
+    fn ending_a_call_keeps_another_with_the_same_id() {
         let mut calls = Calls::default();
         let first = calls.begin(&id());
         let mut second = calls.begin(&id());

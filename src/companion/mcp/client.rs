@@ -1,4 +1,4 @@
-//! Whose a session is: its id, what the client says about itself, and its process.
+//! The client of a session: its session id, its name and version, and its process.
 
 use std::sync::Arc;
 
@@ -22,9 +22,11 @@ pub struct Client {
 /// The process at the other end of a session's connections.
 pub enum Peer {
     Unknown,
-    /// The client itself, as far as we know: all its sessions are of one client.
+    /// The process of the client itself, as far as we know: all sessions of the process are that
+    /// client's.
     Client(Process),
-    /// Several clients share it, as a proxy: that it lives says nothing about any of them.
+    /// A process that several clients share, as a proxy: that it lives says nothing about any of
+    /// them.
     Shared(Process),
 }
 
@@ -83,12 +85,12 @@ impl Peer {
         }
     }
 
-    /// Whether this is `process`, and known to be shared by several clients.
+    /// Whether this is `process`, known to be shared by several clients.
     pub fn shares(&self, process: &Process) -> bool {
         matches!(self, Peer::Shared(shared) if shared == process)
     }
 
-    /// Notes that the processes `shared` are shared by several clients.
+    /// Records that several clients share the processes `shared`.
     pub fn share(&mut self, shared: &[Process]) {
         if let Peer::Client(process) = self
             && shared.contains(process)

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::places::Place;
 use crate::agent::Agent;
 
-/// Events that may wait for one reader. If it does not read, the oldest are dropped.
+/// The most events that may wait for one reader. If it does not read, the oldest are dropped.
 const MAX_WAITING: usize = 64;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
@@ -36,7 +36,8 @@ enum Event {
 }
 
 impl Listeners {
-    /// Adds a listener of `agent` in `place`, whose first event is `context`. Returns its number.
+    /// Adds a listener of `agent` in `place`, whose first event is `context` if there is one.
+    /// Returns its number.
     pub fn add(&mut self, agent: Arc<Agent>, place: Place, context: Option<Arc<str>>) -> u64 {
         self.last += 1;
         let waiting = context.map(Event::Context).into_iter().collect();
@@ -78,7 +79,7 @@ impl Listeners {
         self.listeners.iter().any(|listener| *listener.agent == *agent)
     }
 
-    /// Queues a context for those in `place`, in place of one that waits.
+    /// Queues a context for the listeners in `place`, replacing one that waits.
     pub fn queue_context(&mut self, place: &Place, message: &Arc<str>) {
         for listener in self.listeners.iter_mut().filter(|it| it.place == *place) {
             listener.waiting.retain(|event| !matches!(event, Event::Context(_)));
@@ -86,14 +87,14 @@ impl Listeners {
         }
     }
 
-    /// Queues the outcome of a review for those of `agent`.
+    /// Queues the outcome of a review for the listeners of `agent`.
     pub fn queue_outcome(&mut self, agent: &Agent, message: &Arc<str>) {
         for listener in self.listeners.iter_mut().filter(|it| *it.agent == *agent) {
             listener.queue(Event::Outcome(message.clone()));
         }
     }
 
-    /// Queues an outcome for one listener that was decided before this connected.
+    /// Queues an outcome for one listener, which connected after the decision.
     pub fn queue_outcome_for(&mut self, number: u64, outcome: Arc<str>) {
         if let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) {
             listener.queue(Event::Outcome(outcome));
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
     use crate::agent::tests::agent;
 
-    /// Counts how often the server would look at a stream again.
+    /// Counts how often the server would poll a stream again.
     #[derive(Default)]
     struct Wakes(AtomicUsize);
 
@@ -172,7 +173,7 @@ mod tests {
     }
 
     impl Wakes {
-        /// How often since this was asked last.
+        /// How often since the last call of this function.
         fn count(&self) -> usize {
             self.0.swap(0, Ordering::Relaxed)
         }
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hears_everything_and_of_contexts_the_latest() {
+    fn each_listener_receives_all_outcomes_and_the_latest_context() {
         let mut listeners = Listeners::default();
         let gemini = Arc::new(agent("gemini"));
         let one = listeners.add(gemini.clone(), Place::Unknown, Some("c1".into()));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_read_misses_the_oldest() {
+    fn a_stalled_listener_misses_the_oldest_events() {
         let mut listeners = Listeners::default();
         let gemini = Arc::new(agent("gemini"));
         let number = listeners.add(gemini.clone(), Place::Unknown, None);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_read_is_kept_so_many_bytes() {
+    fn bytes_kept_for_a_stalled_listener_are_limited() {
         let mut listeners = Listeners::default();
         let gemini = Arc::new(agent("gemini"));
         let number = listeners.add(gemini.clone(), Place::Unknown, None);
@@ -234,37 +235,37 @@ mod tests {
         listeners.queue_outcome(&gemini, &half);
         listeners.queue_outcome(&gemini, &"o".into());
         assert_eq!(received(&mut listeners, number).len(), 2);
-        // Each receives the last one, however long it is.
+        // The last one is kept, however long it is.
         listeners.queue_outcome(&gemini, &"x".repeat((64 << 20) + 1).into());
         assert_eq!(received(&mut listeners, number).len(), 1);
     }
 
     #[test]
-    fn who_waits_is_woken_by_all_that_concerns_it() {
+    fn a_waiting_listener_is_woken_by_each_change() {
         let mut listeners = Listeners::default();
         let gemini = Arc::new(agent("gemini"));
         let [one, other] = [(); 2].map(|()| listeners.add(gemini.clone(), Place::Unknown, None));
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());
-        let happenings: [&dyn Fn(&mut Listeners); 5] = [
+        let changes: [&dyn Fn(&mut Listeners); 5] = [
             &|listeners| listeners.queue_context(&Place::Unknown, &"c".into()),
             &|listeners| listeners.queue_outcome(&gemini, &"o".into()),
             &|listeners| listeners.wake(),
             &|listeners| listeners.remove(one),
             &|listeners| listeners.end(),
         ];
-        for (happens, expected) in happenings.into_iter().zip([2, 2, 2, 1, 1]) {
+        for (change, expected) in changes.into_iter().zip([2, 2, 2, 1, 1]) {
             for number in [one, other] {
                 while listeners.poll(number, &waker).is_ready() && listeners.exists(number) {}
             }
-            happens(&mut listeners);
+            change(&mut listeners);
             assert_eq!(wakes.count(), expected);
         }
         assert_eq!(listeners.count(), 0);
     }
 
     #[test]
-    fn each_is_described() {
+    fn listeners_are_described() {
         let mut listeners = Listeners::default();
         let gemini = listeners.add(Arc::new(agent("gemini")), Place::Unknown, None);
         let qwen = listeners.add(Arc::new(agent("qwen")), Place::Unknown, None);

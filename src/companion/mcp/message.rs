@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 messages: parsed once into types, and never looked up by key again.
+//! JSON-RPC 2.0 messages, parsed once into types.
 
 use memchr::memchr2;
 use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Messages in a batch.
+/// The most messages in a batch.
 const MAX_BATCH: usize = 100;
-/// Nested arrays and objects.
+/// The most arrays and objects within each other.
 const MAX_DEPTH: usize = 64;
-/// Length of an id, which is sent back.
+/// The most bytes of an id, which is sent back.
 const MAX_ID: usize = 1024;
-/// Characters of a message for the user.
+/// The most characters of a message for the user.
 const MAX_FOR_USER: usize = 1000;
-/// Characters of other text of a client that errors repeat.
+/// The most characters of a client's text that errors quote.
 const MAX_QUOTED: usize = 100;
 
 /// One message of a client.
@@ -25,7 +25,7 @@ pub enum Message {
     Cancelled(Id),
     /// A message for the user.
     ForUser(String),
-    /// Any other notification. None needs any action, so its content is dropped.
+    /// Any other notification: it needs no action, and its content is dropped.
     Notification,
     /// The answer to a `ping`, our only request: a result and an error are equally good.
     Response(Id),
@@ -38,13 +38,13 @@ pub struct Request {
     pub params: Params,
 }
 
-/// The parameters of a request, or the arguments of a tool, as they came.
+/// The parameters of a request, or the arguments of a tool, not parsed yet.
 #[derive(Debug, Default)]
 pub struct Params(Option<Box<RawValue>>);
 
 impl Params {
-    /// Parses them as an object; missing ones are an empty object. Drops their text, for that may
-    /// be large, and the call may wait for Emacs.
+    /// Parses them as an object; if they are missing, as an empty one. Drops their text, which may
+    /// be large, while the call may wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
         read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(RpcError::invalid_params)
     }
@@ -161,7 +161,7 @@ fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     })
 }
 
-/// The messages of a batch; of too many, only enough to know that.
+/// The messages of a batch; if there are too many, only enough to know that.
 struct Batch(Vec<Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Batch {
@@ -189,7 +189,7 @@ impl<'de> Deserialize<'de> for Batch {
     }
 }
 
-/// Whether arrays and objects are nested deeper than any message of ours.
+/// Whether arrays and objects are nested deeper than any valid message.
 fn is_too_deep(json: &str) -> bool {
     let json = json.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
@@ -208,7 +208,8 @@ fn is_too_deep(json: &str) -> bool {
     false
 }
 
-/// The length of what is left of the string in which `json` begins: most of a large message.
+/// The length of the rest of the string in which `json` begins. Strings are most of a large
+/// message.
 fn rest_of_string(json: &[u8]) -> usize {
     let mut at = 0;
     while let Some(offset) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
@@ -216,13 +217,14 @@ fn rest_of_string(json: &[u8]) -> usize {
         if json[at] == b'"' {
             return at + 1;
         }
-        at += 2; // what is escaped is not the end
+        at += 2; // an escaped character does not end the string
     }
     json.len()
 }
 
-/// Replaces escapes of lone surrogates, which JavaScript's strings may hold and UTF-8 cannot, by
-/// that of U+FFFD, which is what Node writes to a file for them. `None` if there are none.
+/// Replaces the escapes of lone surrogates, which strings of JavaScript may contain and UTF-8
+/// cannot, with that of U+FFFD, which Node writes to files in their place. Returns `None` if there
+/// are none.
 fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
     const ESCAPE: usize = r"\u0000".len();
     let unit = |at: usize| {
@@ -247,7 +249,7 @@ fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
     mended
 }
 
-/// The members of a message as they came. `Some(null)` differs from no member.
+/// The members of a message, not checked yet. `Some(null)` differs from a missing member.
 #[derive(Deserialize)]
 struct RawMessage {
     jsonrpc: String,
@@ -358,7 +360,7 @@ enum Outcome {
 #[serde(untagged)]
 pub enum Output {
     Made(Value),
-    /// Always the same, so serialised once.
+    /// A constant, which is serialised only once.
     Ready(&'static RawValue),
 }
 
@@ -400,7 +402,7 @@ pub fn truncate(text: &str) -> String {
     }
 }
 
-/// A notification of ours as it goes over the wire.
+/// Serializes a notification of the server as a JSON-RPC message.
 pub fn notification_json(notification: &impl Serialize) -> String {
     #[derive(Serialize)]
     struct Envelope<'a, T> {
@@ -446,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_a_parse_error() {
+    fn invalid_json_is_a_parse_error() {
         let deep = "[".repeat(100_000);
         for text in ["", "{", "nonsense", "{\"jsonrpc\":\"2.0\"", &deep] {
             assert_eq!(code(text), Some(-32700), "{text:.20}");
@@ -456,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_characters_are_replaced_and_nothing_else() {
+    fn lone_surrogates_are_replaced_and_nothing_else() {
         for (escaped, text) in [
             (r"a\ud83d\ude00b", "a😀b"),
             (r"a\ud83db", "a\u{fffd}b"),
@@ -477,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_invalid_request() {
+    fn other_json_is_an_invalid_request() {
         for text in [
             "1",
             "null",
@@ -502,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_much_is_refused() {
+    fn messages_that_would_cost_too_much_are_refused() {
         let batch = |count: usize| format!("[{}1]", "1,".repeat(count - 1));
         assert_eq!(code(&batch(MAX_BATCH)), None);
         assert_eq!(code(&batch(MAX_BATCH + 1)), Some(-32600));
@@ -521,20 +523,20 @@ mod tests {
     }
 
     #[test]
-    fn little_is_repeated_of_what_a_client_says() {
+    fn errors_quote_clients_only_briefly() {
         let failure = RpcError::method_not_found(&"é".repeat(1000));
         assert_eq!(failure.message, format!("Method not found: {}...", "é".repeat(MAX_QUOTED)));
     }
 
     #[test]
-    fn an_array_is_no_object() {
+    fn an_array_is_not_an_object() {
         assert_eq!(code(r#"[["2.0",1,"ping"]]"#), None); // a batch of one bad message
         let params = request(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":["x"]}"#).params;
         assert_eq!(params.read::<BTreeMap<String, String>>().unwrap_err().code, -32602);
     }
 
     #[test]
-    fn a_batch_keeps_its_good_messages() {
+    fn a_batch_keeps_its_valid_messages() {
         let text = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 7]"#;
         let Ok(Incoming::Batch(items)) = parse(text.as_bytes()) else { panic!() };
         assert!(matches!(items[0], Ok(Message::Request(_))));
@@ -542,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_and_notifications_are_told_apart() {
+    fn responses_and_notifications_are_distinguished() {
         let response = parse(br#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}"#);
         assert!(matches!(response, Ok(Incoming::One(Message::Response(_)))));
         let notification = parse(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
@@ -550,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_a_request_of_ours_is_not_for_the_user() {
+    fn progress_notifications_are_not_for_the_user() {
         for (method, shown) in [("sendNotification", true), ("notifications/progress", false)] {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"message":"half"}}}}"#);

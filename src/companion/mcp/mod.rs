@@ -82,7 +82,7 @@ impl Protocol {
         Ok((result, session))
     }
 
-    /// Answers one request of a session; `None` if the client has cancelled it meanwhile.
+    /// Answers one request of a session; `None` if the client has cancelled it in the meantime.
     pub async fn serve(&self, session: &ActiveSession, request: Request) -> Option<Response> {
         let Request { id, method, params } = request;
         let mut call = session.begin(&id);
@@ -140,7 +140,7 @@ struct ClientInfo {
 }
 
 impl InitializeParams {
-    /// The requested revision if we support it, else our newest: it is up to the client then.
+    /// The requested revision if we support it, else our newest, which the client may then refuse.
     fn revision(&self) -> Revision {
         self.protocol_version.as_deref().and_then(Revision::named).unwrap_or(Revision::NEWEST)
     }
@@ -151,8 +151,8 @@ fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ClientInfo, 
     info.map_err(|failure| serde::de::Error::custom(failure.message))
 }
 
-/// Names are only shown to the user: shortened, and without control characters, line separators and
-/// changes of the writing direction.
+/// A name as it is shown to the user: shortened, and without control characters, line separators
+/// and changes of the writing direction.
 fn sanitize(name: &str) -> String {
     let disturbs = |character: char| {
         character.is_control()

@@ -20,8 +20,8 @@ pub enum Place {
     Directory(Arc<str>),
 }
 
-/// The context of one place, and the message for the newest clients. Those for clients of older
-/// documents are made on demand.
+/// The context of one place, and the message for clients of the newest documents. Messages for
+/// clients of older documents are made on demand.
 pub struct Context {
     pub snapshot: IdeContext,
     pub message: Arc<str>,
@@ -34,7 +34,7 @@ pub struct Contexts {
 }
 
 impl Place {
-    /// Where the client works whose process this is.
+    /// The working directory of `process`.
     pub(crate) fn of(process: Option<&Process>) -> Place {
         process.and_then(Process::directory).as_deref().into()
     }
@@ -66,7 +66,7 @@ impl Contexts {
         self.known.get(place)
     }
 
-    /// Whether `place` has this very context already.
+    /// Whether `place` has the same context already.
     pub fn is_known(&self, place: &Place, context: &Context) -> bool {
         self.get(place).is_some_and(|known| known.message == context.message)
     }

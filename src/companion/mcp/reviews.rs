@@ -2,7 +2,7 @@
 //!
 //! A session has at most one open review of a file, and the newest wins: the client identifies a
 //! review by its path alone, and would take the outcome of the older one for that of the newer one.
-//! There is no lock, no clock and no connection here; `sessions` decides when things happen.
+//! Nothing here knows of locks, clocks or connections: `sessions` decides when things happen.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,7 +14,7 @@ use crate::ide::ReviewId;
 
 #[derive(Default)]
 pub struct Reviews {
-    /// The key enforces the rule: a session and a path have one entry.
+    /// The key enforces that rule, as a session and a path have at most one entry.
     open: BTreeMap<Key, Review>,
     last: i64,
 }
@@ -22,7 +22,7 @@ pub struct Reviews {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     owner: SessionId,
-    /// Exactly as the client wrote it, for it identifies the review by this string.
+    /// Exactly as the client wrote it, since it identifies the review by this string.
     path: Arc<str>,
 }
 
@@ -30,7 +30,7 @@ struct Review {
     id: ReviewId,
     /// The session that opened it; its owner may be another one by now.
     proposer: SessionId,
-    /// Of the proposal, and of the file as it was then.
+    /// The bytes of the proposal, and of the file as it was then.
     bytes: usize,
     /// The call in which the client asked Lisp to decide it.
     deciding: Option<CallId>,
@@ -48,7 +48,7 @@ pub struct Ended {
     pub superseded: bool,
 }
 
-/// What is open, in number and bytes.
+/// How many reviews are open, and their bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Load {
     pub count: usize,
@@ -81,7 +81,7 @@ impl Reviews {
         self.ids_where(|_, _| true)
     }
 
-    /// Those of one owner, oldest first.
+    /// The open reviews of one owner, oldest first.
     pub fn of(&self, owner: &SessionId) -> Vec<ReviewId> {
         self.ids_where(|key, _| key.owner == *owner)
     }
@@ -107,8 +107,8 @@ impl Reviews {
         self.open.iter().any(|(key, review)| review.id == id && review.proposer == key.owner)
     }
 
-    /// Notes that `call` asks for a decision. False if an earlier call does that `is_awaited`
-    /// still.
+    /// Records that `call` asks for a decision. Returns false if an earlier call does, and is still
+    /// awaited as `is_awaited` says.
     pub fn begin_decision(
         &mut self,
         id: ReviewId,
@@ -125,8 +125,8 @@ impl Reviews {
         begins
     }
 
-    /// Notes that the client of `owner` has proposed another change of `path` in a later session:
-    /// unless it returns to this session, it no longer waits for the review.
+    /// Records that the client of `owner` has proposed another change of `path` in a later session:
+    /// unless it returns to this session, it no longer awaits this review.
     pub fn supersede(&mut self, owner: &SessionId, path: &str) {
         if let Some(review) = self.open.get_mut(&Key::new(owner, path)) {
             review.superseded = true;
@@ -143,15 +143,16 @@ impl Reviews {
         superseded.into_iter().chain(self.give(successor, moved)).collect()
     }
 
-    /// Gives back to `proposer`, which has returned, what others have inherited from it. Returns
-    /// the reviews that this ends.
+    /// Returns to `proposer`, which is back, the reviews that others have inherited from it.
+    /// Returns those that this ends.
     pub fn give_back(&mut self, proposer: &SessionId) -> Vec<ReviewId> {
         let away =
             self.ids_where(|key, review| review.proposer == *proposer && key.owner != *proposer);
         self.give(proposer, away)
     }
 
-    /// Moves reviews to `owner`. Of two for one file the newer one stays; returns the others.
+    /// Moves reviews to `owner`. Of two reviews of one file the newer one stays open. Returns the
+    /// others.
     fn give(&mut self, owner: &SessionId, reviews: Vec<ReviewId>) -> Vec<ReviewId> {
         reviews.into_iter().filter_map(|id| self.give_one(owner, id)).collect()
     }
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_review_of_a_file_takes_the_place_of_the_first() {
+    fn a_second_review_of_a_file_replaces_the_first() {
         let ([one, two], mut reviews) = (owners(), Reviews::default());
         let (first, _) = reviews.open(&one, "/a", 1);
         let (other, _) = reviews.open(&two, "/a", 1);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_has_the_newer_of_two_reviews() {
+    fn a_successor_keeps_the_newer_of_two_reviews() {
         for heir_is_newer in [true, false] {
             let ([lost, successor], mut reviews) = (owners(), Reviews::default());
             let mut order = [&lost, &successor];
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_client_has_proposed_anew_is_not_inherited() {
+    fn superseded_reviews_are_not_inherited() {
         let ([lost, successor], mut reviews) = (owners(), Reviews::default());
         let (stale, _) = reviews.open(&lost, "/a", 1);
         let (newer, _) = reviews.open(&successor, "/a", 1);
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_has_its_own_again() {
+    fn a_returning_session_gets_its_reviews_back() {
         let ([lost, successor], mut reviews) = (owners(), Reviews::default());
         let (its, _) = reviews.open(&lost, "/a", 1);
         let (other, _) = reviews.open(&successor, "/b", 1);
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_is_asked_for_once_at_a_time() {
+    fn only_one_call_at_a_time_decides_a_review() {
         let ([one, _], mut reviews) = (owners(), Reviews::default());
         let (review, _) = reviews.open(&one, "/a", 1);
         assert!(reviews.begin_decision(review, CallId(1), |_| true));

@@ -2,8 +2,8 @@
 //! 003; `acceptDiff` and `rejectDiff` of 004. All clients are offered all of them, and call those
 //! that they know.
 //!
-//! Where 004 differs, in the text of the answer to `closeDiff`, clients with a session get it as
-//! the newer documents want it: clients of 004 have no session.
+//! Document 004 differs in the text of the answer to `closeDiff`: clients with a session get it in
+//! the form of the newer documents, since clients of 004 have no session.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -26,7 +26,7 @@ pub struct Tools {
     checks: FileChecks,
 }
 
-/// The reason of a tool call that failed, sent to the client as text.
+/// Why a tool call failed, sent to the client as text.
 struct ToolError(String);
 
 /// Why a tool call has no result.
@@ -211,8 +211,8 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Queues the review for Emacs and answers at once, with empty content: an Emacs that is busy is
-/// no failure, and after an error the client's own "yes" would fail, too.
+/// Queues the review for Emacs and answers at once, with empty content: a busy Emacs is not a
+/// failure, and after an error the client's own "yes" would fail, too.
 async fn open_diff(
     tools: &Tools,
     session: &SessionId,
@@ -231,8 +231,7 @@ async fn open_diff(
 }
 
 /// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
-/// JSON; those of document 004 get the plain text, also of a review that the user has just
-/// accepted.
+/// JSON. Those of document 004 get the plain text, also if the user has just accepted the review.
 async fn close_diff(
     tools: &Tools,
     session: &ActiveSession,
@@ -323,7 +322,7 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
         return refuse("must be absolute");
     }
     if let Some(name) = path[1..].split('/').find(|name| ["", ".", ".."].contains(name)) {
-        // What follows such a name may mean another file to Emacs than to the system.
+        // After such a component the path may name another file to Emacs than to the system.
         return match name {
             "" if path.ends_with('/') && !path.contains("//") => refuse("is a directory"),
             "" => refuse("must not contain \"//\""),
@@ -341,7 +340,7 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
             Ok(_) => Ok(file.len() as usize),
             Err(error) => refuse(&format!("cannot be read: {error}")),
         },
-        // A new file. Missing directories are no fault: the client creates them.
+        // A new file. Directories may be missing, too: the client creates them.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
         Err(error) => refuse(&format!("cannot be a file: {error}")),
     }
@@ -371,8 +370,9 @@ fn real_name(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether Emacs could take `path` for a remote file, or for a quoted name. Depending on
-/// `tramp-syntax` that is `/METHOD:HOST:...`, `/HOST:...` or `/[METHOD/HOST]...`; quoted, `/:...`.
+/// Whether Emacs could take `path` for the name of a remote file, or for a quoted name. Depending
+/// on `tramp-syntax` that is `/METHOD:HOST:...`, `/HOST:...` or `/[METHOD/HOST]...`; quoted,
+/// `/:...`.
 fn is_remote(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     path.starts_with('/') && (first.contains(':') || first.starts_with('['))
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn colons_further_down_make_no_remote_name() {
+    fn a_colon_in_a_later_component_is_not_remote() {
         for path in ["/dir/a:b:c", "/dir/[a]", "/"] {
             assert!(!is_remote(path), "{path}");
         }

@@ -34,7 +34,7 @@ impl HttpError {
         HttpError { status: StatusCode::BAD_REQUEST, failure }
     }
 
-    /// By MCP, the client then starts a new session.
+    /// A client that gets this starts a new session, by MCP.
     pub fn unknown_session() -> HttpError {
         HttpError::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
     }
@@ -49,7 +49,7 @@ pub fn refuse(refusal: &Refusal) -> CallResult {
     if refusal.status == StatusCode::UNAUTHORIZED {
         answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    // The rest of the request is not read.
+    // The rest of the request is not read, so the connection cannot be reused.
     closing(answer)
 }
 
@@ -66,7 +66,7 @@ pub fn method_not_allowed(methods: &'static str) -> CallResult {
     answer
 }
 
-/// Exactly 202: with any other status the client never opens its stream.
+/// 202, without which the client never opens its stream.
 pub fn accepted() -> CallResult {
     empty(StatusCode::ACCEPTED)
 }

@@ -10,15 +10,15 @@ use super::answer::HttpError;
 use crate::limits::Limits;
 use crate::quota::Quota;
 
-/// How much of a body that is too large is read and dropped, so that the client sees our answer
-/// rather than a reset.
+/// How many bytes of a body that is too large are read and dropped, so that the client sees our
+/// answer rather than a reset connection.
 const MAX_DROPPED: usize = 64 << 20;
-/// Memory that is allocated for a body in advance, at most.
+/// The most bytes allocated for a body before it arrives.
 const FIRST_BUFFER: u64 = 1 << 20;
 
 pub struct BodyReader {
     limits: Limits,
-    /// Bytes of the messages that are being received or answered.
+    /// The bytes of all messages that are being received or answered.
     all: Arc<Quota>,
 }
 
@@ -76,7 +76,7 @@ impl BodyReader {
 }
 
 impl Reservation {
-    /// Returns whether all bytes are within the limit.
+    /// Adds `bytes`. Returns whether the bytes of all messages are within the limit.
     fn grow(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         self.all.add(bytes)

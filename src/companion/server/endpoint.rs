@@ -70,7 +70,7 @@ impl Endpoint {
         }
     }
 
-    /// From now on each answer closes its connection, and no stream begins.
+    /// Makes each further answer close its connection, and each further stream end at once.
     pub fn retire(&self) {
         self.retired.store(true, Ordering::SeqCst);
     }
@@ -307,9 +307,9 @@ impl Endpoint {
         reply.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
     }
 
-    /// Runs the work for an answer: JSON, or nothing. The answer is that JSON, or an event stream
-    /// if the work takes long or the client prefers one. The work goes on if the client
-    /// disconnects, since by MCP that does not cancel it.
+    /// Answers with the JSON that `work` returns, if any: as an event stream if it takes long or
+    /// the client prefers one. The work goes on if the client disconnects, since by MCP that does
+    /// not cancel it.
     async fn work(
         &self,
         work: impl Future<Output = Option<String>> + Send + 'static,
@@ -355,7 +355,8 @@ impl Endpoint {
         if is_known { Ok(empty(StatusCode::OK)) } else { Err(HttpError::unknown_session()) }
     }
 
-    /// The session of a request. Requests of clients of document 004 name none.
+    /// The session of a request. If the request names none, as those of document 004, that is the
+    /// unnamed session of the agent.
     fn session_of(
         &self,
         request: &message::Request,
@@ -366,7 +367,7 @@ impl Endpoint {
         if !names_no_session(headers) || !METHODS_WITHOUT_SESSION.contains(&&*request.method) {
             return self.session(headers, agent);
         }
-        // Without the admission, which the request may outlive.
+        // Not the admission, which the request may outlive.
         let (sessions, connection) = (self.protocol.sessions(), from.connection);
         let known = sessions.clone();
         let find_place = Box::new(move || Box::pin(place_of(connection, known.clone())) as _);
@@ -380,7 +381,8 @@ impl Endpoint {
         self.protocol.sessions().enter(id, agent).ok_or_else(HttpError::unknown_session)
     }
 
-    /// The session that a request names. If the request names a revision, it must be the session's.
+    /// The session that a request names. If the request also names a revision, it must be that of
+    /// the session.
     fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, HttpError> {
         let id = session_id(headers)?;
         let revision = self.protocol.sessions().revision(id, agent);

@@ -14,7 +14,7 @@ pub struct Guard {
     hosts: [String; 3],
 }
 
-/// Why a request is refused. Never echoes anything of the request.
+/// Why a request is refused. It never repeats anything of the request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
@@ -59,7 +59,7 @@ impl Guard {
         )
     }
 
-    /// Compares with all tokens, so that the time reveals nothing.
+    /// Compares with all tokens, so that the time taken reveals nothing.
     fn agent_of(&self, token: &[u8]) -> Option<Arc<Agent>> {
         self.agents.iter().fold(None, |found, agent| {
             if agent.token.matches(token) { Some(agent.clone()) } else { found }
@@ -121,7 +121,7 @@ mod tests {
     const TOKEN: (&str, &str) = ("authorization", "Bearer SECRET");
 
     #[test]
-    fn the_names_of_this_server_are_served() {
+    fn requests_to_the_names_of_this_server_are_served() {
         for name in
             ["127.0.0.1:4711", "localhost:4711", "LocalHost:4711", "host.docker.internal:4711"]
         {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_of_the_agent_whose_token_it_has() {
+    fn the_token_determines_the_agent() {
         let guard = guard();
         let target = Uri::from_static("/mcp");
         for (token, name) in guard.tokens().zip(["gemini", "qwen"]) {
@@ -165,14 +165,14 @@ mod tests {
             let agent =
                 guard.check(&target, &headers(&[HOST, ("authorization", &bearer)])).unwrap();
             assert_eq!(agent.name, name);
-            // Without its last character it is nobody's.
+            // A token without its last character is invalid.
             let shorter = &bearer[..bearer.len() - 1];
             assert!(guard.check(&target, &headers(&[HOST, ("authorization", shorter)])).is_err());
         }
     }
 
     #[test]
-    fn a_target_that_names_a_server_names_this_one() {
+    fn an_absolute_target_must_name_this_server() {
         let guard = guard();
         let bearer = format!("Bearer {}", guard.tokens().next().unwrap().reveal());
         let headers = headers(&[HOST, ("authorization", &bearer)]);

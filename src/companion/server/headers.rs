@@ -10,7 +10,7 @@ pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The beginning of the session's id, as in `sessions::Description`.
+/// The beginning of the id of the session that is named; see `sessions::Description`.
 pub fn session_key(headers: &HeaderMap) -> String {
     let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     id.chars().take(8).collect()
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_json_is_taken() {
+    fn only_json_bodies_are_accepted() {
         for (value, taken) in [
             ("application/json", true),
             ("Application/JSON; charset=utf-8", true),

@@ -38,8 +38,8 @@ impl Source for EventReader {
     }
 }
 
-/// The body of a POST response whose answer was not ready in time. Its only event has no id: with
-/// one, SDKs before 1.24 would reconnect for more.
+/// The body of a response to a POST whose answer was not ready in time. Its only event has no id,
+/// since SDKs before 1.24 would reconnect for more after one.
 pub struct LateReply {
     reply: Option<PendingReply>,
     keep_alive: Interval,
@@ -67,7 +67,7 @@ fn keep_alive(pause: Duration) -> Interval {
     interval
 }
 
-/// The frame of an idle stream, when it is due.
+/// The next frame of an idle stream, once it is due.
 fn idle(
     keep_alive: &mut Interval,
     context: &mut Context<'_>,

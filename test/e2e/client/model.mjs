@@ -12,7 +12,7 @@
 //
 // Each request body goes to REQUESTS.jsonl as one line, and is announced on
 // stdout once it is there, so that a test can wait for it and then read what
-// the model was told.
+// the model received.
 
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -126,11 +126,11 @@ function settle(filePath, result) {
 
 async function establish(port, token) {
   const own = new Client({ name: 'streamable-http-client', version: '1.0.0' });
-  let heard;
-  const context = new Promise((resolve) => { heard = resolve; });
+  let received;
+  const context = new Promise((resolve) => { received = resolve; });
   own.setNotificationHandler(Context, ({ params }) => {
     say({ context: params });
-    heard(true);
+    received(true);
   });
   own.setNotificationHandler(Accepted, ({ params: { filePath, content } }) =>
     settle(filePath, { status: 'accepted', content }));

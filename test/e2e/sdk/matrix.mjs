@@ -68,12 +68,12 @@ const openConnections = () => sockets.filter((it) => !it.destroyed).length;
 
 // ---- The client
 
-const told = (error) => [error, error?.cause].filter(Boolean).join(': ');
+const describe = (error) => [error, error?.cause].filter(Boolean).join(': ');
 
 // Any error makes Gemini CLI disconnect for good.
 const errors = [];
 let closing = false;
-process.on('unhandledRejection', (error) => errors.push(`unhandled: ${told(error)}`));
+process.on('unhandledRejection', (error) => errors.push(`unhandled: ${describe(error)}`));
 
 // A client that reconnects without reason shall do it at once, to be seen.
 const reconnection = {
@@ -101,13 +101,13 @@ const transport = new StreamableHTTPClientTransport(endpoint, {
 });
 
 client.onerror = (error) => {
-  if (!closing) errors.push(told(error));
+  if (!closing) errors.push(describe(error));
 };
 
-const heard = [];
+const received = [];
 const listeners = new Set();
 client.fallbackNotificationHandler = async ({ method, params }) => {
-  heard.push({ method, params });
+  received.push({ method, params });
   for (const listener of listeners) listener();
 };
 
@@ -120,15 +120,15 @@ function soon(what, promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// Resolves once a notification of METHOD was heard whose params satisfy GOOD.
-function hears(method, good) {
-  let look;
+// Resolves once a notification of METHOD was received whose params satisfy GOOD.
+function receives(method, good) {
+  let examine;
   const found = new Promise((resolve) => {
-    look = () => heard.some((it) => it.method === method && good(it.params)) && resolve();
-    listeners.add(look);
-    look();
+    examine = () => received.some((it) => it.method === method && good(it.params)) && resolve();
+    listeners.add(examine);
+    examine();
   });
-  return soon(method, found).finally(() => listeners.delete(look));
+  return soon(method, found).finally(() => listeners.delete(examine));
 }
 
 // ---- Checks
@@ -149,7 +149,7 @@ async function check(name, body) {
     same(errors, []);
     say({ check: name, ok: true, ...details });
   } catch (error) {
-    say({ check: name, ok: false, reason: told(error), errors, heard });
+    say({ check: name, ok: false, reason: describe(error), errors, received });
     process.exit(1);
   }
 }
@@ -158,9 +158,9 @@ const call = (name, args) => client.callTool({ name, arguments: args });
 
 const outcomes = [];
 
-async function hearsOutcome(method, params) {
+async function receivesOutcome(method, params) {
   outcomes.push({ method, params });
-  await hears(method, (it) => isDeepStrictEqual(it, params));
+  await receives(method, (it) => isDeepStrictEqual(it, params));
 }
 
 async function opensReview(filePath, newContent) {
@@ -203,27 +203,27 @@ await check('ping', () => client.ping());
 
 const activeFile = ({ openFiles }) => openFiles?.find((it) => it.isActive);
 
-await check('context is heard', () => hears(
+await check('context is received', () => receives(
   'ide/contextUpdate', ({ workspaceState }) => activeFile(workspaceState)?.path === a));
 
 await check('context follows the user', async () => {
   await need('next-line');
-  await hears('ide/contextUpdate',
-              ({ workspaceState }) => activeFile(workspaceState)?.cursor?.line === 2);
+  await receives('ide/contextUpdate',
+                 ({ workspaceState }) => activeFile(workspaceState)?.cursor?.line === 2);
 });
 
 await check('accept', async () => {
   const newContent = 'one\nzwei \u00e4 \u{1d54f} "\\"\nthree\n';
   await opensReview(a, newContent);
   await need('accept', { filePath: a, newContent });
-  await hearsOutcome('ide/diffAccepted', { filePath: a, content: newContent });
+  await receivesOutcome('ide/diffAccepted', { filePath: a, content: newContent });
 });
 
 await check('reject', async () => {
   const newContent = 'a new file\n';
   await opensReview(b, newContent);
   await need('reject', { filePath: b, newContent });
-  await hearsOutcome('ide/diffRejected', { filePath: b });
+  await receivesOutcome('ide/diffRejected', { filePath: b });
 });
 
 async function closesReview(newContent, args) {
@@ -237,7 +237,7 @@ async function closesReview(newContent, args) {
 
 await check('close', async () => {
   await closesReview('closed\n', {});
-  await hearsOutcome('ide/diffRejected', { filePath: a });
+  await receivesOutcome('ide/diffRejected', { filePath: a });
 });
 
 await check('close silently', () =>
@@ -266,7 +266,7 @@ await check('40 calls', async () => {
 });
 
 await check('every outcome once', () => {
-  same(heard.filter((it) => it.method !== 'ide/contextUpdate'), outcomes);
+  same(received.filter((it) => it.method !== 'ide/contextUpdate'), outcomes);
 });
 
 await check('end of the session', async () => {

@@ -1,6 +1,6 @@
-//! What other processes may leave where discovery files are: of each file it is drawn what its name,
-//! its kind, its content, its age and its owner are. Only what is certainly an Emacs's that has ended
-//! goes; all else stays as it is, and our own file is as it should be whatever stood in its place.
+//! What other processes may leave in the directory of discovery files: each file has a random name,
+//! kind, content, age and owner. Only files that are certainly of an Emacs that has ended are
+//! deleted; all others stay unchanged, and our own file is right whatever was in its place.
 //!
 //! `HOSTILE_SEED=SEED cargo test hostile::discovery` repeats the case that a failure names.
 
@@ -25,17 +25,17 @@ use crate::agents::{gemini, qwen};
 use crate::support::id_space;
 
 const PORT: u16 = 4711;
-/// No system gives such an id to a process.
+/// No process has such an id on any system.
 const DEAD: u32 = (1 << 22) + 1;
-/// As old as a file that nobody will finish.
+/// The age of an unfinished file that its process has abandoned.
 const OLD: Duration = Duration::from_secs(2 * 3600);
-/// What an unfinished file of an Emacs holds, if it holds anything.
+/// What an unfinished file of an Emacs contains, unless it is empty.
 const EMACS: &str = r#""ideInfo":{"name":"emacs""#;
 
 #[test]
-fn nothing_that_others_leave_in_the_directory_harms_or_is_harmed() {
+fn files_of_others_do_no_harm_and_suffer_none() {
     super::run_cases("discovery files", 300, 4_000_000, |_, random, counts| {
-        let case = Case::draw(random);
+        let case = Case::random(random);
         let outcomes = in_time(move || case.play())??;
         outcomes.into_iter().for_each(|(kind, outcome)| counts.add(kind, outcome));
         Ok(())
@@ -48,7 +48,7 @@ struct Case {
     temporary: tempfile::TempDir,
     agent: Agent,
     leftovers: BTreeMap<OsString, Leftover>,
-    /// What takes the place of our own file when that is there.
+    /// What replaces our own file once it has been created.
     replacement: Leftover,
 }
 
@@ -74,27 +74,28 @@ enum Kind {
 struct Content {
     kind: &'static str,
     bytes: Vec<u8>,
-    /// The whole file of an Emacs whose process ids are ours, and the one in it.
+    /// Set if this is a complete file from our PID namespace; the inner value is the process it
+    /// names.
     process: Option<Option<u32>>,
 }
 
 impl Case {
-    fn draw(random: &mut SmallRng) -> Case {
+    fn random(random: &mut SmallRng) -> Case {
         let agent = pick(random, &[gemini, qwen])(Vec::new());
-        let draw = |_| (draw_name(random), Leftover::draw(random));
-        let mut leftovers: BTreeMap<_, _> = (0..12).map(draw).collect();
+        let leftover = |_| (random_name(random), Leftover::random(random));
+        let mut leftovers: BTreeMap<_, _> = (0..12).map(leftover).collect();
         if chance(random, 30) {
-            leftovers.insert(agent.file_names(PORT).remove(0).into(), Leftover::draw(random));
+            leftovers.insert(agent.file_names(PORT).remove(0).into(), Leftover::random(random));
         }
         let temporary = tempfile::tempdir().unwrap();
-        Case { temporary, agent, leftovers, replacement: Leftover::draw(random) }
+        Case { temporary, agent, leftovers, replacement: Leftover::random(random) }
     }
 
     fn directory(&self) -> PathBuf {
         self.temporary.path().join("gemini/ide")
     }
 
-    /// Where links lead: in the place of a link it would go.
+    /// The target of links; as a file in the directory it would be deleted.
     fn target(&self) -> PathBuf {
         self.temporary.path().join("target")
     }
@@ -110,10 +111,10 @@ impl Case {
 
     fn play(&self) -> Check<Outcomes> {
         fs::create_dir_all(self.directory()).unwrap();
-        let precious = whole(Some(DEAD)).to_string();
-        fs::write(self.target(), &precious).unwrap();
+        let target_content = complete(Some(DEAD)).to_string();
+        fs::write(self.target(), &target_content).unwrap();
         for (name, leftover) in &self.leftovers {
-            leftover.put(&self.directory().join(name), &self.target());
+            leftover.place(&self.directory().join(name), &self.target());
         }
         let (mut before, all) = (self.others(), self.all());
         let created = self.create();
@@ -124,55 +125,55 @@ impl Case {
             Err(error) => {
                 self.check_refusal(&format!("{error:#}"))?;
                 ensure(self.all().len() + count_gone(&outcomes) == all.len(), || {
-                    "a file that was begun is left".to_owned()
+                    "an unfinished file is left".to_owned()
                 })?;
             }
         }
-        ensure(self.others() == before, || "a later look changes something".to_owned())?;
-        ensure(fs::read_to_string(self.target()).unwrap() == precious, || {
+        ensure(self.others() == before, || "a second clean-up changes something".to_owned())?;
+        ensure(fs::read_to_string(self.target()).unwrap() == target_content, || {
             "a link was followed".to_owned()
         })?;
         Ok(outcomes)
     }
 
-    /// All that is in the directory, as it is.
+    /// All files in the directory.
     fn all(&self) -> BTreeMap<OsString, Entry> {
         let entries = fs::read_dir(self.directory()).unwrap().map(Result::unwrap);
         entries.map(|entry| (entry.file_name(), Entry::of(&entry.path()))).collect()
     }
 
-    /// All but our own file.
+    /// All files except our own.
     fn others(&self) -> BTreeMap<OsString, Entry> {
         let mut all = self.all();
         all.remove(self.own().file_name().unwrap());
         all
     }
 
-    /// Whether the others are as they were, less those that have to go.
+    /// Checks that the other files are unchanged, except those that had to be deleted.
     fn check_leftovers(&self, before: &BTreeMap<OsString, Entry>) -> Check<Outcomes> {
         let after = self.others();
         let new = after.keys().find(|name| !before.contains_key(*name));
-        ensure(new.is_none(), || format!("{new:?} is left"))?;
+        ensure(new.is_none(), || format!("{new:?} is left behind"))?;
         let mut outcomes = Outcomes::new();
         for (name, entry) in before {
             let leftover = &self.leftovers[name];
-            let goes = leftover.goes(&self.agent, name.to_str());
+            let is_deleted = leftover.is_deleted(&self.agent, name.to_str());
             let stays = after.get(name) == Some(entry);
-            ensure(goes != stays && goes != after.contains_key(name), || {
+            ensure(is_deleted != stays && is_deleted != after.contains_key(name), || {
                 let what = if stays { "stays" } else { "does not stay as it is" };
                 format!("{name:?} {what}: {:?} {}", leftover.kind, leftover.content.kind)
             })?;
-            outcomes.push((leftover.label(), if goes { "gone" } else { "kept" }));
+            outcomes.push((leftover.label(), if is_deleted { "gone" } else { "kept" }));
         }
         Ok(outcomes)
     }
 
-    /// Whether our own file is whole, for nobody else, and is so again after something took its
-    /// place; and goes at the end.
+    /// Checks that our own file is complete and private, that it can be restored after something
+    /// has replaced it, and that it is deleted in the end.
     fn check_own(&self, mut file: DiscoveryFile) -> Check {
         self.check_file(&file)?;
         remove(&self.own());
-        self.replacement.put(&self.own(), &self.target());
+        self.replacement.place(&self.own(), &self.target());
         ensure(!file.is_intact(), || format!("{:?} is taken for ours", self.replacement.kind))?;
         let roots = ["/one".to_owned(), "/two".to_owned()];
         match file.write(&self.agent, PORT, &roots) {
@@ -201,7 +202,8 @@ impl Case {
         ensure(is_complete && file.is_intact(), || format!("our own file holds {text}"))
     }
 
-    /// Nothing but a directory in its place, which we do not remove, is in the way of our own file.
+    /// Checks that the reason is a directory in the place of our own file, which we do not remove:
+    /// nothing else may keep us from writing it.
     fn check_refusal(&self, reason: &str) -> Check {
         let own = self.own();
         let is_in_the_way = self.leftovers.get(own.file_name().unwrap());
@@ -216,7 +218,7 @@ fn count_gone(outcomes: &Outcomes) -> usize {
     outcomes.iter().filter(|(_, outcome)| *outcome == "gone").count()
 }
 
-/// A file as it is, so that any change of it shows.
+/// The state of a file, in which any change shows.
 #[derive(PartialEq)]
 struct Entry {
     mode: u32,
@@ -255,19 +257,19 @@ fn remove(path: &Path) {
 }
 
 impl Leftover {
-    fn draw(random: &mut SmallRng) -> Leftover {
+    fn random(random: &mut SmallRng) -> Leftover {
         Leftover {
-            kind: draw_kind(random),
-            content: Content::draw(random),
+            kind: random_kind(random),
+            content: Content::random(random),
             is_old: chance(random, 50),
             is_closed: chance(random, 5),
             is_of_another_user: is_root() && chance(random, 15),
         }
     }
 
-    fn put(&self, path: &Path, target: &Path) {
+    fn place(&self, path: &Path, target: &Path) {
         match self.kind {
-            Kind::File => self.put_file(path),
+            Kind::File => self.place_file(path),
             Kind::Directory => fs::create_dir(path).unwrap(),
             Kind::FullDirectory => fs::create_dir_all(path.join("full")).unwrap(),
             Kind::Link => symlink(target, path).unwrap(),
@@ -280,7 +282,7 @@ impl Leftover {
         }
     }
 
-    fn put_file(&self, path: &Path) {
+    fn place_file(&self, path: &Path) {
         fs::write(path, &self.content.bytes).unwrap();
         if self.is_old {
             let file = File::options().write(true).open(path).unwrap();
@@ -291,8 +293,8 @@ impl Leftover {
         }
     }
 
-    /// Whether it is certain that this is of an Emacs that has ended, or was never finished.
-    fn goes(&self, agent: &Agent, name: Option<&str>) -> bool {
+    /// Whether this is certainly of an Emacs that has ended, or was never finished.
+    fn is_deleted(&self, agent: &Agent, name: Option<&str>) -> bool {
         let is_readable = is_root() || !self.is_closed;
         let is_ours = self.kind == Kind::File && is_readable && !self.is_of_another_user;
         let Some(name) = name.filter(|_| is_ours && self.content.bytes.len() <= 1 << 20) else {
@@ -304,7 +306,7 @@ impl Leftover {
             }
             Some((_, of, Names::Process(process))) => {
                 let of_dead = |inner: Option<u32>| {
-                    inner.or(*process).is_some_and(|id| id != 1) // which lives as long as all
+                    inner.or(*process).is_some_and(|id| id != 1) // which is always alive
                 };
                 agent.name == *of && self.content.process.is_some_and(of_dead)
             }
@@ -332,7 +334,7 @@ impl Kind {
     }
 }
 
-fn draw_kind(random: &mut SmallRng) -> Kind {
+fn random_kind(random: &mut SmallRng) -> Kind {
     use Kind::{DanglingLink, Directory, Fifo, File, FullDirectory, Link, Socket};
     if chance(random, 70) {
         return File;
@@ -346,7 +348,7 @@ fn make_fifo(path: &Path) {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
-/// The path of a socket must be short, so it gets the other name afterwards.
+/// Creates a socket under a short name, as sockets need, and renames it.
 fn bind_socket(path: &Path) {
     let short = path.parent().unwrap().parent().unwrap().join("s");
     drop(UnixListener::bind(&short).unwrap());
@@ -358,15 +360,15 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// What a name says to the agent whose it is.
+/// What a name means to the agent that uses it.
 #[derive(Clone, Copy)]
 enum Names {
-    /// This process, or the one that the content tells.
+    /// A file of this process, or of the one that its content names.
     Process(Option<u32>),
     Unfinished,
 }
 
-/// Names that are those of discovery files, and whose.
+/// Names of discovery files, each with its agent and meaning.
 const NAMES: [(&str, &str, Names); 12] = [
     ("gemini-ide-server-4194305-1.json", "gemini", Names::Process(Some(DEAD))),
     ("gemini-ide-server-4194305-65535.json", "gemini", Names::Process(Some(DEAD))),
@@ -382,7 +384,7 @@ const NAMES: [(&str, &str, Names); 12] = [
     ("2.lock.0123.tmp", "qwen", Names::Unfinished),
 ];
 
-/// Names that are almost those of discovery files.
+/// Names that only resemble those of discovery files.
 const ODD_NAMES: [&str; 16] = [
     "gemini-ide-server-4194305-1.json~",
     "gemini-ide-server-4194305-1.json\n",
@@ -402,16 +404,16 @@ const ODD_NAMES: [&str; 16] = [
     "notes.txt",
 ];
 
-fn draw_name(random: &mut SmallRng) -> OsString {
+fn random_name(random: &mut SmallRng) -> OsString {
     match random.random_range(0..10) {
         0..6 => pick(random, &NAMES).0.into(),
         6 => gemini(Vec::new()).file_names(2).remove(0).into(),
         7 | 8 => pick(random, &ODD_NAMES).into(),
-        _ => draw_any_name(random),
+        _ => arbitrary_name(random),
     }
 }
 
-fn draw_any_name(random: &mut SmallRng) -> OsString {
+fn arbitrary_name(random: &mut SmallRng) -> OsString {
     let length = pick(random, &[1, 7, 200, 255]);
     let bytes = (0..length).map(|_| match random.random::<u8>() {
         0 | b'/' | b'.' => b'x',
@@ -422,36 +424,36 @@ fn draw_any_name(random: &mut SmallRng) -> OsString {
 }
 
 impl Content {
-    fn draw(random: &mut SmallRng) -> Content {
+    fn random(random: &mut SmallRng) -> Content {
         let process = pick(random, &[None, Some(DEAD), Some(1), Some(0)]);
-        let whole = whole(process);
-        let bytes = whole.to_string().into_bytes();
+        let complete = complete(process);
+        let bytes = complete.to_string().into_bytes();
         let strange = |kind, bytes| Content { kind, bytes, process: None };
         match random.random_range(0..16) {
-            0..6 => Content { kind: "whole", bytes, process: Some(process) },
+            0..6 => Content { kind: "complete", bytes, process: Some(process) },
             6 | 7 => {
                 let length = random.random_range(0..bytes.len());
                 strange("truncated", bytes[..length].to_vec())
             }
             8 => strange("random bytes", random_bytes(random)),
-            9 | 10 => strange("wrong shape", bent(random, whole).to_string().into_bytes()),
-            11 => strange("whole, then something", [&bytes[..], b"}"].concat()),
+            9 | 10 => strange("wrong shape", malformed(random, complete).to_string().into_bytes()),
+            11 => strange("complete, then something", [&bytes[..], b"}"].concat()),
             12 => Content { kind: "padded", bytes: padded(random, bytes), process: Some(process) },
             13 => strange("deep", deep(random)),
             14 => strange("huge", vec![0; (1 << 20) + random.random_range(0..2)]),
-            _ => strange("member twice", twice(&whole)),
+            _ => strange("member with_duplicate", with_duplicate(&complete)),
         }
     }
 
-    /// Whether an Emacs may have begun to write this.
+    /// Whether an Emacs may have begun to write this content.
     fn was_begun(&self) -> bool {
-        let is_told = |text: &str| text.is_empty() || text.contains(EMACS);
-        std::str::from_utf8(&self.bytes).is_ok_and(is_told)
+        let is_ours = |text: &str| text.is_empty() || text.contains(EMACS);
+        std::str::from_utf8(&self.bytes).is_ok_and(is_ours)
     }
 }
 
-/// What the file of an Emacs says of this machine; some tell their process.
-fn whole(process: Option<u32>) -> Value {
+/// The content of the file of an Emacs on this machine, which may name its process.
+fn complete(process: Option<u32>) -> Value {
     let mut content = json!({
         "port": 1,
         "workspacePath": "/project",
@@ -465,8 +467,8 @@ fn whole(process: Option<u32>) -> Value {
     content
 }
 
-/// JSON that is not what an Emacs here would write.
-fn bent(random: &mut SmallRng, mut content: Value) -> Value {
+/// JSON that no Emacs here would write.
+fn malformed(random: &mut SmallRng, mut content: Value) -> Value {
     let odd =
         [json!(null), json!([]), json!({}), json!(""), json!("vscode"), json!(-1), json!(1e99)];
     let odd = pick(random, &odd);
@@ -484,7 +486,7 @@ fn bent(random: &mut SmallRng, mut content: Value) -> Value {
     content
 }
 
-/// Spaces do no harm, as long as it is not too large.
+/// Spaces do no harm unless they make the file too large.
 fn padded(random: &mut SmallRng, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(pick(random, &[1 << 10, 1 << 20, (1 << 20) + 1]), b' ');
     bytes
@@ -494,7 +496,7 @@ fn deep(random: &mut SmallRng) -> Vec<u8> {
     format!(r#"{{"other":{}"#, "[".repeat(pick(random, &[200, 1 << 19]))).into_bytes()
 }
 
-fn twice(content: &Value) -> Vec<u8> {
+fn with_duplicate(content: &Value) -> Vec<u8> {
     let text = content.to_string();
     let again = r#","ideInfo":{"name":"emacs"}}"#;
     format!("{}{again}", text.strip_suffix('}').unwrap()).into_bytes()

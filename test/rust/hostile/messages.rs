@@ -1,4 +1,4 @@
-//! Messages that are nearly JSON-RPC, on good HTTP requests of clients with the token.
+//! Messages that are almost JSON-RPC, in valid HTTP requests of authorised clients.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,13 +10,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{
-    Check, Counts, chance, check_event, check_failure, check_reply, ensure, excerpt, label, pick,
-    ping, wait_reply,
+    Check, Counts, await_reply, chance, check_event, check_failure, check_reply, ensure, excerpt,
+    label, pick, ping,
 };
 use crate::support::TestCompanion;
 use crate::wire::{Reply, Wire};
 
-/// JSON as it is written, so that it can be wrong: members twice, numbers and strings of any form.
+/// JSON as text, which may be invalid: members may be duplicated, numbers and strings have any
+/// form.
 #[derive(Clone)]
 enum Json {
     /// A number, literal or string, as written.
@@ -39,7 +40,7 @@ fn no_message_harms_the_server() {
         super::run_cases("JSON-RPC", 1000, 2_000_000, |_, random, counts| {
             let (version, session) = pick(random, &sessions);
             let (kind, body) = generate(random);
-            let outcome = play(&server, &session, version, kind, &body, counts)
+            let outcome = run(&server, &session, version, kind, &body, counts)
                 .and_then(|()| ping(&server, &healthy.id));
             outcome.map_err(|reason| format!("{kind}: {reason}\nafter {}", excerpt(&body)))
         });
@@ -58,7 +59,7 @@ impl Drop for SetWhenDropped<'_> {
     }
 }
 
-/// Answers every call with the text of nothing.
+/// Answers every call with an empty text.
 fn stand_in_for_lisp(server: &TestCompanion, done: &AtomicBool) -> Check {
     while !done.load(Ordering::Relaxed) {
         while let Some(event) = server.companion.bridge().next_event() {
@@ -72,7 +73,7 @@ fn stand_in_for_lisp(server: &TestCompanion, done: &AtomicBool) -> Check {
     Ok(())
 }
 
-fn play(
+fn run(
     server: &TestCompanion,
     session: &str,
     version: &str,
@@ -86,15 +87,15 @@ fn play(
     let mut wire = Wire::connect(server.companion.port()).unwrap();
     let head = format!("{head}Content-Length: {}\r\n\r\n", body.len());
     wire.send(&[head.as_bytes(), body].concat()).map_err(|error| error.to_string())?;
-    let reply = wait_reply(&mut wire)?;
+    let reply = await_reply(&mut wire)?;
     if let Some(opened) = reply.header("mcp-session-id") {
-        ensure(starts, || "a session out of nothing".to_owned())?;
+        ensure(starts, || "an unexpected session".to_owned())?;
         server.request("DELETE", "/mcp", &[("Mcp-Session-Id", opened)], "");
     }
     check_reply(server, &reply, true, false)?;
     let is_batch = body.trim_ascii_start().first() == Some(&b'[');
     let outcome = match reply.status {
-        // A case beside this one has cancelled it, or it took long.
+        // A concurrent case has cancelled it, or it took long.
         200 if reply.is_stream() => "200 stream".to_owned(),
         200 if is_batch => {
             ensure(version == "2025-03-26", || "a batch was served".to_owned())?;
@@ -115,22 +116,22 @@ fn play(
         }
         400 => format!("400 {}", reply.json()["error"]["code"]),
         202 => "202".to_owned(),
-        // Without its session, what is no `initialize` any longer names none.
+        // It must not be 404: a corrupted `initialize` simply names no session.
         _ => return Err(format!("an unexpected {}", label(&reply))),
     };
     counts.add(kind, outcome);
     Ok(())
 }
 
-/// Whether `answer` is one proper response.
+/// Checks that `answer` is a valid response.
 fn check_answer(answer: &Value) -> Check {
-    let members = answer.as_object().ok_or("an answer that is no object")?;
+    let members = answer.as_object().ok_or("an answer that is not an object")?;
     match (members.get("result"), members.get("error")) {
         (Some(result), None) => ensure(result.is_object() && answer["jsonrpc"] == "2.0", || {
-            format!("no proper result: {answer}")
+            format!("not a valid result: {answer}")
         }),
         (None, Some(_)) => check_failure(answer).map_err(|reason| format!("{reason}: {answer}")),
-        _ => Err(format!("not one of result and error: {answer}")),
+        _ => Err(format!("neither a result nor an error, or both: {answer}")),
     }
 }
 
@@ -171,7 +172,7 @@ fn call(tool: &str, arguments: &[(&str, Json)]) -> Json {
     message("tools/call", true, Some(object(&[("name", name), ("arguments", object(arguments))])))
 }
 
-/// A good message and its name for the table.
+/// A valid message, and its kind for the table.
 fn good_message(random: &mut SmallRng) -> (&'static str, Json) {
     let path = ("filePath", raw("\"/no/such/file\""));
     match random.random_range(0..8) {
@@ -207,7 +208,7 @@ fn generate(random: &mut SmallRng) -> (&'static str, Vec<u8>) {
     for _ in 0..random.random_range(0..4) {
         mutate(&mut message, random);
     }
-    // An `initialize` in a batch is refused; without a session, so would every batch be.
+    // Not of `initialize`, which names no session: without one every batch is refused.
     if kind != "initialize" && chance(random, 12) {
         kind = "batches";
         let mut items = vec![message];
@@ -222,10 +223,10 @@ fn generate(random: &mut SmallRng) -> (&'static str, Vec<u8>) {
     }
     let mut text = String::new();
     message.write(&mut text);
-    (kind, bend(text.into_bytes(), random))
+    (kind, corrupt(text.into_bytes(), random))
 }
 
-/// Changes one place of the tree.
+/// Changes one node of the tree.
 fn mutate(root: &mut Json, random: &mut SmallRng) {
     let place = random.random_range(0..root.size());
     let node = root.node(place).expect("a node below the size");
@@ -259,7 +260,7 @@ fn mutate(root: &mut Json, random: &mut SmallRng) {
     }
 }
 
-/// Any JSON value, and some that are none.
+/// An unusual JSON value, or invalid JSON.
 fn odd_value(random: &mut SmallRng) -> Json {
     let numbers = [
         "0",
@@ -324,8 +325,8 @@ fn odd_value(random: &mut SmallRng) -> Json {
     }
 }
 
-/// Changes the text around or within the message, most often not at all.
-fn bend(mut bytes: Vec<u8>, random: &mut SmallRng) -> Vec<u8> {
+/// Corrupts the text of the message; most often leaves it as it is.
+fn corrupt(mut bytes: Vec<u8>, random: &mut SmallRng) -> Vec<u8> {
     match random.random_range(0..20) {
         0 => bytes.truncate(random.random_range(0..bytes.len().max(1))),
         1 => bytes.splice(0..0, *b"\xef\xbb\xbf").for_each(drop),
@@ -354,7 +355,7 @@ impl Json {
         1 + self.children().into_iter().map(Json::size).sum::<usize>()
     }
 
-    /// The node at `place`, in the order of the text.
+    /// The node with the index `place`, in the order of the text.
     fn node(&mut self, mut place: usize) -> Option<&mut Json> {
         if place == 0 {
             return Some(self);

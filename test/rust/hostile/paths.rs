@@ -1,6 +1,7 @@
-//! The paths that clients propose changes of, made out of awkward pieces. Accepted is what is nothing
-//! but the name of a local file, to the system and to Emacs alike; a refusal says in one short line
-//! what is wrong, and that is so. What is wrong is judged here by other means than there.
+//! Paths for which clients propose changes, composed of awkward components. A path is accepted if
+//! it can only be the name of a local file, to the system as well as to Emacs; a refusal says in
+//! one short line what is wrong with it. This test decides by other means than the server what is
+//! wrong.
 //!
 //! `HOSTILE_SEED=SEED cargo test hostile::paths` repeats the case that a failure names.
 
@@ -20,13 +21,14 @@ use super::{Check, chance, check_event, ensure, pick, post, run_cases};
 use crate::support::{TestCompanion, request};
 
 const LARGEST: usize = 1 << 20;
-/// Nothing that a client says is repeated at greater length; each character may become an escape.
+/// The most bytes of a refusal: what a client says is quoted briefly, though each character may be
+/// escaped.
 const LONGEST: usize = 1200;
 
 #[test]
-fn only_names_of_local_files_are_accepted_and_all_others_refused_with_a_reason() {
+fn only_names_of_local_files_are_accepted() {
     let place = tempfile::tempdir().unwrap();
-    furnish(place.path());
+    create_files(place.path());
     let server = TestCompanion::with(Limits {
         body: LARGEST,
         reviews: usize::MAX,
@@ -35,7 +37,7 @@ fn only_names_of_local_files_are_accepted_and_all_others_refused_with_a_reason()
     });
     let session = server.open_session();
     run_cases("paths", 3000, 5_000_000, |_, random, counts| {
-        let path = draw_path(random, place.path().to_str().unwrap());
+        let path = random_path(random, place.path().to_str().unwrap());
         let answer = open_diff(&server, &session.id, &path)
             .map_err(|reason| format!("{path:?}: {reason}"))?;
         let faults = faults(&path);
@@ -43,8 +45,9 @@ fn only_names_of_local_files_are_accepted_and_all_others_refused_with_a_reason()
             faults.first().unwrap_or(&"nothing is wrong"),
             if answer.is_ok() { "accepted" } else { "refused" },
         );
-        check_answer(&path, &answer, &faults)
-            .map_err(|what| format!("{path:?} is judged wrongly: {what}, {answer:?}, {faults:?}"))
+        check_answer(&path, &answer, &faults).map_err(|what| {
+            format!("{path:?}: the answer is wrong ({what}): {answer:?}, {faults:?}")
+        })
     });
 }
 
@@ -53,14 +56,14 @@ fn open_diff(server: &TestCompanion, session: &str, path: &str) -> Check<Result<
     let arguments = json!({ "filePath": path, "newContent": "" });
     let call = json!({ "name": "openDiff", "arguments": arguments });
     let reply = post(server, session, &request(7, "tools/call", call))?;
-    server.events().iter().try_for_each(check_event)?; // or there would be too many
+    server.events().iter().try_for_each(check_event)?; // or too many events would wait
     let result = &reply.json()["result"];
     let reason = || result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
     Ok(if result["isError"] == true { Err(reason()) } else { Ok(()) })
 }
 
-/// What is there to be named.
-fn furnish(place: &Path) {
+/// Creates the files that paths may name.
+fn create_files(place: &Path) {
     let name = |name: &str| place.join(name);
     fs::create_dir(name("directory")).unwrap();
     for file in ["file", "directory/file", "a:b", "new\nline", "漢字", "back\\slash", "~", "$HOME"]
@@ -89,7 +92,7 @@ fn furnish(place: &Path) {
     }
 }
 
-/// Beginnings that mean something to the system, to a shell, to Emacs, or elsewhere.
+/// Beginnings with a meaning to the system, to a shell, to Emacs, or elsewhere.
 const STARTS: [&str; 16] = [
     "",
     "/",
@@ -168,17 +171,17 @@ const NAMES: [&str; 56] = [
     "e\u{301}\u{85}",
 ];
 
-fn draw_path(random: &mut SmallRng, place: &str) -> String {
+fn random_path(random: &mut SmallRng, place: &str) -> String {
     let start = match chance(random, 60) {
         true => format!("{place}/"),
         false => pick(random, &STARTS).to_owned(),
     };
-    let names: Vec<_> = (0..random.random_range(0..5)).map(|_| draw_name(random)).collect();
+    let names: Vec<_> = (0..random.random_range(0..5)).map(|_| random_name(random)).collect();
     let end = if chance(random, 10) { "/" } else { "" };
     format!("{start}{}{end}", names.join("/"))
 }
 
-fn draw_name(random: &mut SmallRng) -> String {
+fn random_name(random: &mut SmallRng) -> String {
     match random.random_range(0..30) {
         0 => pick(random, &["a", "é", "字", "\u{1}"]).repeat(pick(random, &[85, 255, 256, 5000])),
         1 => pick(random, &NAMES).to_owned() + pick(random, &NAMES),
@@ -191,19 +194,19 @@ fn check_answer(path: &str, answer: &Result<(), String>, faults: &[&str]) -> Che
         return ensure(is_normal(path) && faults.is_empty(), || "accepted".to_owned());
     };
     let is_odd = |char: char| char.is_control() || "\u{2028}\u{202e}".contains(char);
-    ensure(!reason.contains(is_odd) && reason.len() <= LONGEST, || "no short line".to_owned())?;
-    ensure(reason.starts_with("filePath \""), || "does not say what is refused".to_owned())?;
-    // What is quoted may hold anything; the reasons hold no quote and space.
-    let (_, why) = reason.rsplit_once("\" ").ok_or("says no reason")?;
+    ensure(!reason.contains(is_odd) && reason.len() <= LONGEST, || "not a short line".to_owned())?;
+    ensure(reason.starts_with("filePath \""), || "does not name the path".to_owned())?;
+    // The quoted path may contain anything, the reasons no quote followed by a space.
+    let (_, why) = reason.rsplit_once("\" ").ok_or("gives no reason")?;
     ensure(faults.iter().any(|fault| why.starts_with(fault)), || "refused".to_owned())
 }
 
-/// All that is wrong with a path, in the words of the refusals.
+/// Everything that is wrong with a path, as refusals put it.
 fn faults(path: &str) -> Vec<&'static str> {
     let names: Vec<&str> = path.split('/').skip(1).collect();
     let first = names.iter().find(|name| !name.is_empty()).copied().unwrap_or_default();
     let is_absolute = path.starts_with('/');
-    let in_words = [
+    let possible = [
         (path.contains('\0'), "contains a NUL character"),
         (!is_absolute, "must be absolute"),
         (is_absolute && is_magic(first), "looks like a remote name of Emacs"),
@@ -212,19 +215,19 @@ fn faults(path: &str) -> Vec<&'static str> {
         (path.contains("//"), "must not contain \"//\""),
         (path.ends_with('/'), "is a directory"),
     ];
-    let wrong = in_words.into_iter().filter(|(is_so, _)| *is_so).map(|(_, fault)| fault);
+    let wrong = possible.into_iter().filter(|(is_so, _)| *is_so).map(|(_, fault)| fault);
     wrong
         .chain((is_absolute && !path.contains('\0')).then(|| fault_of_file(path)).flatten())
         .collect()
 }
 
-/// Whether some `tramp-syntax`, or the quoting of names, makes of this name something else:
+/// Whether some `tramp-syntax`, or the quoting of names, gives this name another meaning:
 /// `METHOD:...`, `HOST:...`, `[METHOD/...` and `:`.
 fn is_magic(first: &str) -> bool {
     first.starts_with('[') || first.contains(':')
 }
 
-/// Whether a path begins at the root, and each name in it leads further down.
+/// Whether a path begins at the root, and each of its components leads further down.
 fn is_normal(path: &str) -> bool {
     let normal = path.split('/').fold(String::new(), |before, name| match name {
         "" | "." => before,
@@ -251,7 +254,7 @@ fn fault_of_file(path: &str) -> Option<&'static str> {
     }
 }
 
-/// Where the system finds what a path names, or would make it: each link on the way is followed.
+/// Where the system would find or create the file that a path names, with all links followed.
 fn real(path: &str) -> Option<PathBuf> {
     let mut rest: Vec<OsString> = names_of(Path::new(path));
     let (mut real, mut links) = (PathBuf::from("/"), 0);

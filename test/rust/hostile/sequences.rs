@@ -1,5 +1,6 @@
-//! What sessions may do in any order, with the test in the place of Lisp, against a small model:
-//! whoever decided a review, its session receives the outcome once, in order, and no other does.
+//! Random sequences of what sessions may do, checked against a small model, while the test stands
+//! in for Lisp: whoever decides a review, its session receives the outcome once and in order, and
+//! no other session does.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,13 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-use super::{Check, Counts, chance, check_event, ensure, pick, ping, post, send_post, wait_reply};
+use super::{Check, Counts, await_reply, chance, check_event, ensure, pick, ping, post, send_post};
 use crate::support::{DEADLINE, TestCompanion, notification, request};
 use crate::wire::{Events, Next, Wire};
 
-/// Far below what the server keeps for a stream that broke: no outcome is lost within it.
-const MOST_UNHEARD: usize = 10;
+/// The most unread outcomes of a session: far fewer than the server keeps for a broken stream, so
+/// that none is lost.
+const MAX_UNREAD: usize = 10;
 const MAX_SESSIONS: usize = 4;
 
 struct Model<'a> {
@@ -23,9 +25,9 @@ struct Model<'a> {
     random: &'a mut SmallRng,
     counts: &'a Counts,
     sessions: Vec<Session>,
-    /// Open reviews: the session, and the path, of each.
+    /// Open reviews, with the session and the path of each.
     open: BTreeMap<ReviewId, (usize, String)>,
-    /// Reviews that ended without Lisp, which it must be told of.
+    /// Reviews that ended without Lisp, of which it must be notified.
     ending: Vec<ReviewId>,
     last_review: i64,
     contexts: i64,
@@ -36,19 +38,20 @@ struct Model<'a> {
 struct Session {
     id: String,
     alive: bool,
-    /// It says truly what it received. Others lie, and may miss something or receive it again.
+    /// Whether it reports truthfully what it received. Others may miss messages or receive them
+    /// again.
     honest: bool,
     stream: Option<Events>,
-    /// What it received, by event number.
+    /// The messages that it received, by event number.
     received: BTreeMap<u64, Value>,
-    /// Numbers up to this may come again, since the stream before brought them.
+    /// Numbers up to this may come again, since the previous stream delivered them.
     repeats: u64,
     /// The outcomes of its reviews, in order.
     expected: Vec<Value>,
 }
 
 #[test]
-fn every_outcome_is_heard_once_by_the_session_that_asked() {
+fn every_outcome_is_received_once_by_the_proposing_session() {
     super::run_cases("sequences", 16, 3_000_000, |_, random, counts| {
         let server = TestCompanion::start();
         let healthy = server.open_session();
@@ -96,10 +99,9 @@ impl Model<'_> {
             96..98 => self.delete(session),
             _ => self.drain(),
         }?;
-        // What is not read is kept for a stream that breaks, but not without bound.
+        // Unread messages are kept for a broken stream, but only within limits.
         let received = |session: &Session| session.outcomes().len();
-        if self.sessions[session].expected.len() >= received(&self.sessions[session]) + MOST_UNHEARD
-        {
+        if self.sessions[session].expected.len() >= received(&self.sessions[session]) + MAX_UNREAD {
             self.catch_up(session)?;
         }
         Ok(())
@@ -110,7 +112,8 @@ impl Model<'_> {
     }
 
     fn initialize(&mut self) -> Check {
-        // All are of one process: the new one would inherit what these wait for.
+        // All sessions are of one process: the new one would inherit what those without a stream
+        // await.
         for session in 0..self.sessions.len() {
             let Session { alive, stream, .. } = &self.sessions[session];
             if *alive && stream.is_none() {
@@ -133,7 +136,7 @@ impl Model<'_> {
             repeats: 0,
             expected: Vec::new(),
         });
-        self.did("initialize", if honest { "honest" } else { "liar" });
+        self.did("initialize", if honest { "honest" } else { "dishonest" });
         Ok(())
     }
 
@@ -158,7 +161,7 @@ impl Model<'_> {
         let named = [("Mcp-Session-Id", entry.id.as_str()), ("Last-Event-ID", resume.as_str())];
         let head = self.server.head("GET", "/mcp", &named);
         wire.send(format!("{head}\r\n").as_bytes()).unwrap();
-        let reply = wait_reply(&mut wire)?;
+        let reply = await_reply(&mut wire)?;
         ensure(reply.status == 200 && reply.is_stream(), || format!("GET got {}", reply.status))?;
         let older = entry.stream.replace(Events::new(wire));
         let what = match (&older, entry.received.is_empty()) {
@@ -171,7 +174,7 @@ impl Model<'_> {
                 match older.next(DEADLINE) {
                     Next::Got((number, message)) => {
                         entry.repeats = entry.repeats.max(number);
-                        entry.hear(number, message)?;
+                        entry.receive(number, message)?;
                     }
                     Next::End => break,
                     other => return Err(format!("a replaced stream did not end: {other:?}")),
@@ -191,10 +194,10 @@ impl Model<'_> {
 
     fn open_diff(&mut self, session: usize) -> Check {
         self.drain()?;
-        // A client that proposes a file again is owed no earlier outcome of it.
+        // A client that proposes a file again gets no earlier outcome of it.
         self.catch_up(session)?;
         self.proposals += 1;
-        // Whose it is can be seen, and few enough that one replaces another now and then.
+        // Paths name their session, and are so few that proposals sometimes replace earlier ones.
         let path = format!("/no/such/{session}/{}", self.random.random_range(0..3));
         let content = format!("proposal {}", self.proposals);
         let arguments = json!({ "filePath": path, "newContent": content });
@@ -207,7 +210,7 @@ impl Model<'_> {
             self.ending.push(replaced);
         }
         self.did("openDiff", if replaced.is_some() { "replaced one" } else { "opened" });
-        // The end of the one before comes first.
+        // The end of the replaced review comes first.
         self.last_review += 1;
         let review = ReviewId(self.last_review);
         self.open.insert(review, (session, path.clone()));
@@ -258,7 +261,7 @@ impl Model<'_> {
         }
     }
 
-    /// Two calls at once for one review: one of them closes it.
+    /// Makes two concurrent calls for one review: exactly one of them closes it.
     fn close_diff_twice(&mut self, session: usize) -> Check {
         self.drain()?;
         let (path, silent) = self.choose_path(session);
@@ -279,7 +282,7 @@ impl Model<'_> {
         ensure(errors == 2, || format!("{} of two closed a review", 2 - errors as i64))
     }
 
-    /// The user and the client end a review at the same moment: one of them wins.
+    /// The user and the client end a review at the same time: exactly one of them succeeds.
     fn decide_while_closing(&mut self, session: usize) -> Check {
         self.drain()?;
         let (path, _) = self.choose_path(session);
@@ -306,7 +309,7 @@ impl Model<'_> {
         ensure(result["isError"] == true, || format!("closed a diff that is not open: {result}"))
     }
 
-    /// A path of the session, most often of an open review, and whether to be silent.
+    /// A path of the session, usually of an open review, and whether to suppress the notification.
     fn choose_path(&mut self, session: usize) -> (String, bool) {
         let paths: Vec<String> =
             self.open.values().filter(|(of, _)| *of == session).map(|(_, p)| p.clone()).collect();
@@ -315,7 +318,7 @@ impl Model<'_> {
         (path.unwrap_or(other), chance(self.random, 40))
     }
 
-    /// Waits until Lisp is notified that the client closed `review`.
+    /// Waits until Lisp is notified that the client has closed `review`.
     fn await_close(&mut self, review: ReviewId) -> Check<CallId> {
         match self.server.next_event() {
             Event::CloseReview { review: closed, call: Some(call) } if closed == review => Ok(call),
@@ -323,7 +326,7 @@ impl Model<'_> {
         }
     }
 
-    /// `review` is over, with a rejection unless `silent`.
+    /// Records that `review` has been closed, with a rejection unless `silent`.
     fn closed(&mut self, review: ReviewId, silent: bool) {
         let (session, path) = self.open.remove(&review).expect("an open review");
         if !silent {
@@ -331,7 +334,7 @@ impl Model<'_> {
         }
     }
 
-    /// The user decides a review, perhaps one that is over.
+    /// The user decides a review, perhaps one that has ended.
     fn decide(&mut self) -> Check {
         let accepted = Outcome::accepted(format!("edited {}", self.random.random::<u32>()));
         let decision = if chance(self.random, 50) { accepted } else { Outcome::Rejected };
@@ -339,7 +342,9 @@ impl Model<'_> {
         if self.open.is_empty() || chance(self.random, 20) {
             let review = ReviewId(self.random.random_range(-1..self.last_review + 3));
             if !self.open.contains_key(&review) {
-                ensure(!decide(review, decision), || format!("decided {review:?}, which is over"))?;
+                ensure(!decide(review, decision), || {
+                    format!("decided {review:?}, which has ended")
+                })?;
                 self.did("decisions", "of reviews not open");
             }
             return Ok(());
@@ -367,12 +372,12 @@ impl Model<'_> {
         self.contexts
     }
 
-    /// Has a session read all there is, and compares it with what it should have received.
+    /// Lets a session read all its messages, and compares them with the expected ones.
     fn catch_up(&mut self, session: usize) -> Check {
         if self.sessions[session].stream.is_none() {
             self.open_stream(session)?;
         }
-        // Comes after everything else.
+        // It comes after everything else.
         let last = self.publish();
         let entry = &mut self.sessions[session];
         loop {
@@ -383,12 +388,12 @@ impl Model<'_> {
             };
             let line = &message["params"]["workspaceState"]["openFiles"][0]["cursor"]["line"];
             let is_last = *line == last;
-            entry.hear_again(number, message)?;
+            entry.receive_again(number, message)?;
             if is_last {
                 break;
             }
         }
-        self.counts.add("caught up", if entry.honest { "honest" } else { "liar" });
+        self.counts.add("caught up", if entry.honest { "honest" } else { "dishonest" });
         entry.check(session)
     }
 
@@ -429,7 +434,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// An event that the model must explain.
+    /// Checks that the model explains an event.
     fn take(&mut self, event: Event) -> Check {
         check_event(&event)?;
         match event {
@@ -438,7 +443,7 @@ impl Model<'_> {
                 self.ending.retain(|other| *other != review);
                 Ok(())
             }
-            other => Err(format!("an event of nothing: {other:?}")),
+            other => Err(format!("an unexpected event: {other:?}")),
         }
     }
 
@@ -447,7 +452,7 @@ impl Model<'_> {
         open.find(|(_, (of, its))| *of == session && its == path).map(|(id, _)| *id)
     }
 
-    /// Ends the case: in one half the clients leave, in the other the companion stops.
+    /// Ends the case: in half of all cases the clients leave, in the others the companion stops.
     fn end(&mut self) -> Check {
         self.drain()?;
         let living: Vec<usize> =
@@ -467,7 +472,7 @@ impl Model<'_> {
             self.server.companion.stop();
             self.did("stopped", format!("with {} open", open.len()));
             for session in living {
-                self.hear_the_end(session)?;
+                self.read_to_the_end(session)?;
             }
         }
         ensure(self.open.is_empty(), || format!("still open: {:?}", self.open))?;
@@ -476,12 +481,12 @@ impl Model<'_> {
         ensure(open.is_empty(), || format!("still open at the end: {open:?}"))
     }
 
-    fn hear_the_end(&mut self, session: usize) -> Check {
+    fn read_to_the_end(&mut self, session: usize) -> Check {
         let entry = &mut self.sessions[session];
         let Some(mut stream) = entry.stream.take() else { return Ok(()) };
         loop {
             match stream.next(DEADLINE) {
-                Next::Got((number, message)) => entry.hear_again(number, message)?,
+                Next::Got((number, message)) => entry.receive_again(number, message)?,
                 Next::End => return entry.check(session),
                 other => return Err(format!("a stream did not end properly: {other:?}")),
             }
@@ -490,16 +495,16 @@ impl Model<'_> {
 }
 
 impl Session {
-    /// A message that may have come before only as far as streams overlap.
-    fn hear_again(&mut self, number: u64, message: Value) -> Check {
+    /// Records a message, which may have come before only as far as streams overlap.
+    fn receive_again(&mut self, number: u64, message: Value) -> Check {
         let again = self.received.contains_key(&number);
         ensure(!self.honest || !again || number <= self.repeats, || {
             format!("received twice: {number} {message}")
         })?;
-        self.hear(number, message)
+        self.receive(number, message)
     }
 
-    fn hear(&mut self, number: u64, message: Value) -> Check {
+    fn receive(&mut self, number: u64, message: Value) -> Check {
         let before = self.received.insert(number, message.clone());
         ensure(before.as_ref().is_none_or(|before| *before == message), || {
             format!("event {number} was {before:?} and is {message}")
@@ -515,7 +520,7 @@ impl Session {
         let right = if self.honest {
             received.iter().copied().eq(&self.expected)
         } else {
-            // It may have missed some by its own fault.
+            // It may have missed some through its own fault.
             let mut expected = self.expected.iter();
             received.iter().all(|outcome| expected.any(|other| other == *outcome))
         };

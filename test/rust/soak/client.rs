@@ -1,6 +1,6 @@
 //! One client, in a process of its own: a session with its stream, a connection for calls and one
-//! review at a time, as the real one has. What it does and what happens to it goes to the standard
-//! error, which is a pipe to the soak.
+//! review at a time, as the real one has. It reports what it does and what happens to it on
+//! standard error, which is a pipe to the soak.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read};
@@ -13,14 +13,14 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use super::crowd::{Loss, Method, Order, Report, WANTED, send_report};
-use super::ledger::{Accepted, Key};
+use super::clients::{CLIENT_VARIABLE, Loss, Method, Order, Report, send_report};
+use super::records::{Accepted, Key};
 use crate::support::{DEADLINE, notification, request};
 use crate::wire::{Events, Next, Reply, Wire};
 
-/// How long a client that rests does not look for an order.
+/// How often a client that rests checks for an order.
 const ORDER_INTERVAL: Duration = Duration::from_millis(200);
-/// Longer than the server keeps silent while a call waits for Emacs.
+/// Longer than the server is ever silent while a call waits for Emacs.
 const SILENCE: Duration = Duration::from_secs(30);
 
 struct Client {
@@ -28,10 +28,10 @@ struct Client {
     random: SmallRng,
     directory: PathBuf,
     orders: mpsc::Receiver<Order>,
-    /// An order that came while it was not there.
-    called_back: Option<Order>,
+    /// An order that came while it was offline.
+    recalled: Option<Order>,
     address: Address,
-    /// Its id, and how many there were before.
+    /// The id of its session, and how many it has begun.
     session: String,
     sessions: usize,
     calls: Option<Wire>,
@@ -42,17 +42,17 @@ struct Client {
     proposed: usize,
     /// The review that it waits for.
     open: Option<usize>,
-    /// Reviews whose outcome may still come, each with the session that asked.
+    /// Reviews whose outcome may still come, each with the session that proposed it.
     unsettled: BTreeMap<usize, usize>,
     received: Received,
 }
 
-/// Outcomes that the client has received, which the server cannot know.
+/// Outcomes that the client has received, as far as the server may not know it.
 #[derive(Default)]
 struct Received {
-    /// On this stream: when it is opened again, the server learns of them.
+    /// On this stream: the server learns of them when it is reopened.
     unconfirmed: BTreeSet<usize>,
-    /// In sessions before, unconfirmed: this one may receive them again.
+    /// In earlier sessions, unconfirmed: this one may receive them again.
     inherited: BTreeSet<usize>,
 }
 
@@ -62,15 +62,15 @@ struct Address {
 }
 
 /// The companion has stopped, or the soak has.
-struct Gone;
+struct Stopped;
 
-/// Whether this process is to be a client.
-pub fn is_wanted() -> bool {
-    std::env::var_os(WANTED).is_some()
+/// Whether this process is a client.
+pub fn is_client() -> bool {
+    std::env::var_os(CLIENT_VARIABLE).is_some()
 }
 
 pub fn run() {
-    let wanted = std::env::var(WANTED).unwrap();
+    let wanted = std::env::var(CLIENT_VARIABLE).unwrap();
     let mut words = wanted.splitn(3, ' ');
     let mut next = || words.next().expect("number, seed and directory");
     let (number, seed) = (next().parse().unwrap(), next().parse().unwrap());
@@ -81,7 +81,7 @@ pub fn run() {
         random: SmallRng::seed_from_u64(seed),
         directory,
         orders: receive_orders(),
-        called_back: None,
+        recalled: None,
         address,
         session: String::new(),
         sessions: 0,
@@ -94,11 +94,11 @@ pub fn run() {
         unsettled: BTreeMap::new(),
         received: Received::default(),
     };
-    // However it ends, everything has been reported.
-    let _ = client.live();
+    // However it ended, everything has been reported.
+    let _ = client.run();
 }
 
-/// Orders come as bytes; when the soak has ended they end.
+/// Orders come as bytes, until the soak ends.
 fn receive_orders() -> mpsc::Receiver<Order> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -112,13 +112,13 @@ fn receive_orders() -> mpsc::Receiver<Order> {
 }
 
 impl Client {
-    fn live(&mut self) -> Result<(), Gone> {
+    fn run(&mut self) -> Result<(), Stopped> {
         self.begin()?;
         let mut order = Order::Rest;
         loop {
-            if let Some(next) = self.called_back.take().or_else(|| self.orders.try_recv().ok()) {
+            if let Some(next) = self.recalled.take().or_else(|| self.orders.try_recv().ok()) {
                 order = next;
-                self.obey(order)?;
+                self.follow(order)?;
             }
             if order == Order::Rest {
                 self.listen(ORDER_INTERVAL, |_| false)?;
@@ -130,21 +130,21 @@ impl Client {
         }
     }
 
-    fn obey(&mut self, order: Order) -> Result<(), Gone> {
+    fn follow(&mut self, order: Order) -> Result<(), Stopped> {
         if order != Order::Work {
-            // No server is replaced after such an order: this stream lasts.
-            self.listen_again()?;
-            self.report(Report::Obeys(order));
+            // No server is replaced after such an order, so this stream stays open.
+            self.reopen_stream()?;
+            self.report(Report::Follows(order));
         }
         Ok(())
     }
 
-    /// Does something at random; `free`: also what takes the stream away.
-    fn step(&mut self, free: bool) -> Result<(), Gone> {
+    /// Does something at random; also what closes the stream if `free`.
+    fn step(&mut self, free: bool) -> Result<(), Stopped> {
         match self.random.random_range(0..100) {
             0..8 if free => self.lose_stream()?,
-            8 if free => self.leave_behind()?,
-            9 if free && self.unsettled.is_empty() => self.say_goodbye()?,
+            8 if free => self.abandon_session()?,
+            9 if free && self.unsettled.is_empty() => self.end_session()?,
             10..40 => self.ping(),
             40..50 => self.list(),
             50..60 if self.open.is_some() => self.close_diff(),
@@ -166,44 +166,45 @@ impl Client {
     }
 
     /// Starts a session and opens its stream.
-    fn begin(&mut self) -> Result<(), Gone> {
+    fn begin(&mut self) -> Result<(), Stopped> {
         let successor = !self.session.is_empty();
         self.session.clear();
         let hello = request(0, "initialize", json!({ "protocolVersion": "2025-06-18" }));
-        let (calls, reply) = self.insist("POST", &hello)?;
+        let (calls, reply) = self.request_until_answered("POST", &hello)?;
         let session = reply.header("mcp-session-id");
         self.session = session.unwrap_or_else(|| panic!("initialize got {reply:?}")).to_owned();
         self.sessions += 1;
         self.calls = Some(calls);
         self.report(Report::Session { successor });
-        let (calls, reply) = self.insist("POST", &notification("notifications/initialized"))?;
+        let (calls, reply) =
+            self.request_until_answered("POST", &notification("notifications/initialized"))?;
         assert_eq!(reply.status, 202, "{reply:?}");
         self.calls = Some(calls);
         (self.last_event, self.context) = (0, 0);
         self.open_stream(false)?;
-        // A client that has received nothing cannot name the last event.
+        // A client that has received nothing has no last event to name.
         self.listen(DEADLINE, |client| client.last_event > 0)?;
         assert!(self.last_event > 0, "a new session is sent no context");
         Ok(())
     }
 
-    fn open_stream(&mut self, again: bool) -> Result<(), Gone> {
-        let (wire, reply) = self.insist("GET", "")?;
+    fn open_stream(&mut self, again: bool) -> Result<(), Stopped> {
+        let (wire, reply) = self.request_until_answered("GET", "")?;
         assert_eq!(reply.status, 200, "GET got {reply:?}");
         self.stream = Some(Events::new(wire));
         self.report(Report::Listens { again });
         Ok(())
     }
 
-    fn listen_again(&mut self) -> Result<(), Gone> {
+    fn reopen_stream(&mut self) -> Result<(), Stopped> {
         self.open_stream(true)?;
         self.received.confirm();
         Ok(())
     }
 
-    /// The connection of the stream breaks. The client comes back after a while, in which it may
-    /// go on calling.
-    fn lose_stream(&mut self) -> Result<(), Gone> {
+    /// The connection of the stream breaks. The client reopens it after a while, and may make calls
+    /// until then.
+    fn lose_stream(&mut self) -> Result<(), Stopped> {
         self.stream = None;
         self.report(Report::StreamLost(Loss::Broken));
         match self.random.random_range(0..4) {
@@ -212,35 +213,36 @@ impl Client {
             1 => self.open_diff(),
             _ => {}
         }
-        let absence = self.absence();
-        self.stay_away(absence)?;
-        self.listen_again()
+        let offline_time = self.offline_time();
+        self.stay_offline(offline_time)?;
+        self.reopen_stream()
     }
 
-    /// All connections break, and the client comes back with a new session.
-    fn leave_behind(&mut self) -> Result<(), Gone> {
+    /// All connections break, and the client returns with a new session.
+    fn abandon_session(&mut self) -> Result<(), Stopped> {
         (self.stream, self.calls) = (None, None);
         self.report(Report::StreamLost(Loss::Broken));
-        let absence = self.absence();
-        self.stay_away(absence)?;
+        let offline_time = self.offline_time();
+        self.stay_offline(offline_time)?;
         self.received.inherit();
         self.begin()
     }
 
-    /// The client ends its session and comes back with a new one.
-    fn say_goodbye(&mut self) -> Result<(), Gone> {
-        let (_, reply) = self.insist("DELETE", "")?;
-        // One whose answer was cut off has already been received.
+    /// The client ends its session and begins another.
+    fn end_session(&mut self) -> Result<(), Stopped> {
+        let (_, reply) = self.request_until_answered("DELETE", "")?;
+        // 404 if it was received before, and its answer was cut off.
         assert!(matches!(reply.status, 200 | 404), "DELETE got {reply:?}");
         (self.stream, self.calls) = (None, None);
         self.report(Report::StreamLost(Loss::Broken));
         self.session.clear();
-        self.received.forget_sessions();
+        self.received.forget();
         self.begin()
     }
 
-    /// Often not at all; sometimes longer than the server waits for a client that may be dead.
-    fn absence(&mut self) -> Duration {
+    /// How long to stay offline: often not at all, sometimes longer than the server waits for a
+    /// client that may be dead.
+    fn offline_time(&mut self) -> Duration {
         let range = match self.random.random_range(0..20) {
             0..8 => 0..1,
             8..19 => 0..600,
@@ -249,12 +251,12 @@ impl Client {
         self.milliseconds(range)
     }
 
-    /// Is not there for a while; an order calls it back.
-    fn stay_away(&mut self, absence: Duration) -> Result<(), Gone> {
-        match self.orders.recv_timeout(absence) {
-            Ok(order) => self.called_back = Some(order),
+    /// Stays offline for that long, or until there is an order.
+    fn stay_offline(&mut self, offline_time: Duration) -> Result<(), Stopped> {
+        match self.orders.recv_timeout(offline_time) {
+            Ok(order) => self.recalled = Some(order),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Gone),
+            Err(RecvTimeoutError::Disconnected) => return Err(Stopped),
         }
         Ok(())
     }
@@ -279,7 +281,7 @@ impl Client {
         let large = self.random.random_ratio(1, 50);
         let length = self.random.random_range(0..if large { 1 << 20 } else { 20_000 });
         let arguments = json!({ "filePath": key.path(), "newContent": key.text(length) });
-        // If there is no answer it may be open all the same. Then its outcome comes unexpected.
+        // Without an answer it may be open all the same, and its outcome comes unexpectedly.
         let Some(result) = self.tool(Method::OpenDiff, arguments) else { return };
         if let Some(reason) = failure(&result) {
             assert!(reason.contains("too many") || reason.contains("stop"), "openDiff: {reason}");
@@ -298,11 +300,11 @@ impl Client {
         self.report(Report::Closing { review, silent });
         let arguments = json!({ "filePath": path, "suppressNotification": silent });
         let Some(result) = self.tool(Method::CloseDiff, arguments) else {
-            self.open = None; // nobody knows
+            self.open = None; // it may be open or not
             return;
         };
         if let Some(reason) = failure(&result) {
-            // Decided meanwhile: the outcome is on its way.
+            // It was decided before: the outcome is on its way.
             assert!(reason.contains("no diff") || reason.contains("stop"), "closeDiff: {reason}");
             return;
         }
@@ -318,7 +320,7 @@ impl Client {
         self.call(method, "tools/call", json!({ "name": name, "arguments": arguments }))
     }
 
-    /// The result of a call. None if the connection ended instead.
+    /// The result of a call, or `None` if the connection ended before it.
     fn call(&mut self, method: Method, name: &str, params: Value) -> Option<Value> {
         self.report(Report::Called(method));
         let request = self.request("POST", &request(7, name, params));
@@ -342,60 +344,60 @@ impl Client {
         Some(answer["result"].take())
     }
 
-    /// Takes what the stream brings until that is enough, or for so long.
+    /// Reads the stream until `is_enough`, or for `patience`.
     fn listen(
         &mut self,
         patience: Duration,
         is_enough: impl Fn(&Client) -> bool,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Stopped> {
         let end = Instant::now() + patience;
         while !is_enough(self) {
             let left = end.saturating_duration_since(Instant::now());
             let Some(stream) = self.stream.as_mut().filter(|_| !left.is_zero()) else { break };
             match stream.next(left) {
-                Next::Got((number, message)) => self.hear(number, &message),
+                Next::Got((number, message)) => self.receive(number, &message),
                 Next::Silent => break,
-                Next::End => self.come_back(Loss::Ended)?,
-                Next::Cut => self.come_back(Loss::Cut)?,
+                Next::End => self.reconnect(Loss::Ended)?,
+                Next::Cut => self.reconnect(Loss::Cut)?,
             }
         }
         Ok(())
     }
 
-    /// The server has let the stream go. The real client comes back after a second; not all do at
-    /// the same time.
-    fn come_back(&mut self, loss: Loss) -> Result<(), Gone> {
+    /// Reopens a stream that the server has closed, after about a second, as the real client does;
+    /// not all clients do so at the same time.
+    fn reconnect(&mut self, loss: Loss) -> Result<(), Stopped> {
         self.stream = None;
         self.report(Report::StreamLost(loss));
-        let absence = self.milliseconds(200..2500);
-        self.stay_away(absence)?;
-        self.listen_again()
+        let offline_time = self.milliseconds(200..2500);
+        self.stay_offline(offline_time)?;
+        self.reopen_stream()
     }
 
-    fn hear(&mut self, number: u64, message: &Value) {
+    fn receive(&mut self, number: u64, message: &Value) {
         assert!(number > self.last_event, "event {number} after {}", self.last_event);
         self.last_event = number;
         let params = &message["params"];
         match message["method"].as_str() {
-            Some("ide/contextUpdate") => self.look(params),
-            Some("ide/diffAccepted") => self.learn(params, true),
-            Some("ide/diffRejected") => self.learn(params, false),
+            Some("ide/contextUpdate") => self.receive_context(params),
+            Some("ide/diffAccepted") => self.receive_outcome(params, true),
+            Some("ide/diffRejected") => self.receive_outcome(params, false),
             _ => panic!("received {message}"),
         }
     }
 
-    fn look(&mut self, context: &Value) {
+    fn receive_context(&mut self, context: &Value) {
         let line = context["workspaceState"]["openFiles"][0]["cursor"]["line"].as_i64().unwrap();
         assert!(line >= self.context, "context {line} after {}", self.context);
         self.context = line;
     }
 
-    fn learn(&mut self, outcome: &Value, accepted: Accepted) {
+    fn receive_outcome(&mut self, outcome: &Value, accepted: Accepted) {
         let key = Key::of_path(outcome["filePath"].as_str().unwrap());
         assert_eq!(key.client, self.number, "another client's outcome");
-        assert!(key.has_written(outcome["content"].as_str().unwrap_or_default()));
+        assert!(key.is_text_of(outcome["content"].as_str().unwrap_or_default()));
         let review = key.review;
-        if self.received.is_expected_again(review) {
+        if self.received.expects_again(review) {
             return self.report(Report::ReceivedAgain { review, accepted });
         }
         let asked = self.unsettled.remove(&review);
@@ -410,9 +412,13 @@ impl Client {
         self.address.request(method, &self.session, &last_event.unwrap_or_default(), body)
     }
 
-    /// Sends a request on a new connection until there is an answer. There is none while the
-    /// server is being replaced, or when so many connect at once that it turns some away.
-    fn insist(&mut self, method: &str, body: &str) -> Result<(Wire, Reply), Gone> {
+    /// Repeats a request, on a new connection each time, until it is answered. It is not while the
+    /// server is being replaced, or when so many connect at once that some are turned away.
+    fn request_until_answered(
+        &mut self,
+        method: &str,
+        body: &str,
+    ) -> Result<(Wire, Reply), Stopped> {
         loop {
             let request = self.request(method, body);
             match Wire::connect(self.address.port) {
@@ -422,10 +428,10 @@ impl Client {
                 },
                 Err(_) => self.report(Report::NotListening),
             }
-            // The file stays while a server is replaced.
-            Address::read(&self.directory).ok_or(Gone)?;
+            // The file is there even while a server is being replaced.
+            Address::read(&self.directory).ok_or(Stopped)?;
             let pause = self.milliseconds(100..1000);
-            self.stay_away(pause)?;
+            self.stay_offline(pause)?;
         }
     }
 }
@@ -445,31 +451,31 @@ fn failure(result: &Value) -> Option<&str> {
 }
 
 impl Received {
-    /// Notes that an outcome was received: whether it was before, and may be again.
-    fn is_expected_again(&mut self, review: usize) -> bool {
+    /// Records that an outcome was received. Returns whether it is one that may be received again.
+    fn expects_again(&mut self, review: usize) -> bool {
         self.unconfirmed.insert(review);
         self.inherited.remove(&review)
     }
 
-    /// The server knows what this session has received.
+    /// Records that the server knows what this session has received.
     fn confirm(&mut self) {
         self.unconfirmed.clear();
     }
 
-    /// The next session inherits what the server does not know to be received.
+    /// Lets the next session inherit what the server does not know to be received.
     fn inherit(&mut self) {
         self.inherited.append(&mut self.unconfirmed);
     }
 
-    /// The session has ended, and nothing of it is kept.
-    fn forget_sessions(&mut self) {
+    /// Forgets what was received, when the session has been ended.
+    fn forget(&mut self) {
         self.unconfirmed.clear();
         self.inherited.clear();
     }
 }
 
 impl Address {
-    /// As the discovery file says. None if there is none.
+    /// The address in the discovery file; `None` if there is no file.
     fn read(directory: &Path) -> Option<Address> {
         let mut files = std::fs::read_dir(directory).unwrap();
         let text = std::fs::read_to_string(files.next()?.unwrap().path()).ok()?;
@@ -495,7 +501,7 @@ impl Address {
     }
 }
 
-/// Whether the server has closed the connection, or sent what nobody asked for.
+/// Whether the server has closed the connection, or sent something unasked.
 fn has_ended(socket: &TcpStream) -> bool {
     socket.set_nonblocking(true).unwrap();
     let nothing = socket.peek(&mut [0]);

@@ -1,4 +1,4 @@
-//! In the place of Emacs's main thread, and of its user.
+//! The stand-in for Emacs's main thread, and for its user.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -9,12 +9,12 @@ use gemini_companion::{CallId, Event};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-use super::crowd::wait;
-use super::ledger::Key;
-use super::life::Life;
+use super::clients::wait;
+use super::records::Key;
+use super::run::Run;
 
-/// How late a decision of the user may be.
-const MOMENT: Duration = Duration::from_millis(50);
+/// The longest time between two checks for what is due.
+const TICK: Duration = Duration::from_millis(50);
 
 /// A review that awaits the user.
 pub struct Waiting {
@@ -23,15 +23,15 @@ pub struct Waiting {
     pub read: Instant,
 }
 
-impl Life<'_> {
-    /// Waits to be woken, for a report or a moment, and does what is to be done then.
-    pub fn be_emacs(&mut self) {
-        wait([self.wakes.as_ref().map(AsFd::as_fd), Some(self.crowd.pipe())], MOMENT);
+impl Run<'_> {
+    /// Waits to be woken, for a report, or for a tick; then does what is due.
+    pub fn step_emacs(&mut self) {
+        wait([self.wakes.as_ref().map(AsFd::as_fd), Some(self.clients.pipe())], TICK);
         self.drain_wakes();
         self.read_reports();
         self.take_events();
         let now = Instant::now();
-        self.decide_those(|review, _| review.read <= now);
+        self.decide_where(|review, _| review.read <= now);
         self.move_point(now);
     }
 
@@ -51,12 +51,12 @@ impl Life<'_> {
                 Event::CloseReview { review, call } => self.close_review(review, call),
                 Event::ClientsChanged => {}
                 Event::ServerDied => {
-                    self.tally.deaths += 1;
+                    self.statistics.deaths += 1;
                     self.restart();
                 }
                 Event::Warning(text) => {
                     println!("warning: {text}");
-                    self.tally.warnings += 1;
+                    self.statistics.warnings += 1;
                 }
                 other => panic!("unexpected: {other:?}"),
             }
@@ -65,8 +65,8 @@ impl Life<'_> {
 
     fn open_review(&mut self, review: ReviewId, path: &str, content: &str) {
         let key = Key::of_path(path);
-        assert!(key.has_written(content), "the proposal of {key:?} is not its own");
-        self.ledger.of(key).opened = true;
+        assert!(key.is_text_of(content), "the proposal of {key:?} is not its own");
+        self.records.of(key).opened = true;
         let reading = Duration::from_millis(self.random.random_range(0..3000));
         self.open.insert(review, Waiting { key, read: Instant::now() + reading });
     }
@@ -75,16 +75,16 @@ impl Life<'_> {
         let Waiting { key, .. } = self.open.remove(&review).expect("a review that is open");
         let Some(call) = call else {
             println!("closed without its client: {key:?}");
-            self.tally.abandoned += 1;
+            self.statistics.abandoned += 1;
             return;
         };
         self.companion.bridge().answer(call, Ok(key.path()));
-        self.ledger.of(key).closed = true;
-        self.tally.closed += 1;
+        self.records.of(key).closed = true;
+        self.statistics.closed += 1;
     }
 
-    /// Decides the reviews that are `chosen`.
-    pub fn decide_those(&mut self, mut chosen: impl FnMut(&Waiting, &mut SmallRng) -> bool) {
+    /// Decides those reviews for which `chosen` is true.
+    pub fn decide_where(&mut self, mut chosen: impl FnMut(&Waiting, &mut SmallRng) -> bool) {
         if !self.deciding {
             return;
         }
@@ -101,12 +101,12 @@ impl Life<'_> {
             true => Outcome::accepted(key.text(self.random.random_range(0..4000))),
             false => Outcome::Rejected,
         };
-        // Else its client has closed it, and that event follows.
+        // If not, its client has closed it, and the event follows.
         if self.companion.sessions().decide(review, outcome) {
             self.open.remove(&review);
-            self.ledger.of(key).decided = Some(accepted);
-            self.tally.decided += 1;
-            self.tally.decided_without_stream += usize::from(!self.listens(key.client));
+            self.records.of(key).decided = Some(accepted);
+            self.statistics.decided += 1;
+            self.statistics.decided_without_stream += usize::from(!self.listens(key.client));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What this process has of what may leak.
+//! What this process uses of the resources that may leak.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
     pub resident: usize,
-    /// What is in use of it; 0 where the allocator does not say. It has to keep more, for what is
-    /// in use lies scattered.
+    /// The part of it that is in use; 0 where the allocator does not say. It must keep more, since
+    /// what is in use is scattered.
     pub allocated: usize,
 }
 
@@ -31,7 +31,8 @@ impl Usage {
         }
     }
 
-    /// Waits until there is no more than `before`. The last of what ends may take a moment.
+    /// Waits until usage is no higher than `before`, since the last threads may take a moment to
+    /// end.
     pub fn back_to(before: &Usage) -> Usage {
         let start = Instant::now();
         loop {
@@ -63,8 +64,8 @@ impl fmt::Display for Memory {
     }
 }
 
-/// Has memory come from one place. Else each of up to eight for each core would keep of it what it
-/// had in use at the most.
+/// Has all memory come from one arena. Otherwise each of up to eight per core would keep the most
+/// that it ever had in use.
 #[cfg(target_env = "gnu")]
 pub fn keep_memory_together() {
     // Safety: it is safe to call from any thread.

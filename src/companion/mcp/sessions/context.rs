@@ -1,4 +1,4 @@
-//! Contexts: where clients work, and which of them are sent what the user looks at.
+//! Contexts: where clients work, and what they are sent of what the user looks at.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Outgoing;
 use crate::mcp::places::{Context, Place};
 
-/// How many clients are checked at once for whether they have moved, since Emacs waits meanwhile.
+/// The most clients that are checked at once for another working directory, as Emacs waits for it.
 const MAX_PLACE_CHECKS: usize = 16;
 
 impl Sessions {
@@ -25,7 +25,7 @@ impl Sessions {
         table.places()
     }
 
-    /// Updates the places of clients, beginning with those that were checked longest ago.
+    /// Updates the places of clients, of those that were checked longest ago first.
     pub(super) fn update_places(&self, table: &mut Table) {
         let mut due: Vec<_> =
             table.sessions.iter().filter(|(_, session)| session.is_place_stale()).collect();
@@ -38,7 +38,7 @@ impl Sessions {
         }
     }
 
-    /// Notes where the client of a session works, which decides the contexts that it is sent.
+    /// Records where the client of a session works, which determines the contexts that it is sent.
     pub(super) fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
         let context = table.contexts.get(&place).map(|context| context.message.clone());
         let Some(session) = table.sessions.get_mut(id) else { return };
@@ -54,7 +54,7 @@ impl Sessions {
         self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
     }
 
-    /// Sends the clients in each of these places its context, unless they have been sent the same.
+    /// Sends the clients in each of these places its context, unless they have it already.
     pub fn publish_contexts(&self, contexts: Vec<(Place, IdeContext)>) {
         let contexts: Vec<_> =
             contexts.into_iter().map(|(place, snapshot)| (place, Context::new(snapshot))).collect();
@@ -74,7 +74,7 @@ impl Sessions {
     }
 
     /// The active file, for a client of document 003, which is notified of changes from now on. If
-    /// there is no context yet, waits a moment for Emacs to publish one.
+    /// there is no context yet, waits for `limits.first_context` for Emacs to publish one.
     pub(crate) async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
         let published = self.published.notified();
         {
@@ -137,7 +137,7 @@ impl Table {
     }
 }
 
-/// A context as readers of `/events` get it.
+/// A context in the form of `/events`.
 pub(super) fn event_json(snapshot: &IdeContext) -> Arc<str> {
     notification_json(&Notification::ContextEvent(&snapshot.event())).into()
 }

@@ -4,8 +4,9 @@
 //! one mutex, held briefly and never across an await or a call into Lisp. Sending an event to Lisp
 //! while holding it is fine, and keeps the events in order.
 //!
-//! The lock guards the `Table`. Each of the other files does one thing with it: they use the table
-//! and this file, `outcomes`, `requests` and `lifetime` also `succession`, and that `context`.
+//! The lock guards the `Table`. Each of the other files does one thing with it, and uses only the
+//! table and this file, except that `outcomes`, `requests` and `lifetime` use `succession`, which
+//! uses `context`.
 
 mod context;
 mod lifetime;
@@ -36,7 +37,7 @@ use crate::lock::lock;
 use crate::process::Process;
 use table::Table;
 
-/// The error for requests that come too late.
+/// The error for requests that arrive while the companion is stopping.
 pub const STOPPING: &str = "the companion is stopping";
 
 /// The sessions of a companion.
@@ -44,17 +45,17 @@ pub struct Sessions {
     bridge: Arc<Bridge>,
     limits: Limits,
     table: Mutex<Table>,
-    /// Wakes `expire_forever` when the next deadline may have come closer.
+    /// Wakes `expire_forever` when the next deadline may be earlier than before.
     changed: Notify,
-    /// Wakes requests that wait for the first context.
+    /// Wakes requests that await the first context.
     published: Notify,
 }
 
 /// A session, or event stream, as the user sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The beginning of its id, enough to distinguish it from the others. Whoever knew the whole
-    /// id, and the token, could impersonate its client.
+    /// The beginning of its id, enough to distinguish it from the others. The whole id is a secret:
+    /// with it and the token anybody could impersonate the client.
     pub key: String,
     /// The name of the client, for the user.
     pub client: String,
@@ -68,7 +69,7 @@ pub struct Description {
     pub listens: Option<bool>,
     /// Its open reviews.
     pub reviews: Vec<ReviewId>,
-    /// How many outcomes it has not been sent.
+    /// How many outcomes have not been sent.
     pub undelivered: usize,
 }
 

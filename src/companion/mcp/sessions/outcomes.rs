@@ -1,4 +1,4 @@
-//! The reviews of sessions, from the proposal to the delivery of the outcome.
+//! Reviews of sessions, from the proposal to the delivery of the outcome.
 
 use super::table::Table;
 use super::{STOPPING, Sessions};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// Why a review cannot be opened.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// No outcome could follow.
+    /// No outcome could be delivered any more.
     Stopping,
     SessionEnded,
     /// The client has not read the outcomes of earlier reviews.
@@ -42,7 +42,7 @@ impl std::fmt::Display for Refused {
 pub enum DecisionRequest {
     Sent,
     NotOpen,
-    /// Another call is waiting for that.
+    /// Another call awaits the decision.
     Already,
     /// Lisp has not handled the earlier requests yet.
     TooMany,
@@ -52,13 +52,14 @@ pub enum DecisionRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Closed {
     pub review: ReviewId,
-    /// Whether the session that opened it has closed it, not another one of the same client.
+    /// Whether the session that proposed it has closed it, rather than another one of the same
+    /// client.
     pub by_proposer: bool,
 }
 
 impl Sessions {
     /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The
-    /// file now has `bytes_now`, all of which Emacs reads.
+    /// file has `bytes_now` bytes, all of which Emacs reads.
     pub(crate) fn open_review(
         &self,
         session: &SessionId,
@@ -117,8 +118,8 @@ impl Sessions {
         Some(Closed { review, by_proposer })
     }
 
-    /// Asks Lisp to decide a review like the user, as the client that opened it wishes. The client
-    /// works in `place`, if that is not the place of the session.
+    /// Asks Lisp to decide a review in place of the user, for the client that proposed it. The
+    /// client works in `place`, or where its session does if that is `None`.
     pub(crate) fn request_decision(
         &self,
         session: &SessionId,
@@ -132,7 +133,7 @@ impl Sessions {
             return DecisionRequest::NotOpen;
         };
         if !self.bridge.has_room_for_decision() {
-            return DecisionRequest::TooMany; // calls that were cancelled leave their events behind
+            return DecisionRequest::TooMany; // events of cancelled calls may still be queued
         }
         if !table.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
             return DecisionRequest::Already;
@@ -144,7 +145,8 @@ impl Sessions {
         DecisionRequest::Sent
     }
 
-    /// Reports the user's decision to the session that owns the review. False if that is not open.
+    /// Reports the user's decision to the session that owns the review. Returns false if the review
+    /// is not open.
     pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
         let mut table = self.table();
         let settled = table.settle(review, &outcome);
@@ -192,8 +194,8 @@ impl Table {
         true
     }
 
-    /// The client of a session proposes a change of `path`: it no longer waits for outcomes of
-    /// earlier proposals in its sessions before.
+    /// Records that the client of a session proposes a change of `path`: it no longer awaits the
+    /// outcomes of proposals in its earlier sessions.
     fn supersede(&mut self, id: &SessionId, path: &str) {
         let Some(session) = self.sessions.get(id) else { return };
         let earlier = self.sessions_where(|_, other| other.is_earlier_of(session));
@@ -205,13 +207,13 @@ impl Table {
         }
     }
 
-    /// Bytes of messages that clients have not read.
+    /// The bytes of messages that clients have not read.
     fn undelivered_bytes(&self) -> usize {
         self.sessions.values().map(|session| session.outbox.waiting_bytes()).sum()
     }
 
-    /// Drops messages that are kept in case a stream was broken, of the least recently used
-    /// sessions first, until all sessions together keep no more than `limit` bytes.
+    /// Drops messages that are kept in case a stream breaks, those of the least recently used
+    /// sessions first, until all sessions together keep at most `limit` bytes.
     fn limit_kept(&mut self, limit: usize) {
         let mut sessions: Vec<_> =
             self.sessions.values_mut().filter(|session| session.outbox.kept_bytes() > 0).collect();

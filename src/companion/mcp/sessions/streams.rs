@@ -31,7 +31,7 @@ pub struct EventReader {
 
 impl Sessions {
     /// Opens the stream of a session, replacing an older one. `last_event` is the number of the
-    /// last event that the client has received, if it says so.
+    /// last event that the client has received, if the client names one.
     pub(crate) fn open_stream(
         self: &Arc<Self>,
         session: &SessionId,
@@ -93,7 +93,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Sends a listener the outcomes of the unnamed session of `agent` that found no listener.
+    /// Sends a listener those outcomes of the unnamed session of `agent` for which there was none.
     fn queue_undelivered(&mut self, agent: &Agent, listener: u64) {
         let unnamed = self.unnamed(agent);
         let Some(session) = unnamed.and_then(|id| self.sessions.get_mut(&id)) else { return };

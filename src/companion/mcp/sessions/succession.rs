@@ -1,5 +1,5 @@
-//! Sessions that replace others: a client that lost its connection gets its reviews and outcomes in
-//! its next session. If that proves to be another client's, they are given back.
+//! Sessions that replace others: the next session of a client that lost its connection inherits its
+//! reviews and outcomes. They are given back if that session proves to be another client's.
 
 use std::collections::HashMap;
 
@@ -15,17 +15,17 @@ use crate::mcp::session::Session;
 use crate::process::Process;
 
 impl Sessions {
-    /// Notes that the process of a session's client is being looked for.
+    /// Records that the process of a session's client is being looked for.
     pub(crate) fn begin_identification(&self, id: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(id) {
             (session.place, session.placed) = (None, Instant::now());
         }
     }
 
-    /// Notes which process the client of a session is, if that was found.
+    /// Records the process of a session's client, if it was found.
     ///
-    /// If the client had a session before and lost its stream, this one may inherit its reviews and
-    /// undelivered outcomes.
+    /// If an earlier session of the client has lost its stream, this one may inherit its reviews
+    /// and undelivered outcomes.
     pub(crate) fn identify(&self, id: &SessionId, process: Option<Process>) {
         let place = Place::of(process.as_ref());
         let forwards = process.as_ref().is_some_and(Process::forwards);
@@ -39,10 +39,10 @@ impl Sessions {
         self.changed.notify_one();
     }
 
-    /// Moves reviews and undelivered outcomes of lost sessions to the sessions that replaced them.
-    /// Not at once, since a session that comes back keeps its own.
+    /// Moves the reviews and undelivered outcomes of lost sessions to the sessions that replace
+    /// them; not at once, since a session that returns keeps its own.
     pub(super) fn hand_over(&self, table: &mut Table, now: Instant) {
-        table.note_shared_processes();
+        table.update_shared_processes();
         for lost in table.sessions_where(|_, session| !session.is_connected(now)) {
             if let Some(successor) = table.successor_of(&lost) {
                 self.notify_closed(table.inherit(&successor, &lost));
@@ -50,13 +50,13 @@ impl Sessions {
         }
     }
 
-    /// If the client closes a review that a lost session of its process opened, it is the same
-    /// client, and there is no need to wait whether that session comes back.
+    /// Has `session` inherit at once from a lost session of its process if it closes a review of
+    /// that: it is the same client, and there is no need to wait for the other to return.
     pub(super) fn claim(&self, table: &mut Table, session: &SessionId, path: &str) {
         if table.reviews.find(session, path).is_some() {
             return;
         }
-        table.note_shared_processes();
+        table.update_shared_processes();
         let Some(claimant) = table.sessions.get(session) else { return };
         let lost = table.sessions_where(|id, lost| {
             table.reviews.find(id, path).is_some() && lost.may_be_replaced_by(claimant)
@@ -66,7 +66,8 @@ impl Sessions {
         }
     }
 
-    /// Gives a session that came back what others have inherited from it: they are other clients'.
+    /// Returns to a session what others have inherited from it: it is back, so they are other
+    /// clients'.
     pub(super) fn give_back(&self, table: &mut Table, id: &SessionId) {
         self.notify_closed(table.reviews.give_back(id));
         let others = table.sessions.iter_mut().filter(|(other, _)| *other != id);
@@ -78,7 +79,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// The newest session of the same client that began when the stream was lost or later.
+    /// The newest session of the same client that began when the stream of `id` was lost, or later.
     fn successor_of(&self, id: &SessionId) -> Option<SessionId> {
         let lost = &self.sessions[id];
         let successors = self
@@ -88,8 +89,8 @@ impl Table {
         successors.max_by_key(|(_, successor)| successor.begun).map(|(id, _)| id.clone())
     }
 
-    /// The client of a session has ended it: sessions that its process opens later inherit nothing
-    /// from earlier ones.
+    /// Has later sessions of a process inherit nothing from earlier ones, when its client ends the
+    /// session `id`.
     pub(super) fn disown_earlier(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
         let earlier =
@@ -112,9 +113,9 @@ impl Table {
         closed
     }
 
-    /// Notes which processes several clients share: those with an earlier session that is in use
-    /// after a later one has begun. A single client would have replaced it.
-    fn note_shared_processes(&mut self) {
+    /// Records which processes several clients share: those with an earlier session that is in use
+    /// after a later one has begun, as a single client would have replaced it.
+    fn update_shared_processes(&mut self) {
         let mut known: HashMap<&Process, Vec<&Session>> = HashMap::new();
         for session in self.sessions.values() {
             if let Peer::Client(process) = &session.peer {

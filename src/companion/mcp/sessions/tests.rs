@@ -1,4 +1,4 @@
-//! What becomes of sessions, without a server around them.
+//! Sessions, without a server.
 
 mod handover;
 
@@ -13,8 +13,8 @@ use crate::ide::{File, IdeContext, Notification, Outcome};
 use crate::mcp::message::notification_json;
 use crate::mcp::session::{IDLE_LIMIT, RECHECK_INTERVAL, STREAM_GRACE};
 
-/// Between two sessions: which of them is the later one matters.
-const MOMENT: Duration = Duration::from_millis(1);
+/// The time between the beginnings of two sessions, which must differ.
+const TICK: Duration = Duration::from_millis(1);
 
 fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
     let bridge = Arc::new(Bridge::new());
@@ -34,9 +34,9 @@ fn client(name: &str) -> Client {
     Client { agent: gemini().into(), name: name.to_owned(), version: version.to_owned() }
 }
 
-/// Opens a session of this very process, and its stream.
+/// Opens a session of this process, and its stream.
 async fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
-    tokio::time::advance(MOMENT).await;
+    tokio::time::advance(TICK).await;
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
     sessions.identify(&session, Process::with_id(std::process::id()));
     let stream = sessions.open_stream(&session, None).unwrap();
@@ -48,7 +48,7 @@ fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
 }
 
 #[test]
-fn a_client_whose_stream_does_not_return_is_gone() {
+fn a_client_whose_stream_does_not_return_is_disconnected() {
     let (bridge, sessions) = sessions();
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
     let stream = sessions.open_stream(&session, None);
@@ -64,13 +64,13 @@ fn a_client_whose_stream_does_not_return_is_gone() {
     assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
     assert_eq!(sessions.count(), 0);
     assert!(!sessions.decide(review, Outcome::Rejected));
-    // It may still come back.
+    // It may still return.
     let _stream = sessions.open_stream(&session, None);
     assert_eq!(sessions.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
+async fn a_returning_client_receives_no_stale_context() {
     let (_, sessions) = sessions();
     let publish = |path: &str| {
         let file = File { path: path.to_owned(), is_active: Some(true), ..File::default() };
@@ -79,11 +79,11 @@ async fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
     sessions.active_file(&session).await; // as a client of document 003
     let stream = sessions.open_stream(&session, None).unwrap();
-    publish("/heard");
+    publish("/received");
     assert_eq!(received(&stream), 2);
     publish("/waits");
     drop(stream);
-    pass(&sessions, STREAM_GRACE).await;
+    advance(&sessions, STREAM_GRACE).await;
     publish("/while-away");
     for last_event in [None, Some(0)] {
         let back = sessions.open_stream(&session, last_event).unwrap();
@@ -95,7 +95,7 @@ async fn who_comes_back_hears_no_context_from_when_nobody_was_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_being_looked_for_hears_nothing_yet_and_not_for_ever() {
+async fn a_client_receives_no_context_while_it_is_being_identified() {
     let (_, sessions) = sessions();
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
     sessions.begin_identification(&session);
@@ -107,7 +107,7 @@ async fn who_is_being_looked_for_hears_nothing_yet_and_not_for_ever() {
     assert_eq!(sessions.places(), []);
     publish();
     assert_eq!(received(&stream), 0);
-    pass(&sessions, STREAM_GRACE).await;
+    advance(&sessions, STREAM_GRACE).await;
     assert_eq!(sessions.places(), [Place::Unknown]);
     publish();
     assert_eq!(received(&stream), 1);
@@ -125,7 +125,7 @@ fn a_stream_that_returns_in_time_keeps_its_reviews() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
+fn an_idle_session_is_dropped_with_its_reviews() {
     let (bridge, sessions) = sessions();
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
     let review = open_review(&sessions, &session);
@@ -142,7 +142,7 @@ fn a_session_that_nobody_uses_is_forgotten_and_its_reviews_with_it() {
 }
 
 #[test]
-fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
+fn the_next_session_of_a_living_process_inherits() {
     let (bridge, sessions) = sessions();
     let open = || sessions.open(client(""), Revision::NEWEST).unwrap();
     let process = Process::with_id(std::process::id()).unwrap();
@@ -177,11 +177,11 @@ fn a_process_that_lives_is_waited_for_and_its_next_session_inherits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_clients_in_one_process_each_keeps_its_own() {
+async fn two_clients_in_one_process_keep_their_own_reviews() {
     let (_, sessions) = sessions();
     let (one, stream) = open_here(&sessions).await;
     let (_, other) = open_here(&sessions).await;
-    tokio::time::advance(2 * STREAM_GRACE).await; // the stream is lost long after both began
+    tokio::time::advance(2 * STREAM_GRACE).await; // the stream is lost long after both have begun
     let review = open_review(&sessions, &one);
     drop(stream);
     sessions.expire(Instant::now() + STREAM_GRACE);
@@ -201,44 +201,44 @@ fn enter_unnamed(sessions: &Arc<Sessions>) -> ActiveSession {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reviews_of_a_client_without_session_end_when_it_does_not_listen_any_more() {
+async fn reviews_of_an_unnamed_client_end_when_it_stops_listening() {
     let (bridge, sessions) = sessions();
     let review = open_review(&sessions, enter_unnamed(&sessions).session());
     drop(listen(&sessions, agent("qwen")));
-    pass(&sessions, 2 * IDLE_LIMIT).await; // it may be one that never listens
+    advance(&sessions, 2 * IDLE_LIMIT).await; // the client may be one that never listens
     drop((listen(&sessions, gemini()), listen(&sessions, gemini())));
-    pass(&sessions, STREAM_GRACE / 2).await;
+    advance(&sessions, STREAM_GRACE / 2).await;
     let reader = listen(&sessions, gemini());
-    pass(&sessions, STREAM_GRACE).await;
+    advance(&sessions, STREAM_GRACE).await;
     sessions.interrupt_streams();
     drop(reader);
-    pass(&sessions, STREAM_GRACE / 2).await;
+    advance(&sessions, STREAM_GRACE / 2).await;
     let reader = listen(&sessions, gemini());
-    pass(&sessions, STREAM_GRACE).await;
+    advance(&sessions, STREAM_GRACE).await;
     assert_eq!(sessions.describe()[0].reviews, [review]);
     drop(reader);
     events(&bridge);
-    pass(&sessions, STREAM_GRACE).await;
+    advance(&sessions, STREAM_GRACE).await;
     assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
-    pass(&sessions, IDLE_LIMIT).await;
+    advance(&sessions, IDLE_LIMIT).await;
     assert_eq!(sessions.describe(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_without_session_has_not_heard_is_kept_for_a_while() {
+async fn undelivered_outcomes_of_an_unnamed_client_are_kept_for_a_while() {
     let (_, sessions) = sessions();
     let session = enter_unnamed(&sessions).session().clone();
     let review = open_review(&sessions, &session);
-    pass(&sessions, 2 * IDLE_LIMIT).await;
+    advance(&sessions, 2 * IDLE_LIMIT).await;
     assert!(sessions.decide(review, Outcome::Rejected));
-    pass(&sessions, IDLE_LIMIT / 2).await;
+    advance(&sessions, IDLE_LIMIT / 2).await;
     assert_eq!(sessions.outcome(&session, "/a"), Some(Outcome::Rejected));
-    pass(&sessions, IDLE_LIMIT).await;
+    advance(&sessions, IDLE_LIMIT).await;
     assert_eq!(sessions.outcome(&session, "/a"), None);
 }
 
-/// Lets time pass.
-async fn pass(sessions: &Sessions, time: Duration) {
+/// Advances the clock.
+async fn advance(sessions: &Sessions, time: Duration) {
     tokio::time::advance(time).await;
     sessions.expire(Instant::now());
 }
@@ -255,26 +255,26 @@ fn next(stream: &StreamReader) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_client_behind_the_same_proxy_takes_nothing() {
+async fn another_client_behind_the_same_proxy_inherits_nothing() {
     let (_, sessions) = sessions();
     let (one, stream) = open_here(&sessions).await;
     let review = open_review(&sessions, &one);
     drop(stream);
-    let (_, other) = open_here(&sessions).await; // as soon as it begins
+    let (_, other) = open_here(&sessions).await; // which begins at once
     let back = sessions.open_stream(&one, None).unwrap();
     assert!(sessions.decide(review, Outcome::Rejected));
     assert_eq!((received(&back), received(&other)), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_comes_back_late_has_what_another_was_given() {
+async fn a_session_that_returns_late_gets_back_what_was_inherited() {
     for decided_before in [true, false] {
         let (_, sessions) = sessions();
         let (one, stream) = open_here(&sessions).await;
         let review = open_review(&sessions, &one);
         drop(stream);
         let (_, other) = open_here(&sessions).await;
-        pass(&sessions, STREAM_GRACE).await;
+        advance(&sessions, STREAM_GRACE).await;
         let decide = || assert!(sessions.decide(review, Outcome::Rejected));
         if decided_before {
             decide();
@@ -285,17 +285,17 @@ async fn who_comes_back_late_has_what_another_was_given() {
             decide();
         }
         assert_eq!((received(&back), received(&other)), (1, 0));
-        // From now on both are known for what they are.
+        // From now on it is known that the process is shared.
         let review = open_review(&sessions, &one);
         drop(back);
-        pass(&sessions, STREAM_GRACE).await;
+        advance(&sessions, STREAM_GRACE).await;
         assert!(sessions.decide(review, Outcome::Rejected));
         assert_eq!(received(&other), 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_successor_hears_the_text_that_is_left_out_for_the_proposer() {
+async fn a_successor_receives_the_text_omitted_for_the_proposer() {
     for decided_before in [true, false] {
         let (_, sessions) = sessions();
         let (lost, stream) = open_here(&sessions).await;
@@ -308,7 +308,7 @@ async fn a_successor_hears_the_text_that_is_left_out_for_the_proposer() {
         }
         drop(stream);
         let (_, successor) = open_here(&sessions).await;
-        pass(&sessions, STREAM_GRACE).await;
+        advance(&sessions, STREAM_GRACE).await;
         if !decided_before {
             decide();
         }
@@ -317,7 +317,7 @@ async fn a_successor_hears_the_text_that_is_left_out_for_the_proposer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_successor_recognised_late_hears_no_outcome_of_what_it_has_proposed_anew() {
+async fn a_successor_identified_late_receives_no_superseded_outcome() {
     let (_, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
     let stale = open_review(&sessions, &lost);
@@ -326,7 +326,7 @@ async fn a_successor_recognised_late_hears_no_outcome_of_what_it_has_proposed_an
     let successor = sessions.open(client(""), Revision::NEWEST).unwrap();
     let review = open_review(&sessions, &successor);
     sessions.identify(&successor, Process::with_id(std::process::id()));
-    pass(&sessions, STREAM_GRACE).await;
+    advance(&sessions, STREAM_GRACE).await;
     let stream = sessions.open_stream(&successor, None).unwrap();
     assert_eq!(received(&stream), 0);
     assert!(sessions.decide(review, Outcome::Rejected));
@@ -334,7 +334,7 @@ async fn a_successor_recognised_late_hears_no_outcome_of_what_it_has_proposed_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_just_began_anew_may_close_what_it_has_opened_before() {
+async fn a_new_session_may_close_reviews_of_the_lost_one() {
     let (_, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
     let review = open_review(&sessions, &lost);
@@ -348,7 +348,7 @@ async fn a_client_that_just_began_anew_may_close_what_it_has_opened_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_took_leave_hears_nothing_of_what_was_before() {
+async fn a_session_after_delete_inherits_nothing() {
     let (bridge, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
     let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
@@ -360,26 +360,26 @@ async fn who_took_leave_hears_nothing_of_what_was_before() {
     assert!(sessions.close(last.as_str(), &gemini()));
     let (_, stream) = open_here(&sessions).await;
     events(&bridge);
-    pass(&sessions, STREAM_GRACE).await;
+    advance(&sessions, STREAM_GRACE).await;
     assert_eq!(received(&stream), 0);
     assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
 }
 
 #[tokio::test(start_paused = true)]
-async fn reviews_of_a_client_behind_a_proxy_end_though_the_proxy_lives() {
+async fn reviews_of_a_client_behind_a_proxy_end_even_if_the_proxy_lives() {
     let (bridge, sessions) = sessions();
     let (one, stream) = open_here(&sessions).await;
     let (_, _other) = open_here(&sessions).await;
-    pass(&sessions, 2 * RECHECK_INTERVAL).await;
+    advance(&sessions, 2 * RECHECK_INTERVAL).await;
     let review = open_review(&sessions, &one);
     drop(stream);
     events(&bridge);
-    pass(&sessions, IDLE_LIMIT).await;
+    advance(&sessions, IDLE_LIMIT).await;
     assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_the_end_a_later_session_hears_what_the_lost_one_waits_for() {
+async fn on_stop_a_successor_receives_outcomes_of_the_lost_session() {
     let (_, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
     open_review(&sessions, &lost);
@@ -391,7 +391,7 @@ async fn before_the_end_a_later_session_hears_what_the_lost_one_waits_for() {
 }
 
 #[test]
-fn a_review_that_comes_while_stopping_is_refused() {
+fn a_review_opened_while_stopping_is_refused() {
     let (bridge, sessions) = sessions();
     let session = sessions.open(client(""), Revision::NEWEST).unwrap();
     sessions.end_all();
@@ -433,7 +433,7 @@ fn a_process_that_ended_is_not_waited_for() {
 }
 
 #[test]
-fn sessions_are_described_and_can_be_ended() {
+fn sessions_are_described_and_can_be_disconnected() {
     let (bridge, sessions) = sessions();
     let first = sessions.open(client("cli"), Revision::NEWEST).unwrap();
     let second = sessions.open(client(""), Revision::NEWEST).unwrap();
@@ -460,7 +460,7 @@ fn sessions_are_described_and_can_be_ended() {
 }
 
 #[test]
-fn the_session_unused_longest_makes_room() {
+fn the_longest_idle_session_makes_room() {
     let limits = Limits { sessions: 4, ..Limits::default() };
     let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
     let first = sessions.open(client(""), Revision::NEWEST).unwrap();
@@ -475,7 +475,7 @@ fn the_session_unused_longest_makes_room() {
 }
 
 #[test]
-fn what_is_owed_to_a_session_is_safe_from_the_flood_of_another_agent() {
+fn undelivered_outcomes_survive_a_flood_of_sessions_of_another_agent() {
     let limits = Limits { sessions: 4, ..Limits::default() };
     let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
     let owed =
@@ -490,7 +490,7 @@ fn what_is_owed_to_a_session_is_safe_from_the_flood_of_another_agent() {
     let described = sessions.describe();
     assert!(described.iter().any(|session| session.key == idle.key()));
     assert_eq!(described.len(), 4);
-    // Where the flood leaves none of its own to go, one goes to which nothing is owed.
+    // If none of the flood can be dropped, a session without undelivered outcomes is.
     open_review(&sessions, &flood[4]);
     sessions.open(qwen(), Revision::NEWEST).unwrap();
     let known = |id: &SessionId| sessions.enter(id.as_str(), &gemini()).is_some();

@@ -1,6 +1,6 @@
-//! Two clients that propose, lose their streams, come back or begin anew, and a user who decides, in
-//! random order; each client records what it awaits. Whatever happens, a review ends once, and a
-//! client receives the outcome of its own last proposal, once it is connected.
+//! Two clients that propose, lose their streams, return or begin new sessions, and a user who
+//! decides, all in random order; each client records what it awaits. In any case a review ends
+//! once, and a client receives the outcome of its own last proposal once it is connected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Child;
@@ -18,14 +18,14 @@ use crate::ide::Outcome;
 const RUNS: u64 = 100;
 const STEPS: usize = 60;
 
-/// One program that has a session after the other.
+/// A program that has one session after the other.
 struct SimulatedClient {
     process: Process,
-    /// What its paths begin with.
+    /// The beginning of its paths.
     root: &'static str,
     session: SessionId,
     stream: Option<StreamReader>,
-    /// Streams that it has abandoned, whose end the server has not noticed.
+    /// Streams that it has abandoned without the server having noticed.
     abandoned: Vec<StreamReader>,
     last_event: Option<u64>,
     /// The proposal whose outcome it awaits, for each path.
@@ -33,12 +33,12 @@ struct SimulatedClient {
 }
 
 struct Simulation<'a> {
-    /// Its clock stands still unless it is told to advance.
+    /// A runtime whose clock is advanced explicitly.
     clock: &'a Runtime,
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
     random: SmallRng,
-    /// Each review, whose it is and how it ended.
+    /// The client and the path of each review.
     opened: BTreeMap<ReviewId, (usize, String)>,
     ended: BTreeSet<ReviewId>,
     calls: Vec<oneshot::Receiver<crate::bridge::CallResult>>,
@@ -99,12 +99,12 @@ impl<'c> Simulation<'c> {
                 awaits: BTreeMap::new(),
             });
         }
-        simulation.pass(2000); // both are there
+        simulation.advance(2000); // both have been identified
         simulation
     }
 
     fn begin(&self, process: &Process) -> SessionId {
-        self.clock.block_on(tokio::time::advance(MOMENT));
+        self.clock.block_on(tokio::time::advance(TICK));
         let agent = Arc::new(agent("gemini"));
         let client = Client { agent, name: "client".to_owned(), version: String::new() };
         let session = self.sessions.open(client, Revision::NEWEST).unwrap();
@@ -112,36 +112,36 @@ impl<'c> Simulation<'c> {
         session
     }
 
-    fn draw(&mut self, end: usize) -> usize {
+    fn random_below(&mut self, end: usize) -> usize {
         self.random.random_range(0..end)
     }
 
     fn step(&mut self) {
-        let who = self.draw(2);
-        match self.draw(16) {
+        let who = self.random_below(2);
+        match self.random_below(16) {
             0..4 => self.propose(who),
             4..6 => self.lose_stream(who),
-            6..8 => self.come_back(who),
-            // Behind a proxy nobody can know whose the new session is.
-            8 if !self.share_a_process() => self.begin_anew(who),
+            6..8 => self.return_to_session(who),
+            // Behind a proxy the client of the new session could not be known.
+            8 if !self.share_a_process() => self.replace_session(who),
             9..11 => self.read_stream(who),
             11 => self.close_diff(who),
             12..14 => self.decide(),
-            14 => self.pass(6000),
-            _ => self.pass(100),
+            14 => self.advance(6000),
+            _ => self.advance(100),
         }
         self.drain();
         self.check();
     }
 
-    /// Whatever the client sends goes through a session that it still knows.
+    /// Enters the session of a client, which must still exist.
     fn enter(&self, who: usize) -> ActiveSession {
         let agent = agent("gemini");
         self.sessions.enter(self.clients[who].session.as_str(), &agent).expect("a session")
     }
 
     fn some_path(&mut self, who: usize) -> String {
-        let number = self.draw(2);
+        let number = self.random_below(2);
         format!("{}/{number}", self.clients[who].root)
     }
 
@@ -160,7 +160,7 @@ impl<'c> Simulation<'c> {
         self.clients[who].abandoned.clear();
     }
 
-    fn come_back(&mut self, who: usize) {
+    fn return_to_session(&mut self, who: usize) {
         let busy = self.enter(who);
         let last = self.clients[who].last_event;
         self.clients[who].stream = self.sessions.open_stream(busy.session(), last);
@@ -168,10 +168,11 @@ impl<'c> Simulation<'c> {
         self.read_stream(who);
     }
 
-    /// The client takes another session. The server may notice later that it has abandoned the old one.
-    fn begin_anew(&mut self, who: usize) {
+    /// The client begins a new session. The server may notice later that it has abandoned the old
+    /// one.
+    fn replace_session(&mut self, who: usize) {
         let abandoned = self.clients[who].stream.take();
-        if self.draw(2) == 0 {
+        if self.random_below(2) == 0 {
             self.clients[who].abandoned.extend(abandoned);
         }
         let session = self.begin(&self.clients[who].process);
@@ -187,7 +188,11 @@ impl<'c> Simulation<'c> {
         let (call, answer) = self.bridge.call();
         if let Some(closed) = self.sessions.close_review(&session, &path, true, call) {
             let review = closed.review;
-            assert_eq!(self.clients[who].awaits.remove(&path), Some(review), "closes another one");
+            assert_eq!(
+                self.clients[who].awaits.remove(&path),
+                Some(review),
+                "another review was closed"
+            );
             self.calls.push(answer);
         }
     }
@@ -195,12 +200,12 @@ impl<'c> Simulation<'c> {
     fn decide(&mut self) {
         let open = self.sessions.table().reviews.all();
         if !open.is_empty() {
-            let review = open[self.draw(open.len())];
+            let review = open[self.random_below(open.len())];
             self.accept(review);
         }
     }
 
-    /// The text says which review it is of.
+    /// Accepts a review, with its number as the text.
     fn accept(&mut self, review: ReviewId) {
         let outcome = || Outcome::accepted(review.0.to_string());
         assert!(self.sessions.decide(review, outcome()));
@@ -208,8 +213,8 @@ impl<'c> Simulation<'c> {
         assert!(self.ended.insert(review), "{review:?} ended twice");
     }
 
-    /// Lets time pass.
-    fn pass(&mut self, milliseconds: u64) {
+    /// Advances the clock.
+    fn advance(&mut self, milliseconds: u64) {
         self.clients.iter_mut().for_each(|client| client.abandoned.clear());
         self.clock.block_on(tokio::time::advance(Duration::from_millis(milliseconds)));
         self.sessions.expire(Instant::now());
@@ -243,7 +248,7 @@ impl<'c> Simulation<'c> {
             self.clients[who].awaits.remove(path);
         }
         let proposer = self.opened[&review].0;
-        assert!(proposer == who || self.share_a_process(), "client {who} never asked");
+        assert!(proposer == who || self.share_a_process(), "client {who} did not propose it");
     }
 
     fn share_a_process(&self) -> bool {
@@ -263,18 +268,18 @@ impl<'c> Simulation<'c> {
         }
     }
 
-    /// All come back and the user decides what is there: no client awaits anything any more.
+    /// All clients return and the user decides all reviews: then no client awaits anything.
     fn finish(&mut self) {
         for who in [0, 1] {
             self.clients[who].abandoned.clear();
-            self.come_back(who);
+            self.return_to_session(who);
         }
-        self.pass(6000);
+        self.advance(6000);
         self.drain();
         let open = self.sessions.table().reviews.all();
         open.into_iter().for_each(|review| self.accept(review));
         for who in [0, 1] {
-            self.come_back(who);
+            self.return_to_session(who);
             assert_eq!(
                 self.clients[who].awaits,
                 BTreeMap::new(),
@@ -310,16 +315,16 @@ fn run(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) {
 }
 
 #[test]
-fn each_of_two_clients_hears_the_outcome_of_its_last_proposal() {
+fn each_of_two_clients_receives_the_outcome_of_its_last_proposal() {
     let processes = [OtherProcess::new(), OtherProcess::new()];
     for seed in 0..RUNS {
         run(seed, processes.each_ref().map(OtherProcess::process), ["/same", "/same"]);
     }
 }
 
-/// As behind a proxy: each comes back to its own session.
+/// As behind a proxy, where each client returns to its own session.
 #[test]
-fn of_two_clients_in_one_process_each_hears_its_own_when_it_is_back() {
+fn two_clients_in_one_process_receive_their_own_outcomes_on_return() {
     let process = OtherProcess::new();
     for seed in 0..RUNS {
         run(seed, [process.process(), process.process()], ["/one", "/two"]);

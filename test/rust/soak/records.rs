@@ -1,6 +1,6 @@
-//! What is known of each review, from both sides; and whether that fits together.
+//! What both sides know of each review, and whether that is consistent.
 
-/// A review by the client that proposed it and its number there.
+/// A review, named by the client that proposed it and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub client: usize,
@@ -18,7 +18,7 @@ pub struct Record {
     pub opened: bool,
     /// The decision of the user, or of a stop.
     pub decided: Option<Accepted>,
-    /// The client asked to close it: whether silently.
+    /// The client asked to close it; true if silently.
     pub silent: Option<bool>,
     /// Lisp has the event that closes it.
     pub closed: bool,
@@ -28,12 +28,12 @@ pub struct Record {
 }
 
 #[derive(Default)]
-pub struct Ledger {
+pub struct Records {
     /// By client and number.
     records: Vec<Vec<Record>>,
 }
 
-/// How many outcomes were as they should be, and not.
+/// How many outcomes were right, and how many were not.
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub due: usize,
@@ -42,12 +42,12 @@ pub struct Verdict {
     pub doubled: usize,
     /// Reviews that were closed without a notification.
     pub silenced: usize,
-    /// Received for a review without outcome, or not as it was decided; or reviews that were lost.
+    /// Received for a review without an outcome, or other than decided; or reviews that were lost.
     pub wrong: usize,
 }
 
 impl Key {
-    /// The file that the client names. There is none of the kind, so nothing is read.
+    /// The file that the client names. It does not exist, so nothing is read.
     pub fn path(self) -> String {
         format!("/no/such/{}/{}", self.client, self.review)
     }
@@ -58,12 +58,12 @@ impl Key {
         Key { client: next(), review: next() }
     }
 
-    /// A text that can be told from that of any other review.
+    /// A text that differs from that of any other review.
     pub fn text(self, length: usize) -> String {
         self.path().repeat(length / self.path().len())
     }
 
-    pub fn has_written(self, text: &str) -> bool {
+    pub fn is_text_of(self, text: &str) -> bool {
         text.replace(&self.path(), "").is_empty()
     }
 }
@@ -77,7 +77,7 @@ impl Record {
         }
     }
 
-    fn is_right(&self) -> bool {
+    fn is_consistent(&self) -> bool {
         let kinds =
             self.received.iter().chain(&self.repeated).all(|kind| Some(*kind) == self.due());
         let known = self.opened || !self.answered;
@@ -86,7 +86,7 @@ impl Record {
     }
 }
 
-impl Ledger {
+impl Records {
     pub fn of(&mut self, key: Key) -> &mut Record {
         let Key { client, review } = key;
         self.records.resize_with(self.records.len().max(client + 1), Vec::new);
@@ -102,14 +102,14 @@ impl Ledger {
         })
     }
 
-    /// How many outcomes have still to be received.
+    /// How many outcomes are still to be received.
     pub fn outstanding(&self) -> usize {
         self.all()
             .filter(|(_, record)| record.due().is_some() && record.received.is_empty())
             .count()
     }
 
-    /// Judges all reviews; those that are not as they should be are printed.
+    /// Judges all reviews, and prints those that are inconsistent.
     pub fn judge(&self) -> Verdict {
         let mut verdict = Verdict::default();
         for (key, record) in self.all() {
@@ -120,9 +120,9 @@ impl Ledger {
             verdict.lost += usize::from(received < due);
             verdict.doubled += received.saturating_sub(1);
             verdict.silenced += usize::from(record.closed && record.silent == Some(true));
-            verdict.wrong += usize::from(!record.is_right());
-            if received != due || !record.is_right() {
-                println!("not as it should be: {key:?} {record:?}");
+            verdict.wrong += usize::from(!record.is_consistent());
+            if received != due || !record.is_consistent() {
+                println!("inconsistent: {key:?} {record:?}");
             }
         }
         verdict

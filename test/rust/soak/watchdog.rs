@@ -1,19 +1,19 @@
-//! The end of a soak that hangs, wherever it does.
+//! Ends a soak that hangs, wherever it does.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Ends the process when the time is over, and says what was being waited for. From a thread of
-/// its own, as the test's thread may hang in a call of the companion.
+/// Ends the process when its time is over, and says what it was waiting for. Runs on a thread of
+/// its own, since the main thread may hang in a call of the companion.
 #[derive(Clone)]
-pub struct Watch {
+pub struct Watchdog {
     awaited: Arc<Mutex<String>>,
 }
 
-impl Watch {
-    pub fn over(limit: Duration) -> Watch {
-        let watch = Watch { awaited: Arc::default() };
-        let awaited = watch.awaited.clone();
+impl Watchdog {
+    pub fn over(limit: Duration) -> Watchdog {
+        let watchdog = Watchdog { awaited: Arc::default() };
+        let awaited = watchdog.awaited.clone();
         std::thread::spawn(move || {
             std::thread::sleep(limit);
             eprintln!(
@@ -22,10 +22,10 @@ impl Watch {
             );
             std::process::exit(1);
         });
-        watch
+        watchdog
     }
 
-    /// What the soak does from now on.
+    /// Records what the soak is waiting for now.
     pub fn waits_for(&self, what: impl Into<String>) {
         *self.awaited.lock().unwrap() = what.into();
     }

@@ -1,4 +1,4 @@
-//! The processes of the clients: the orders that they get, and what they report.
+//! The clients, each a process of its own: the orders that they get, and what they report.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::Accepted;
+use super::records::Accepted;
 
-/// Says in the environment of a process that it is a client, and which.
-pub const WANTED: &str = "SOAK_CLIENT";
+/// The environment variable that makes a process a client: its number, its seed and the directory.
+pub const CLIENT_VARIABLE: &str = "SOAK_CLIENT";
 
-/// What a client is to do from now on.
+/// What a client is to do until the next order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Order {
@@ -24,10 +24,10 @@ pub enum Order {
     Rest = b'r',
 }
 
-/// What a client did, or what befell it.
+/// What a client did, or what happened to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
-    /// It began a session; `successor`: after another one that it did not end.
+    /// It began a session; `successor` if it did not end the one before.
     Session {
         successor: bool,
     },
@@ -35,11 +35,11 @@ pub enum Report {
     Listens {
         again: bool,
     },
-    /// Its stream is not.
+    /// Its stream is closed.
     StreamLost(Loss),
     Called(Method),
     Answer(Method),
-    /// The connection ended instead.
+    /// The connection ended before the answer.
     CutOff(Method),
     /// No server listens on the port. The client tries again.
     NotListening,
@@ -53,22 +53,23 @@ pub enum Report {
         review: usize,
         silent: bool,
     },
-    /// `inherited`: in a later session than the one that asked.
+    /// `inherited` if by a later session than the one that proposed it.
     Received {
         review: usize,
         accepted: Accepted,
         inherited: bool,
     },
-    /// Again, in a session that inherited what the one before had received and not confirmed.
+    /// Received again, by a session that inherited what the one before had received and not
+    /// confirmed.
     ReceivedAgain {
         review: usize,
         accepted: Accepted,
     },
-    /// It obeys, and its stream is open. Not reported for `Work`.
-    Obeys(Order),
+    /// It follows this order, and its stream is open. Not reported for `Work`.
+    Follows(Order),
 }
 
-/// Why a stream is gone.
+/// Why a stream has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Loss {
     /// The client broke it.
@@ -87,49 +88,49 @@ pub enum Method {
     CloseDiff,
 }
 
-/// A client's report on the pipe: one line, and so short that it is written as a whole.
+/// Writes a client's report to the pipe: one line, short enough to be written atomically.
 pub fn send_report(client: usize, report: Report) {
     let line = serde_json::to_string(&(client, report)).unwrap() + "\n";
     io::stderr().write_all(line.as_bytes()).expect("the soak reads reports");
 }
 
-pub struct Crowd {
+pub struct Clients {
     seed: u64,
     /// Where clients look for the companion.
     directory: PathBuf,
-    clients: Vec<Child>,
+    processes: Vec<Child>,
     reports: PipeReader,
     writer: PipeWriter,
     unread: Vec<u8>,
-    /// A line was no report: the message of a client that fails.
-    alarmed: bool,
+    /// A line was not a report: it is the message of a client that has failed.
+    saw_garbage: bool,
 }
 
-impl Crowd {
-    pub fn new(seed: u64, directory: PathBuf) -> Crowd {
+impl Clients {
+    pub fn new(seed: u64, directory: PathBuf) -> Clients {
         let (reports, writer) = io::pipe().unwrap();
-        Crowd {
+        Clients {
             seed,
             directory,
-            clients: Vec::new(),
+            processes: Vec::new(),
             reports,
             writer,
             unread: Vec::new(),
-            alarmed: false,
+            saw_garbage: false,
         }
     }
 
-    /// Starts so many more clients.
+    /// Starts `count` more clients.
     pub fn grow(&mut self, count: usize) {
         for _ in 0..count {
-            self.clients.push(self.start_client(self.clients.len()));
+            self.processes.push(self.start_client(self.processes.len()));
         }
     }
 
     fn start_client(&self, number: usize) -> Child {
         let (seed, directory) = (self.seed + number as u64, self.directory.display());
         Command::new(std::env::current_exe().unwrap())
-            .env(WANTED, format!("{number} {seed} {directory}"))
+            .env(CLIENT_VARIABLE, format!("{number} {seed} {directory}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(self.writer.try_clone().unwrap())
@@ -138,24 +139,24 @@ impl Crowd {
     }
 
     pub fn len(&self) -> usize {
-        self.clients.len()
+        self.processes.len()
     }
 
-    /// How many have not ended.
+    /// How many are still running.
     pub fn running(&mut self) -> usize {
-        let states = self.clients.iter_mut().map(|client| client.try_wait().unwrap());
+        let states = self.processes.iter_mut().map(|client| client.try_wait().unwrap());
         states.filter(Option::is_none).count()
     }
 
     pub fn order(&mut self, order: Order) {
-        for client in &mut self.clients {
+        for client in &mut self.processes {
             client.stdin.as_mut().unwrap().write_all(&[order as u8]).unwrap();
         }
     }
 
-    /// Kills all clients, which end no session.
+    /// Kills all clients, without ending their sessions.
     pub fn kill(&mut self) {
-        for client in &mut self.clients {
+        for client in &mut self.processes {
             client.kill().unwrap();
         }
     }
@@ -164,7 +165,7 @@ impl Crowd {
         self.reports.as_fd()
     }
 
-    /// The reports that are there.
+    /// The reports that have arrived.
     pub fn reports(&mut self) -> Vec<(usize, Report)> {
         let mut chunk = [0; 1 << 16];
         while wait([Some(self.pipe())], Duration::ZERO) {
@@ -174,41 +175,41 @@ impl Crowd {
         let complete = self.unread.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let lines: Vec<u8> = self.unread.drain(..complete).collect();
         let lines = String::from_utf8(lines).unwrap();
-        let reports = lines.lines().filter_map(|line| self.understand(line)).collect();
-        if self.alarmed {
+        let reports = lines.lines().filter_map(|line| self.parse(line)).collect();
+        if self.saw_garbage {
             self.check();
         }
         reports
     }
 
-    fn understand(&mut self, line: &str) -> Option<(usize, Report)> {
+    fn parse(&mut self, line: &str) -> Option<(usize, Report)> {
         let report = serde_json::from_str(line).ok();
         if report.is_none() {
-            self.alarmed = true;
+            self.saw_garbage = true;
             println!("{line}");
         }
         report
     }
 
     fn check(&mut self) {
-        let mut states = self.clients.iter_mut().map(|client| client.try_wait().unwrap());
+        let mut states = self.processes.iter_mut().map(|client| client.try_wait().unwrap());
         let failed = |status: ExitStatus| status.code().is_some_and(|code| code != 0);
         assert!(!states.any(|state| state.is_some_and(failed)), "a client failed, see above");
     }
 }
 
-impl Drop for Crowd {
+impl Drop for Clients {
     fn drop(&mut self) {
-        for client in &mut self.clients {
+        for client in &mut self.processes {
             let _ = client.kill();
             let _ = client.wait();
         }
     }
 }
 
-/// Waits until there is something to read, or an end, at one of `sources`: whether there is.
+/// Waits until one of `sources` can be read or is closed. Returns whether one is.
 pub fn wait<const N: usize>(sources: [Option<BorrowedFd>; N], patience: Duration) -> bool {
-    // Negative descriptors are passed over.
+    // Negative descriptors are ignored.
     let number = |source: Option<BorrowedFd>| source.map_or(-1, |source| source.as_raw_fd());
     let mut entries =
         sources.map(|source| libc::pollfd { fd: number(source), events: libc::POLLIN, revents: 0 });

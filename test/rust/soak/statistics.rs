@@ -1,14 +1,14 @@
-//! What happened, in figures.
+//! What happened, in numbers.
 
 use std::time::Duration;
 
-use super::crowd::{Loss, Method, Report};
-use super::ledger::Verdict;
+use super::clients::{Loss, Method, Report};
+use super::records::Verdict;
 use super::usage::{Memory, Usage};
 
 #[derive(Default)]
-pub struct Tally {
-    /// Clients that had their stream open at the same time, at most.
+pub struct Statistics {
+    /// The most clients whose streams were open at the same time.
     pub most_streams: usize,
     pub sessions: usize,
     pub successors: usize,
@@ -29,22 +29,22 @@ pub struct Tally {
     pub refused: usize,
     pub closed: usize,
     pub decided: usize,
-    /// Decided when their client had no stream, as far as it had said.
+    /// Decided while their client had no stream, as far as it had reported.
     pub decided_without_stream: usize,
     pub stopped: usize,
     pub inherited: usize,
     pub repeated: usize,
     pub verdict: Verdict,
     pub warnings: usize,
-    /// Reviews that the server closed by itself.
+    /// Reviews that the server closed although their client lived.
     pub abandoned: usize,
     /// Sessions that outlived their clients.
     pub left_over: usize,
-    /// Resident after each quarter.
+    /// Memory after each phase.
     pub memory: Vec<Memory>,
 }
 
-/// Emacs was busy. Calls of that time that do not depend on Emacs have to be answered in it.
+/// A time in which Emacs was busy. Calls that do not depend on Emacs must be answered in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pause {
     pub length: Duration,
@@ -67,7 +67,7 @@ impl Pause {
     }
 }
 
-impl Tally {
+impl Statistics {
     pub fn count(&mut self, report: Report) {
         let counter = match report {
             Report::Session { successor } => {
@@ -101,7 +101,7 @@ impl Tally {
     }
 
     pub fn print(&self, before: &Usage, after: &Usage) {
-        let quarters: Vec<String> = self.memory.iter().map(Memory::to_string).collect();
+        let phases: Vec<String> = self.memory.iter().map(Memory::to_string).collect();
         let Pause { length, calls, pings, lists, diffs, unanswered } = self.longest;
         let Verdict { due, received, lost, doubled, silenced, wrong } = &self.verdict;
         for (what, figures) in [
@@ -153,7 +153,7 @@ impl Tally {
                 "MiB resident (in use) before / after",
                 format!("{} / {}", before.memory, after.memory),
             ),
-            ("MiB after each quarter", quarters.join(", ")),
+            ("MiB after each phase", phases.join(", ")),
         ] {
             println!("  {what:<40} {figures}");
         }

@@ -13,41 +13,40 @@ use gemini_companion::{Companion, Description, Limits};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::crowd::{Crowd, Method, Order, Report};
+use super::clients::{Clients, Method, Order, Report};
 use super::emacs::Waiting;
-use super::ledger::{Key, Ledger};
-use super::tally::{Pause, Tally};
+use super::records::{Key, Records};
+use super::statistics::{Pause, Statistics};
 use super::usage::Memory;
-use super::watch::Watch;
+use super::watchdog::Watchdog;
 use crate::agents::gemini;
 use crate::support::DEADLINE;
 
 /// Clients that start at the same time.
 const STARTED_AT_ONCE: usize = 20;
 
-pub struct Life<'a> {
+pub struct Run<'a> {
     pub companion: Companion,
-    /// By which Emacs is woken, as long as the companion runs.
+    /// Wakes Emacs, as long as the companion runs.
     pub wakes: Option<PipeReader>,
     waker: Weak<WakeEmacs>,
-    pub crowd: Crowd,
-    pub ledger: Ledger,
-    pub tally: &'a mut Tally,
+    pub clients: Clients,
+    pub records: Records,
+    pub statistics: &'a mut Statistics,
     pub random: SmallRng,
     /// The reviews that Emacs shows.
     pub open: BTreeMap<ReviewId, Waiting>,
-    /// The user decides reviews.
+    /// Whether the user decides reviews.
     pub deciding: bool,
-    /// When point will move, and the line where it is.
+    /// When point will move next, and the line that it is on.
     pub next_move: Instant,
     pub line: i64,
-    watch: Watch,
+    watchdog: Watchdog,
     listening: BTreeSet<usize>,
-    /// The last order, and who obeys it.
+    /// The last order, and the clients that follow it.
     order: Order,
-    obeying: BTreeSet<usize>,
-    /// While Emacs is busy: what happens then, and the calls that were not answered, with when
-    /// they were made.
+    following: BTreeSet<usize>,
+    /// While Emacs is busy: events in the meantime, and the unanswered calls with the time of each.
     pause: Option<Pause>,
     unanswered: HashMap<usize, (Method, Instant)>,
     _directory: tempfile::TempDir,
@@ -56,7 +55,7 @@ pub struct Life<'a> {
 /// Wakes Emacs by a byte on a pipe.
 struct WakeEmacs {
     pipe: PipeWriter,
-    /// Panics once, where that ends the server's thread. A panic in a task of tokio does not.
+    /// Panics once, outside of tokio's tasks, where that ends the server's thread.
     is_faulty: AtomicBool,
 }
 
@@ -70,16 +69,16 @@ impl Wake for WakeEmacs {
     }
 }
 
-/// What is to happen between two rests.
+/// What is to happen until the clients rest again.
 #[derive(Clone, Copy, Default)]
-pub struct Quarter {
+pub struct Phase {
     pub calls: usize,
     pub restarts: usize,
-    /// How often the server's thread ends by itself.
+    /// How often the server's thread dies.
     pub deaths: usize,
-    /// How often Emacs is busy, for a moment.
+    /// How often Emacs is busy for a short time.
     pub pauses: usize,
-    /// How long it is busy once.
+    /// How long it is busy one more time, if so.
     pub block: Option<Duration>,
 }
 
@@ -90,9 +89,14 @@ enum Action {
     Block(Duration),
 }
 
-impl Life<'_> {
+impl Run<'_> {
     /// Starts a companion and its clients.
-    pub fn begin<'a>(clients: usize, seed: u64, watch: &Watch, tally: &'a mut Tally) -> Life<'a> {
+    pub fn begin<'a>(
+        clients: usize,
+        seed: u64,
+        watchdog: &Watchdog,
+        statistics: &'a mut Statistics,
+    ) -> Run<'a> {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
         let (wakes, wake) = std::io::pipe().unwrap();
@@ -101,64 +105,64 @@ impl Life<'_> {
             Companion::start(vec![gemini(vec![directory.clone()])], 0, &[], limits(clients))
                 .unwrap();
         companion.bridge().set_waker(Some(waker.clone().into()));
-        let mut life = Life {
+        let mut run = Run {
             companion,
             wakes: Some(wakes),
             waker: Arc::downgrade(&waker),
-            crowd: Crowd::new(seed << 16, directory),
-            ledger: Ledger::default(),
-            tally,
+            clients: Clients::new(seed << 16, directory),
+            records: Records::default(),
+            statistics,
             random: SmallRng::seed_from_u64(seed),
             open: BTreeMap::new(),
             deciding: true,
             next_move: Instant::now(),
             line: 0,
-            watch: watch.clone(),
+            watchdog: watchdog.clone(),
             listening: BTreeSet::new(),
             order: Order::Rest,
-            obeying: BTreeSet::new(),
+            following: BTreeSet::new(),
             pause: None,
             unanswered: HashMap::new(),
             _directory: temporary,
         };
-        life.start_clients(clients);
-        life
+        run.start_clients(clients);
+        run
     }
 
-    /// Not all at once: to find out which process each is takes longer the more there are.
+    /// Starts them in groups: finding the process of each takes longer the more there are.
     fn start_clients(&mut self, clients: usize) {
-        while self.crowd.len() < clients {
-            self.crowd.grow(STARTED_AT_ONCE.min(clients - self.crowd.len()));
-            self.until("streams", |life| life.crowd.len() - life.listening.len());
+        while self.clients.len() < clients {
+            self.clients.grow(STARTED_AT_ONCE.min(clients - self.clients.len()));
+            self.wait_until("streams", |run| run.clients.len() - run.listening.len());
         }
         assert_eq!(self.companion.sessions().count(), clients);
     }
 
-    /// Lets the clients work, and happen what is to happen meanwhile.
-    pub fn work(&mut self, quarter: Quarter) {
-        self.crowd.order(Order::Work);
-        let before = self.tally.calls;
-        for (calls, action) in self.plan(quarter) {
-            self.until("calls", |life| (before + calls).saturating_sub(life.tally.calls));
+    /// Lets the clients work, while what `phase` says happens.
+    pub fn work(&mut self, phase: Phase) {
+        self.clients.order(Order::Work);
+        let before = self.statistics.calls;
+        for (calls, action) in self.plan(phase) {
+            self.wait_until("calls", |run| (before + calls).saturating_sub(run.statistics.calls));
             match action {
                 Action::Restart => self.restart(),
                 Action::Die => self.die(),
                 Action::Block(length) => self.block(length),
             }
         }
-        self.until("calls", |life| (before + quarter.calls).saturating_sub(life.tally.calls));
+        self.wait_until("calls", |run| (before + phase.calls).saturating_sub(run.statistics.calls));
     }
 
-    /// What is to happen, by the number of calls before it.
-    fn plan(&mut self, quarter: Quarter) -> Vec<(usize, Action)> {
-        let mut actions = vec![Action::Restart; quarter.restarts];
-        actions.extend(vec![Action::Die; quarter.deaths]);
-        actions.extend(quarter.block.map(Action::Block));
-        for _ in 0..quarter.pauses {
+    /// What is to happen, each with the number of calls that come before it.
+    fn plan(&mut self, phase: Phase) -> Vec<(usize, Action)> {
+        let mut actions = vec![Action::Restart; phase.restarts];
+        actions.extend(vec![Action::Die; phase.deaths]);
+        actions.extend(phase.block.map(Action::Block));
+        for _ in 0..phase.pauses {
             let length = self.random.random_range(100..1500);
             actions.push(Action::Block(Duration::from_millis(length)));
         }
-        let mut at = || self.random.random_range(0..quarter.calls);
+        let mut at = || self.random.random_range(0..phase.calls);
         let mut plan: Vec<_> = actions.into_iter().map(|action| (at(), action)).collect();
         plan.sort_by_key(|(calls, _)| *calls);
         plan
@@ -166,118 +170,119 @@ impl Life<'_> {
 
     /// Lets all clients pause and receive what is queued; then measures the memory in use.
     pub fn rest(&mut self) {
-        self.everyone(Order::Rest);
-        self.until("decisions", |life| life.open.len());
-        self.until_late("outcomes", |life| life.ledger.outstanding());
-        self.tally.memory.push(Memory::now());
+        self.order_all(Order::Rest);
+        self.wait_until("decisions", |run| run.open.len());
+        self.wait_at_most("outcomes", |run| run.records.outstanding());
+        self.statistics.memory.push(Memory::now());
     }
 
     /// Stops the companion while everything is open.
     pub fn stop(mut self) {
         self.deciding = false;
-        self.everyone(Order::Stay);
-        let enough = self.crowd.len() / 4;
-        self.until("open reviews", |life| enough.saturating_sub(life.open.len()));
+        self.order_all(Order::Stay);
+        let enough = self.clients.len() / 4;
+        self.wait_until("open reviews", |run| enough.saturating_sub(run.open.len()));
         self.companion.stop();
-        self.tally.stops += 1;
+        self.statistics.stops += 1;
         self.take_events();
         for review in std::mem::take(&mut self.open).into_values() {
-            self.ledger.of(review.key).decided = Some(false);
-            self.tally.stopped += 1;
+            self.records.of(review.key).decided = Some(false);
+            self.statistics.stopped += 1;
         }
-        self.until("clients to end", |life| life.crowd.running());
-        self.close_the_books();
+        self.wait_until("clients to end", |run| run.clients.running());
+        self.record_results();
     }
 
     /// Kills the clients while they pause, and stops the companion when it has noticed.
     pub fn leave(mut self) {
-        self.crowd.kill();
-        self.until("clients to end", |life| life.crowd.running());
-        let sessions = |life: &mut Life| {
-            let sessions = life.companion.sessions();
+        self.clients.kill();
+        self.wait_until("clients to end", |run| run.clients.running());
+        let sessions = |run: &mut Run| {
+            let sessions = run.companion.sessions();
             let known = |session: &Description| session.process.is_some();
             sessions.describe().iter().filter(|session| known(session)).count() + sessions.count()
         };
-        self.until_late("sessions to end", sessions);
-        self.tally.left_over += sessions(&mut self);
+        self.wait_at_most("sessions to end", sessions);
+        self.statistics.left_over += sessions(&mut self);
         self.companion.stop();
-        self.tally.stops += 1;
-        self.close_the_books();
+        self.statistics.stops += 1;
+        self.record_results();
     }
 
-    fn close_the_books(mut self) {
+    fn record_results(mut self) {
         self.read_reports();
-        self.tally.add(&self.ledger.judge());
+        self.statistics.add(&self.records.judge());
     }
 
-    fn everyone(&mut self, order: Order) {
+    fn order_all(&mut self, order: Order) {
         self.order = order;
-        self.obeying.clear();
-        self.crowd.order(order);
-        self.until("clients to obey", |life| life.crowd.len() - life.obeying.len());
+        self.following.clear();
+        self.clients.order(order);
+        self.wait_until("clients to follow", |run| run.clients.len() - run.following.len());
     }
 
-    /// Lets things happen until nothing is missing.
-    fn until(&mut self, what: &str, missing: impl Fn(&mut Life) -> usize) {
+    /// Acts as Emacs until nothing is missing.
+    fn wait_until(&mut self, what: &str, missing: impl Fn(&mut Run) -> usize) {
         loop {
             let missing = missing(self);
-            self.watch.waits_for(format!("{missing} {what}"));
+            self.watchdog.waits_for(format!("{missing} {what}"));
             if missing == 0 {
                 return;
             }
-            self.be_emacs();
+            self.step_emacs();
         }
     }
 
-    /// The same, but what is missing for too long is missing for ever, which is for others to judge.
-    fn until_late(&mut self, what: &str, missing: impl Fn(&mut Life) -> usize) {
+    /// The same, but gives up after `DEADLINE`: whether what is missing is an error is decided
+    /// later.
+    fn wait_at_most(&mut self, what: &str, missing: impl Fn(&mut Run) -> usize) {
         let end = Instant::now() + DEADLINE;
-        self.until(what, |life| if Instant::now() < end { missing(life) } else { 0 });
+        self.wait_until(what, |run| if Instant::now() < end { missing(run) } else { 0 });
     }
 
     pub fn restart(&mut self) {
-        self.watch.waits_for("a restart");
+        self.watchdog.waits_for("a restart");
         let port = self.companion.port();
         self.companion.restart().unwrap();
         assert_eq!(self.companion.port(), port, "another port");
-        self.tally.restarts += 1;
+        self.statistics.restarts += 1;
         self.read_reports();
-        // Before the clients are back.
-        self.decide_those(|_, random| random.random_bool(0.5));
+        // Before the clients have reconnected.
+        self.decide_where(|_, random| random.random_bool(0.5));
     }
 
     fn die(&mut self) {
-        let before = self.tally.deaths;
+        let before = self.statistics.deaths;
         self.waker.upgrade().expect("a companion that runs").is_faulty.store(true, Relaxed);
-        self.until("death of the thread", |life| usize::from(life.tally.deaths == before));
+        self.wait_until("death of the thread", |run| usize::from(run.statistics.deaths == before));
     }
 
-    /// Emacs does nothing for a while. The clients go on.
+    /// Emacs does nothing for `length`. The clients go on.
     fn block(&mut self, length: Duration) {
-        self.watch.waits_for("the end of a pause");
-        // What is read later was written later.
+        self.watchdog.waits_for("the end of a pause");
+        // All reports read after this were written after it.
         self.read_reports();
         self.unanswered.clear();
         self.pause = Some(Pause { length, ..Pause::default() });
         let end = Instant::now() + length;
         while let left @ 1.. = end.saturating_duration_since(Instant::now()).as_millis() {
-            super::crowd::wait([Some(self.crowd.pipe())], Duration::from_millis(left as u64));
+            super::clients::wait([Some(self.clients.pipe())], Duration::from_millis(left as u64));
             self.read_reports();
         }
         let mut pause = self.pause.take().expect("a pause");
         pause.unanswered = self.unanswered.values().filter(|call| is_late(call)).count();
-        self.tally.pauses += 1;
-        if pause.length > self.tally.longest.length {
-            self.tally.longest = pause;
+        self.statistics.pauses += 1;
+        if pause.length > self.statistics.longest.length {
+            self.statistics.longest = pause;
         }
     }
 
     pub fn read_reports(&mut self) {
-        for (client, report) in self.crowd.reports() {
-            self.tally.count(report);
+        for (client, report) in self.clients.reports() {
+            self.statistics.count(report);
             self.note(client, report);
         }
-        self.tally.most_streams = self.tally.most_streams.max(self.listening.len());
+        self.statistics.most_streams = self.statistics.most_streams.max(self.listening.len());
     }
 
     fn note(&mut self, client: usize, report: Report) {
@@ -298,15 +303,17 @@ impl Life<'_> {
                 }
             }
             Report::CutOff(_) => drop(self.unanswered.remove(&client)),
-            Report::Opened { review } => self.ledger.of(key(review)).answered = true,
-            Report::Closing { review, silent } => self.ledger.of(key(review)).silent = Some(silent),
+            Report::Opened { review } => self.records.of(key(review)).answered = true,
+            Report::Closing { review, silent } => {
+                self.records.of(key(review)).silent = Some(silent)
+            }
             Report::Received { review, accepted, .. } => {
-                self.ledger.of(key(review)).received.push(accepted)
+                self.records.of(key(review)).received.push(accepted)
             }
             Report::ReceivedAgain { review, accepted } => {
-                self.ledger.of(key(review)).repeated.push(accepted)
+                self.records.of(key(review)).repeated.push(accepted)
             }
-            Report::Obeys(order) if order == self.order => drop(self.obeying.insert(client)),
+            Report::Follows(order) if order == self.order => drop(self.following.insert(client)),
             _ => {}
         }
     }
@@ -316,13 +323,13 @@ impl Life<'_> {
     }
 }
 
-/// Whether a call that does not depend on Emacs has waited long.
+/// Whether a call that does not depend on Emacs should have been answered by now.
 fn is_late((method, since): &(Method, Instant)) -> bool {
     *method != Method::CloseDiff && since.elapsed() > Duration::from_secs(2)
 }
 
-/// As usual, but for the number of clients. Those that come back with a new session leave one
-/// behind, which would else have to make room for another one's.
+/// The defaults, with room for this many clients. A client that returns with a new session leaves
+/// one behind, which would otherwise be dropped to make room for another's.
 fn limits(clients: usize) -> Limits {
     Limits { connections: 3 * clients, sessions: 8 * clients, ..Limits::default() }
 }

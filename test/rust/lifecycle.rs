@@ -1,4 +1,4 @@
-//! Starting and stopping: nothing is left behind, and clients are notified.
+//! Starting, stopping and restarting: nothing is left behind, and clients are notified.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 #[cfg(target_os = "linux")]
 use crate::process::Client;
-use crate::support::{DEADLINE, Session, Stream, TestCompanion, faulty_waker, request, wait_for};
+use crate::support::{DEADLINE, TestCompanion, faulty_waker, request, wait_for};
 use crate::wire::{Next, Wire};
 
 #[test]
@@ -59,68 +59,58 @@ fn stopping_does_not_wait_for_a_client_or_for_lisp() {
     });
 }
 
-/// Asks to close a review, for which Lisp would have to answer; begins to read the answer.
-fn close_slowly(server: &TestCompanion, session: &Session) -> Stream {
-    session.open_diff("/no/such/a", "new");
-    server.opened();
-    let arguments = json!({ "filePath": "/no/such/a" });
-    let params = json!({ "name": "closeDiff", "arguments": arguments });
-    let answer = session.post_slowly(&[], &request(7, "tools/call", params));
-    assert!(matches!(server.next_event(), Event::CloseReview { call: Some(_), .. }));
-    answer
-}
-
 #[test]
-fn calls_that_wait_for_emacs_hear_that_it_goes() {
+fn waiting_calls_are_answered_when_the_companion_stops() {
     let server = TestCompanion::with(Limits {
         stream_after: Duration::from_millis(20),
         ..Limits::default()
     });
     let session = server.open_session();
-    // Of a server that was replaced, too, and on a stream.
-    let mut first = close_slowly(&server, &session);
+    // One call of a server that was replaced, answered on a stream.
+    let (mut first, _) = session.begin_close_diff("/no/such/a");
     server.companion.restart().unwrap();
     let head = first.read_head().to_ascii_lowercase();
     assert!(head.contains("text/event-stream"), "{head}");
-    let mut second = close_slowly(&server, &session);
+    let (mut second, _) = session.begin_close_diff("/no/such/a");
     server.companion.stop();
-    let event = first.next_block().expect("an answer");
-    assert_stopping(event.strip_prefix("data: ").unwrap());
+    assert_stopping(&first.next_block().expect("an answer"));
     assert_eq!(first.next_block(), None);
     assert!(second.read_head().starts_with("HTTP/1.1 200"));
     assert_stopping(&second.rest());
 }
 
+/// Checks an answer, as JSON or as the event of a stream.
 fn assert_stopping(answer: &str) {
-    let answer: Value = serde_json::from_str(answer).unwrap_or_else(|_| panic!("{answer:?}"));
+    let json = answer.lines().find_map(|line| Some(&line[line.find('{')?..]));
+    let answer: Value = serde_json::from_str(json.expect("JSON")).unwrap();
     assert_eq!(answer["id"], 7);
     assert_eq!(answer["result"]["isError"], true);
     assert_eq!(answer["result"]["content"][0]["text"], "the companion is stopping");
 }
 
 #[test]
-fn who_waits_for_the_first_context_is_answered_before_the_end() {
+fn a_call_waiting_for_the_first_context_is_answered_on_stop() {
     let server = TestCompanion::start();
     let session = server.open_session();
     server.companion.bridge().set_tracing(true);
     let params = json!({ "name": "getActiveFile", "arguments": {} });
     let mut answer = session.post_slowly(&[], &request(7, "tools/call", params));
-    assert!(matches!(server.next_event(), Event::Trace { .. })); // it has come
+    assert!(matches!(server.next_event(), Event::Trace { .. })); // it has arrived
     server.companion.stop();
     assert!(answer.read_head().starts_with("HTTP/1.1 200"));
     assert!(answer.rest().contains("No file is currently active"));
 }
 
 #[test]
-fn all_servers_are_told_to_stop_before_one_is_waited_for() {
+fn all_servers_begin_to_stop_before_any_is_waited_for() {
     let server = TestCompanion::start();
-    // One that is served as long as it may be, by a server that was replaced.
+    // A request that is served as long as it may take, by a server that was replaced.
     let mut stuck = server.connect();
     let head = server.head("POST", "/mcp", &[("Connection", "")]);
     write!(stuck, "{head}Content-Length: 10\r\nExpect: 100-continue\r\n\r\n").unwrap();
     stuck.read_exact(&mut [0; 5]).unwrap(); // the 100 Continue: that server has the request
     server.companion.restart().unwrap();
-    // One that is let go at once, by its successor.
+    // A connection that its successor closes at once.
     let mut idle = server.connect();
     write!(idle, "{}\r\n", server.head("GET", "/nowhere", &[("Connection", "")])).unwrap();
     idle.read_exact(&mut [0; 5]).unwrap();
@@ -139,10 +129,10 @@ fn all_servers_are_told_to_stop_before_one_is_waited_for() {
     assert_eq!(order.iter().collect::<Vec<_>>(), ["idle", "stuck"]);
 }
 
-/// What a thread does to itself must not be blocked: Emacs would end without saving anything.
+/// Signals of a thread's own faults must not be blocked: Emacs would end without saving anything.
 #[cfg(target_os = "linux")]
 #[test]
-fn the_thread_blocks_signals_but_those_of_its_own_faults() {
+fn the_thread_blocks_all_signals_except_its_own_faults() {
     let server = TestCompanion::start();
     server.open_session(); // so it has begun to run
     let masks = masks_of_threads("gemini-companion");
@@ -159,7 +149,7 @@ fn the_thread_blocks_signals_but_those_of_its_own_faults() {
     }
 }
 
-/// The signals that are blocked in each thread of this process with `name`, as bits.
+/// The masks of blocked signals of the threads of this process with `name`.
 #[cfg(target_os = "linux")]
 fn masks_of_threads(name: &str) -> Vec<u64> {
     let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
@@ -209,7 +199,8 @@ fn a_restart_keeps_port_token_sessions_and_reviews() {
     assert_eq!(session.request("ping", json!({}))["result"], json!({}));
 }
 
-/// Has the server's thread die, by a fault while it removes the session of a client that has ended.
+/// Makes the server's thread die, by a fault while it removes the session of a client that has
+/// ended.
 #[cfg(target_os = "linux")]
 fn break_thread(server: &TestCompanion) {
     let (client, session) = Client::initialize(server, &server.directory);
@@ -233,7 +224,7 @@ fn a_thread_that_dies_is_reported_and_can_be_replaced() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_thread_that_dies_cuts_no_stream_and_refuses_nobody() {
+fn a_dying_thread_ends_streams_properly_and_refuses_nobody() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut stream = session.open_stream();
@@ -242,7 +233,7 @@ fn a_thread_that_dies_cuts_no_stream_and_refuses_nobody() {
     let port = server.companion.port();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| session.request("ping", json!({})));
-        // It connects though no server is there yet.
+        // It can connect before there is a server again.
         std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
         server.companion.restart().unwrap();
         assert_eq!(waiting.join().unwrap()["result"], json!({}));
@@ -250,7 +241,7 @@ fn a_thread_that_dies_cuts_no_stream_and_refuses_nobody() {
 }
 
 #[test]
-fn a_connection_outlives_a_restart_until_its_next_answer() {
+fn a_connection_survives_a_restart_until_its_next_answer() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut wire = Wire::connect(server.companion.port()).unwrap();
@@ -273,7 +264,7 @@ fn a_connection_outlives_a_restart_until_its_next_answer() {
 }
 
 #[test]
-fn in_place_of_a_port_that_is_taken_there_is_another_and_the_reason() {
+fn another_port_is_used_if_the_wanted_one_is_taken() {
     let server = TestCompanion::start();
     assert_eq!(server.companion.port_fault(), None);
     let taken = server.companion.port();

@@ -1,4 +1,4 @@
-;;; life-test.el --- Starting, stopping and what is left behind  -*- lexical-binding: t; -*-
+;;; lifecycle-test.el --- Starting and stopping, with nothing left behind  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; What of the companion is in Emacs's process and on the disk as it is
-;; switched on and off, as Emacs ends or is killed, and where it cannot start.
+;; What is in Emacs's process and on the disk when the mode is switched on and
+;; off, when Emacs ends or is killed, and where the companion cannot start.
 
 ;;; Code:
 
@@ -20,14 +20,14 @@
 
 ;;;; On and off
 
-(defconst gemini-companion-life-test--lisp-state
+(defconst gemini-companion-lifecycle-test--lisp-state
   '(let ((named (lambda (kind names)
                   (mapcar (lambda (name) (format "%s %s" kind name)) names))))
      (append
       (funcall named "timer" (mapcar #'timer--function
                                      (append timer-list timer-idle-list)))
       (funcall named "process"
-               ;; Not the connection through which this is asked.
+               ;; Not the connection that evaluates this form.
                (seq-remove (lambda (name)
                              (string-match-p "\\`s\\(?: <\\|\\'\\)" name))
                            (mapcar #'process-name (process-list))))
@@ -46,22 +46,22 @@
              (dolist (function (ensure-list (default-value symbol)))
                (push (format "%s %s" symbol function) hooks)))))
         hooks)))
-  "Form whose value is a list of strings: what there is in Lisp.")
+  "Form that returns the state of Lisp as a list of strings.")
 
-(defun gemini-companion-life-test--state (emacs)
-  "Return what there is in EMACS and on the disk, as a list of strings."
+(defun gemini-companion-lifecycle-test--state (emacs)
+  "Return the state of EMACS and of the disk as a list of strings."
   (let ((proc (format "/proc/%d/" (gemini-companion-test-emacs-pid emacs))))
     (append
      (mapcar (lambda (_) "thread")
              (directory-files (concat proc "task") nil "\\`[0-9]"))
-     (gemini-companion-life-test--descriptors proc)
+     (gemini-companion-lifecycle-test--descriptors proc)
      (gemini-companion-test-discovery-files emacs)
      (gemini-companion-test-eval emacs
-                                 gemini-companion-life-test--lisp-state))))
+                                 gemini-companion-lifecycle-test--lisp-state))))
 
-(defun gemini-companion-life-test--descriptors (proc)
-  "Return what the open descriptors of the process PROC are.
-The numbers of pipes and sockets are left out."
+(defun gemini-companion-lifecycle-test--descriptors (proc)
+  "Return the targets of the open descriptors of the process PROC.
+Omit the numbers of pipes and sockets."
   (delq nil
         (mapcar (lambda (file)
                   (let ((target (file-symlink-p file)))
@@ -71,23 +71,23 @@ The numbers of pipes and sockets are left out."
                                   ":\\[.*" "" target)))))
                 (directory-files (concat proc "fd") t "\\`[0-9]"))))
 
-(defun gemini-companion-life-test--added (before now)
-  "Return what the list NOW has more of than the list BEFORE."
+(defun gemini-companion-lifecycle-test--added (before now)
+  "Return the elements of the list NOW that are not in the list BEFORE."
   (dolist (it before)
     (setq now (cl-remove it now :test #'equal :count 1)))
   now)
 
-(defun gemini-companion-life-test--wait-nothing-added (emacs before)
-  "Wait until nothing is in EMACS that was not there BEFORE."
+(defun gemini-companion-lifecycle-test--wait-nothing-added (emacs before)
+  "Wait until the state of EMACS has nothing that BEFORE lacks."
   (let (added)
     (gemini-companion-test-wait
      (lambda () (format "the end of %S" added))
      (lambda ()
-       (null (setq added (gemini-companion-life-test--added
+       (null (setq added (gemini-companion-lifecycle-test--added
                           before
-                          (gemini-companion-life-test--state emacs))))))))
+                          (gemini-companion-lifecycle-test--state emacs))))))))
 
-(defun gemini-companion-life-test--toggle (emacs times)
+(defun gemini-companion-lifecycle-test--toggle (emacs times)
   "Switch the mode of EMACS on and off TIMES times."
   (gemini-companion-test-run
    emacs `(dotimes (_ ,times)
@@ -96,35 +96,35 @@ The numbers of pipes and sockets are left out."
             (gemini-companion-mode -1))
    120))
 
-(defun gemini-companion-life-test--before (emacs)
-  "Return the state of EMACS before the mode was ever switched on.
-Libraries of Emacs are loaded, and the log, which stays once it is
-there, is added."
+(defun gemini-companion-lifecycle-test--before (emacs)
+  "Return the state of EMACS before the mode is first switched on.
+Load libraries of Emacs that it uses, and include the log, which stays
+once it exists."
   (gemini-companion-test-eval emacs '(mapc #'require '(ediff project)))
   (cons "buffer *gemini-companion-log*"
-        (gemini-companion-life-test--state emacs)))
+        (gemini-companion-lifecycle-test--state emacs)))
 
-(ert-deftest gemini-companion-life/switching-on-and-off-leaves-nothing ()
-  "After 50 times on and off nothing is there that was not there before."
+(ert-deftest gemini-companion-lifecycle/switching-on-and-off-leaves-nothing-behind ()
+  "Switching on and off 50 times leaves nothing behind."
   :tags '(e2e)
   (skip-unless (file-directory-p "/proc/self/fd"))
   (gemini-companion-test-with-emacs (emacs :mode nil
                                            :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")
-    (let ((before (gemini-companion-life-test--before emacs)))
-      (gemini-companion-life-test--toggle emacs 1)
-      (gemini-companion-life-test--wait-nothing-added emacs before)
-      (gemini-companion-life-test--toggle emacs 50)
-      (gemini-companion-life-test--wait-nothing-added emacs before))))
+    (let ((before (gemini-companion-lifecycle-test--before emacs)))
+      (gemini-companion-lifecycle-test--toggle emacs 1)
+      (gemini-companion-lifecycle-test--wait-nothing-added emacs before)
+      (gemini-companion-lifecycle-test--toggle emacs 50)
+      (gemini-companion-lifecycle-test--wait-nothing-added emacs before))))
 
-(ert-deftest gemini-companion-life/off-with-clients-leaves-nothing ()
-  "Switching off with a client and a review leaves nothing behind, either."
+(ert-deftest gemini-companion-lifecycle/switching-off-with-clients-leaves-nothing-behind ()
+  "Switching off with a client and a review leaves nothing behind."
   :tags '(e2e)
   (skip-unless (file-directory-p "/proc/self/fd"))
   (gemini-companion-test-with-emacs (emacs :mode nil
                                            :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")
-    (let ((before (gemini-companion-life-test--before emacs)))
+    (let ((before (gemini-companion-lifecycle-test--before emacs)))
       (dotimes (_ 3)
         (gemini-companion-test-mode-on emacs)
         (gemini-companion-test-with-client (client 'fake emacs)
@@ -137,7 +137,7 @@ there, is added."
                             client handle)
                            '(rejected)))
             (gemini-companion-test-wait-no-review emacs)
-            ;; The stream was ended as it should be, not cut.
+            ;; The stream has ended properly.
             (gemini-companion-test-wait
              "the end of the stream"
              (lambda () (fake-cli-stream-state
@@ -145,17 +145,17 @@ there, is added."
             (should (eq (fake-cli-stream-state
                          (gemini-companion-test-fake-client-cli client))
                         t))))
-        (gemini-companion-life-test--wait-nothing-added emacs before)))))
+        (gemini-companion-lifecycle-test--wait-nothing-added emacs before)))))
 
-(gemini-companion-test-with-clients gemini-companion-life/off-and-on-again-finds-clients kind
-  "A client can connect again after the mode was off."
+(gemini-companion-test-with-clients gemini-companion-lifecycle/clients-can-connect-again-after-off-and-on kind
+  "A client can connect again after the mode has been off."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-with-client (client kind emacs)
       (should (gemini-companion-test-client-connected-p client)))
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
     (gemini-companion-test-wait
-     "the discovery file to go"
+     "the discovery file to be deleted"
      (lambda () (null (gemini-companion-test-discovery-files emacs))))
     (gemini-companion-test-mode-on emacs)
     (gemini-companion-test-with-client (client kind emacs)
@@ -163,7 +163,7 @@ there, is added."
 
 ;;;; The discovery file
 
-(ert-deftest gemini-companion-life/discovery-file-says-what-clients-need ()
+(ert-deftest gemini-companion-lifecycle/the-discovery-file-is-private-and-complete ()
   "The discovery file is private and complete."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
@@ -195,8 +195,8 @@ there, is added."
                            (alist-get 'authToken object)
                            nil))))))
 
-(ert-deftest gemini-companion-life/leaving-emacs-removes-the-discovery-file ()
-  "The discovery file goes as Emacs ends, by command or by SIGTERM."
+(ert-deftest gemini-companion-lifecycle/leaving-emacs-removes-the-discovery-file ()
+  "The discovery file is deleted when Emacs ends, by command or by SIGTERM."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs)
     (should (gemini-companion-test-discovery-files emacs))
@@ -209,8 +209,8 @@ there, is added."
     (gemini-companion-test-wait-gone emacs)
     (should-not (gemini-companion-test-discovery-files emacs))))
 
-(ert-deftest gemini-companion-life/next-start-removes-what-a-killed-emacs-left ()
-  "A killed Emacs leaves its file; the next start removes it, and no other."
+(ert-deftest gemini-companion-lifecycle/the-next-start-removes-the-file-of-a-killed-emacs ()
+  "The next start removes the file that a killed Emacs has left, and no other."
   :tags '(e2e)
   (let* ((directory (gemini-companion-test-temp-directory))
          (first (gemini-companion-test-start :directory directory))
@@ -232,8 +232,8 @@ there, is added."
               (should-not (member (car stale) files)))))
       (gemini-companion-test-stop first))))
 
-(gemini-companion-test-with-clients gemini-companion-life/leaving-emacs-rejects-reviews kind
-  "A client that waits for a review hears a rejection as Emacs ends."
+(gemini-companion-test-with-clients gemini-companion-lifecycle/leaving-emacs-rejects-reviews kind
+  "A client that awaits a review receives a rejection when Emacs ends."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-with-client (client kind emacs)
@@ -249,14 +249,14 @@ there, is added."
 
 ;;;; Where it cannot start
 
-(ert-deftest gemini-companion-life/without-module-and-cargo-it-says-so ()
-  "Without the module and without cargo there is one message, and no mode."
+(ert-deftest gemini-companion-lifecycle/without-module-and-cargo-there-is-one-message ()
+  "Without the module and cargo there is one message, and the mode stays off."
   :tags '(e2e)
   (let* ((place (gemini-companion-test-temp-directory))
          (lisp (expand-file-name "checkout/lisp" place)))
     (unwind-protect
         (progn
-          (gemini-companion-life-test--copy-lisp lisp)
+          (gemini-companion-lifecycle-test--copy-lisp lisp)
           (gemini-companion-test-with-emacs (emacs :mode nil :lisp lisp)
             (gemini-companion-test-run
              emacs '(progn (setenv "PATH" "/nonexistent")
@@ -272,28 +272,28 @@ there, is added."
                          (gemini-companion-test-screen emacs)))))
       (delete-directory place t))))
 
-(defun gemini-companion-life-test--copy-lisp (directory)
+(defun gemini-companion-lifecycle-test--copy-lisp (directory)
   "Copy the Lisp files of the package to DIRECTORY, without the module."
   (make-directory directory t)
   (dolist (file (directory-files (gemini-companion-test-path "lisp") t
                                  "\\.el\\'"))
     (copy-file file (file-name-as-directory directory))))
 
-(defun gemini-companion-life-test--wait-warning (emacs &rest parts)
+(defun gemini-companion-lifecycle-test--wait-warning (emacs &rest parts)
   "Wait until EMACS shows a warning that names all PARTS."
   (gemini-companion-test-wait-screen emacs "Warning")
   (gemini-companion-test-wait-eval
    emacs `(with-current-buffer "*Warnings*"
             (seq-every-p (lambda (part) (string-search part (buffer-string)))
                          ',parts)))
-  ;; One is enough.
+  ;; There is only one.
   (should (= (gemini-companion-test-eval
               emacs '(with-current-buffer "*Warnings*"
                        (how-many "Warning (" (point-min) (point-max))))
              1)))
 
-(defun gemini-companion-life-test--check-serves-all-the-same (emacs)
-  "Check that EMACS serves clients that it starts, and can be switched off."
+(defun gemini-companion-lifecycle-test--check-serves-all-the-same (emacs)
+  "Check that EMACS serves clients that it starts, and that the mode can be off."
   (should (gemini-companion-test-eval emacs 'gemini-companion-mode))
   (should (gemini-companion-test-eval
            emacs '(getenv "GEMINI_CLI_IDE_SERVER_PORT")))
@@ -302,9 +302,9 @@ there, is added."
   (should-not (gemini-companion-test-eval
                emacs '(getenv "GEMINI_CLI_IDE_SERVER_PORT"))))
 
-(ert-deftest gemini-companion-life/unusable-temporary-directory-is-named ()
-  "Where the discovery file cannot be written the user learns why.
-The server runs all the same: the environment leads to it."
+(ert-deftest gemini-companion-lifecycle/a-warning-names-an-unusable-temporary-directory ()
+  "Where the discovery file cannot be written, a warning says why.
+The server still runs: programs started by Emacs find it."
   :tags '(e2e)
   (dolist (make-unusable
            '(;; A file where the directory should be.
@@ -317,11 +317,11 @@ The server runs all the same: the environment leads to it."
       (let ((tmp (gemini-companion-test-tmpdir emacs)))
         (funcall make-unusable tmp)
         (gemini-companion-test-m-x emacs "gemini-companion-mode")
-        (gemini-companion-life-test--wait-warning emacs tmp)
-        (gemini-companion-life-test--check-serves-all-the-same emacs)))))
+        (gemini-companion-lifecycle-test--wait-warning emacs tmp)
+        (gemini-companion-lifecycle-test--check-serves-all-the-same emacs)))))
 
-(ert-deftest gemini-companion-life/directory-of-another-user-is-named ()
-  "A directory that belongs to somebody else is not used, and named."
+(ert-deftest gemini-companion-lifecycle/a-warning-names-a-directory-of-another-user ()
+  "The directory of another user is not used, and a warning names it."
   :tags '(e2e)
   (skip-unless (zerop (user-uid)))
   (gemini-companion-test-with-emacs (emacs :mode nil)
@@ -330,9 +330,9 @@ The server runs all the same: the environment leads to it."
       (make-directory directory t)
       (call-process "chown" nil nil nil "65534" directory)
       (gemini-companion-test-m-x emacs "gemini-companion-mode")
-      (gemini-companion-life-test--wait-warning emacs directory
-                                                "another user" "TMPDIR")
+      (gemini-companion-lifecycle-test--wait-warning emacs directory
+                                                     "another user" "TMPDIR")
       (should-not (gemini-companion-test-discovery-files emacs))
-      (gemini-companion-life-test--check-serves-all-the-same emacs))))
+      (gemini-companion-lifecycle-test--check-serves-all-the-same emacs))))
 
-;;; life-test.el ends here
+;;; lifecycle-test.el ends here

@@ -1,0 +1,140 @@
+;;; frames-test.el --- Reviews with several frames, or none  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Frames of an interactive Emacs, and of a daemon, are opened and closed while
+;; there is a review.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-fake-client)
+
+;;;; Frames
+
+(defun gemini-companion-frames-test--wake (emacs)
+  "Press a key in EMACS until it has read one.
+Emacs itself loses the first key after a terminal has hung up."
+  (let ((before (gemini-companion-test-eval emacs 'num-nonmacro-input-events)))
+    (gemini-companion-test-wait
+     "a key to be read"
+     (lambda ()
+       (gemini-companion-test-keys emacs "C-l")
+       (> (gemini-companion-test-eval emacs 'num-nonmacro-input-events) before)))))
+
+(ert-deftest gemini-companion-frames/closing-its-frame-postpones-a-review ()
+  "A review whose frame is closed waits, and can be shown on another one."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (let ((before (gemini-companion-test-fake-layout emacs))
+          (outcomes nil))
+      (dolist (close '(("C-x" "5" "0") ("C-x" "C-c") nil))
+        (ert-info ((format "%S" close))
+          (let ((pane (gemini-companion-test-open-frame emacs "second")))
+            (let ((gemini-companion-test-pane pane))
+              (gemini-companion-test-keys emacs "C-n")
+              (gemini-companion-test-wait-eval
+               emacs '(frame-parameter nil 'client)))
+            (gemini-companion-test-fake-propose emacs client "two\n")
+            (gemini-companion-test-wait-review emacs "two\n")
+            ;; It is shown on the selected frame.
+            (should (gemini-companion-test-eval
+                     emacs `(eq ,gemini-companion-test-fake-review-frame
+                                (selected-frame))))
+            (if (not close)
+                (gemini-companion-test-kill-pane emacs pane)
+              (let ((gemini-companion-test-pane pane))
+                (apply #'gemini-companion-test-keys emacs close)))
+            (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
+            (gemini-companion-test-wait-no-review emacs)
+            (gemini-companion-frames-test--wake emacs)
+            (gemini-companion-test-fake-wait-not-shown emacs)
+            (should (equal (gemini-companion-test-fake-layout emacs) before))
+            (should (= (gemini-companion-test-eval
+                        emacs '(gemini-companion-review-count))
+                       1))
+            (should (equal (gemini-companion-test-fake-outcomes client) outcomes))
+            (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+            (gemini-companion-test-wait-review emacs "two\n")
+            (gemini-companion-test-reject emacs)
+            (setq outcomes (append outcomes '((rejected "a.txt"))))
+            (gemini-companion-test-fake-wait-outcomes client outcomes)
+            (gemini-companion-test-fake-wait-restored emacs)))))))
+
+(ert-deftest gemini-companion-frames/a-daemon-shows-it-on-its-first-frame ()
+  "Without a frame a review waits; it is shown once there is one."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :daemon t
+                                           :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs gemini-companion-test-fake-observers)
+    (gemini-companion-test-eval
+     emacs `(progn (find-file-noselect
+                    ,(gemini-companion-test-project emacs "a.txt"))
+                   nil))
+    (gemini-companion-test-with-client (client 'fake emacs)
+      (dotimes (time 2)
+        (gemini-companion-test-fake-propose emacs client "two\n")
+        (gemini-companion-frames-test--wait-due emacs)
+        (let ((gemini-companion-test-pane
+               (gemini-companion-test-open-frame emacs "client")))
+          (gemini-companion-test-wait-review emacs "two\n")
+          (should (gemini-companion-test-eval
+                   emacs `(eq ,gemini-companion-test-fake-review-frame
+                              (selected-frame))))
+          (gemini-companion-test-wait-screen emacs "C-c C-c")
+          (gemini-companion-test-reject emacs)
+          (gemini-companion-test-fake-wait-outcomes
+           client (make-list (1+ time) '(rejected "a.txt")))
+          (gemini-companion-test-fake-wait-restored emacs)
+          (gemini-companion-test-keys emacs "C-x" "5" "0")
+          (gemini-companion-test-wait-eval emacs
+                                           '(null (cdr (frame-list)))))))))
+
+(defun gemini-companion-frames-test--wait-due (emacs)
+  "Wait until the daemon EMACS could have shown a review several times.
+It is never idle as long as it has had no frame."
+  (gemini-companion-test-wait-eval
+   emacs '(progn (gemini-companion-popup--try)
+                 (> (float-time (time-since (gemini-companion-review-created
+                                             (gemini-companion-review-current))))
+                    1.5)))
+  (should-not (gemini-companion-test-review emacs)))
+
+(ert-deftest gemini-companion-frames/closing-the-frame-of-a-daemon-postpones-it ()
+  "A review on a daemon's only frame waits when the frame is closed."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :daemon t
+                                           :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs gemini-companion-test-fake-observers)
+    (gemini-companion-test-eval
+     emacs `(progn (find-file-noselect
+                    ,(gemini-companion-test-project emacs "a.txt"))
+                   nil))
+    (gemini-companion-test-with-client (client 'fake emacs)
+      (let ((gemini-companion-test-pane
+             (gemini-companion-test-open-frame emacs "client")))
+        (gemini-companion-test-fake-propose emacs client "two\n")
+        (gemini-companion-test-wait-review emacs "two\n")
+        (gemini-companion-test-append-to-proposal emacs "mine")
+        (gemini-companion-test-kill-pane emacs gemini-companion-test-pane)
+        (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
+        (gemini-companion-test-wait-no-review emacs))
+      (should-not (gemini-companion-test-fake-outcomes client))
+      (let ((gemini-companion-test-pane
+             (gemini-companion-test-open-frame emacs "again")))
+        (gemini-companion-frames-test--wake emacs)
+        (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+        (gemini-companion-test-wait-review emacs "two\nmine")
+        (gemini-companion-test-accept emacs)
+        (gemini-companion-test-fake-wait-outcomes
+         client '((accepted "a.txt" "two\nmine")))
+        (gemini-companion-test-fake-wait-restored emacs)))))
+
+;;; frames-test.el ends here
