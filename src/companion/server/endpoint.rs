@@ -25,7 +25,7 @@ use super::headers::{
     LAST_EVENT_ID, SESSION_ID, accepts, has_json, named_revision, names_no_session, prefers_stream,
     session_id, session_key,
 };
-use super::peer::{Peer, place_of};
+use super::peer::{Finder, Peer};
 use super::socket::Connection;
 use super::sse::{EventStream, LateReply};
 use crate::agent::Agent;
@@ -53,6 +53,7 @@ pub struct Endpoint {
     guard: Guard,
     secrets: Arc<[Token]>,
     protocol: Protocol,
+    finder: Arc<Finder>,
     limits: Limits,
     bodies: BodyReader,
     retired: AtomicBool,
@@ -64,6 +65,7 @@ impl Endpoint {
             secrets: guard.tokens().cloned().collect(),
             guard,
             protocol,
+            finder: Arc::default(),
             bodies: BodyReader::new(limits.clone()),
             limits,
             retired: AtomicBool::new(false),
@@ -178,7 +180,7 @@ impl Endpoint {
         if self.is_retired() {
             return Ok(event_stream(Full::default())); // the client reconnects, to another server
         }
-        let place = place_of(from.connection, self.protocol.sessions().clone()).await;
+        let place = self.finder.clone().place_of(from.connection).await;
         let reader = self.protocol.sessions().listen(agent, place);
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
@@ -248,7 +250,7 @@ impl Endpoint {
         let (response, session) = self.protocol.initialize(request, agent);
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
-            from.identify(self.protocol.sessions(), &session).await;
+            from.identify(&self.finder, self.protocol.sessions(), &session).await;
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
             answer.headers_mut().insert(SESSION_ID, id);
         }
@@ -367,10 +369,10 @@ impl Endpoint {
             return self.session(headers, agent);
         }
         // Without the admission, which the request may outlive.
-        let (sessions, connection) = (self.protocol.sessions(), from.connection);
-        let known = sessions.clone();
-        let find_place = Box::new(move || Box::pin(place_of(connection, known.clone())) as _);
-        sessions
+        let (finder, connection) = (self.finder.clone(), from.connection);
+        let find_place = Box::new(move || Box::pin(finder.clone().place_of(connection)) as _);
+        self.protocol
+            .sessions()
             .enter_unnamed(agent, find_place)
             .map_err(|error| HttpError::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
     }

@@ -89,6 +89,8 @@ impl Server {
             .enable_io()
             .enable_time()
             .max_blocking_threads(limits.file_checks + OWN_BLOCKING_THREADS)
+            // One is ready for the next client: each repair needs one.
+            .thread_keep_alive(2 * limits.repair_interval)
             .build()?;
         let listener = {
             let _context = runtime.enter();
