@@ -82,19 +82,22 @@ fn is_zombie(id: u32) -> bool {
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 struct Stat {
     is_zombie: bool,
+    parent: u32,
     started: u64,
 }
 
 #[cfg(unix)]
 impl Stat {
     fn of(id: u32) -> Option<Stat> {
-        // After the name, which may contain anything, and the state: field 22, the state being 3.
-        const START_TIME: usize = 18;
+        // Field 22; the state is field 3, after the name, which may contain anything.
+        const FROM_PARENT_TO_START: usize = 17;
         let stat = read_short(&format!("/proc/{id}/stat"))?;
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
         let is_zombie = fields.next()? == "Z";
-        Some(Stat { is_zombie, started: fields.nth(START_TIME)?.parse().ok()? })
+        let parent = fields.next()?.parse().ok()?;
+        let started = fields.nth(FROM_PARENT_TO_START)?.parse().ok()?;
+        Some(Stat { is_zombie, parent, started })
     }
 }
 
@@ -167,7 +170,7 @@ impl Holder {
         let likely = likely.iter().map(|process| &process.id);
         newest.iter().chain(likely).chain(older).find_map(|&id| {
             let descriptor = descriptor_of(id, &socket)?;
-            Some(Holder { process: Process::with_id(id)?, descriptor })
+            Holder::by(id, descriptor)?.eldest(&socket)
         })
     }
 
@@ -175,9 +178,24 @@ impl Holder {
     /// that of a connection often has the number of the one before. Takes microseconds.
     pub fn again(&self, inode: u32) -> Option<Holder> {
         let Holder { process: Process { id, .. }, descriptor } = *self;
-        let target = std::fs::read_link(format!("/proc/{id}/fd/{descriptor}")).ok()?;
-        let holds = target.as_os_str() == link_of(inode).as_str();
-        holds.then(|| Some(Holder { process: Process::with_id(id)?, descriptor }))?
+        is_descriptor_of(id, descriptor, &link_of(inode)).then(|| Holder::by(id, descriptor))?
+    }
+
+    fn by(id: u32, descriptor: u32) -> Option<Holder> {
+        Some(Holder { process: Process::with_id(id)?, descriptor })
+    }
+
+    /// The first ancestor that holds `socket` by the same descriptor: children inherit it, if only
+    /// until they run another program.
+    fn eldest(self, socket: &str) -> Option<Holder> {
+        let mut eldest = self;
+        loop {
+            let parent = Stat::of(eldest.process.id)?.parent;
+            if !is_descriptor_of(parent, eldest.descriptor, socket) {
+                return Some(eldest);
+            }
+            eldest = Holder::by(parent, eldest.descriptor)?;
+        }
     }
 }
 
@@ -219,6 +237,12 @@ fn newest_id() -> Option<u32> {
 #[cfg(target_os = "linux")]
 fn sort_newest_first(ids: &mut [u32], newest: u32) {
     ids.sort_unstable_by_key(|id| newest.wrapping_sub(*id));
+}
+
+#[cfg(target_os = "linux")]
+fn is_descriptor_of(id: u32, descriptor: u32, socket: &str) -> bool {
+    let target = std::fs::read_link(format!("/proc/{id}/fd/{descriptor}"));
+    target.is_ok_and(|target| target.as_os_str() == socket)
 }
 
 /// The descriptor by which a process holds a socket.
@@ -270,6 +294,24 @@ mod tests {
         let place = |id| all.iter().position(|other| *other == id).unwrap();
         assert!(newest >= child.id() || newest < std::process::id());
         assert!(place(child.id()) < place(std::process::id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_child_that_has_inherited_a_socket_is_not_taken_for_its_owner() {
+        use std::os::fd::AsRawFd;
+        use std::os::linux::fs::MetadataExt;
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let descriptor = socket.as_raw_fd();
+        let path = format!("/proc/self/fd/{descriptor}");
+        let inode = u32::try_from(std::fs::metadata(path).unwrap().st_ino()).unwrap();
+        // Safety: the descriptor is open.
+        assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let descriptor = u32::try_from(descriptor).unwrap();
+        assert!(is_descriptor_of(child.id(), descriptor, &link_of(inode)));
+        assert_eq!(Holder::of(inode, &[]).unwrap().process.id(), std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();
     }

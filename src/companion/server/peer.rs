@@ -159,8 +159,10 @@ mod tests {
         let process = find(&finder, connection).await.unwrap();
         assert_eq!(finder.recognise(connection), Ok(process.clone()));
         drop(stream);
+        assert!(finder.recognise(connection).is_err());
+        // A child that another test just starts holds all sockets of this process for a moment.
+        while finder.search(connection, None).await.is_some() {}
         assert_eq!(finder.recognise(connection), Err(None));
-        assert_eq!(find(&finder, connection).await, None);
     }
 
     #[tokio::test]
