@@ -26,15 +26,6 @@ use super::endpoint::Endpoint;
 use super::peer::Peer;
 use crate::lock::lock;
 
-/// What connections know of the server, and it of them.
-#[derive(Clone)]
-pub struct Line {
-    /// Connections have to end, as soon as the requests on them are answered.
-    pub closing: watch::Receiver<()>,
-    /// Held until the connection is closed.
-    pub open: mpsc::Sender<()>,
-}
-
 /// What hyper calls for each request of a connection.
 struct Service {
     endpoint: Arc<Endpoint>,
@@ -47,8 +38,27 @@ type NewStream = Arc<Mutex<Option<Response<Sending>>>>;
 
 type Serving = http1::Connection<TokioIo<TcpStream>, Service>;
 
-/// Serves a connection until it is closed.
-pub async fn serve(socket: TcpStream, from: Peer, endpoint: Arc<Endpoint>, line: Line) {
+/// Serves a connection until it is closed. `_open` shows that it is not.
+pub async fn serve(
+    socket: TcpStream,
+    from: Peer,
+    endpoint: Arc<Endpoint>,
+    closing: watch::Receiver<()>,
+    _open: mpsc::Sender<()>,
+) {
+    if let Some((socket, answer)) = serve_requests(socket, from, endpoint, closing).await {
+        serve_stream(socket, answer).await;
+    }
+}
+
+/// Serves the requests of a connection until it has to be closed, or one of them asks for an event
+/// stream: then returns the answer to that.
+async fn serve_requests(
+    socket: TcpStream,
+    from: Peer,
+    endpoint: Arc<Endpoint>,
+    mut closing: watch::Receiver<()>,
+) -> Option<(TcpStream, Response<Sending>)> {
     let (admission, stream) = (from.admission.clone(), NewStream::default());
     let header_time = endpoint.limits().header_time;
     let service = Service { endpoint, from, stream: stream.clone() };
@@ -56,26 +66,20 @@ pub async fn serve(socket: TcpStream, from: Peer, endpoint: Arc<Endpoint>, line:
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
         .serve_connection(TokioIo::new(socket), service);
-    let Line { mut closing, open } = line;
     loop {
         tokio::select! {
             biased;
-            () = admission.evicted() => return,
-            answer = serve_requests(&mut serving, &stream) => {
-                if let Some(answer) = answer {
-                    let socket = serving.into_parts().io.into_inner();
-                    tokio::spawn(serve_stream(socket, answer, open));
-                }
-                return;
+            () = admission.evicted() => return None,
+            answer = until_stream(&mut serving, &stream) => {
+                return answer.map(|answer| (serving.into_parts().io.into_inner(), answer));
             }
             Ok(()) = closing.changed() => Pin::new(&mut serving).graceful_shutdown(),
         }
     }
 }
 
-/// Serves the requests of a connection until it is closed, or one of them asks for an event stream:
-/// returns the answer to that.
-async fn serve_requests(serving: &mut Serving, stream: &NewStream) -> Option<Response<Sending>> {
+/// Lets hyper serve a connection until it is closed, or a stream begins.
+async fn until_stream(serving: &mut Serving, stream: &NewStream) -> Option<Response<Sending>> {
     poll_fn(|context| {
         // A client that hangs up is no error.
         if Pin::new(&mut *serving).poll(context).is_ready() {
@@ -110,21 +114,12 @@ impl hyper::service::Service<Request<Incoming>> for Service {
     }
 }
 
-/// Sends an event stream, until it ends or the client hangs up. Then `_open` shows that the
-/// connection is closed.
-fn serve_stream(
-    mut socket: TcpStream,
-    answer: Response<Sending>,
-    _open: mpsc::Sender<()>,
-) -> impl Future<Output = ()> + Send {
-    let (head, body) = (head_of(&answer), answer.into_body());
-    async move {
-        let _open = _open;
-        let (reader, writer) = socket.split();
-        tokio::select! {
-            _ = send(writer, head, body) => {}
-            () = hung_up(reader) => {}
-        }
+/// Sends an event stream, until it ends or the client hangs up.
+async fn serve_stream(mut socket: TcpStream, answer: Response<Sending>) {
+    let (reader, writer) = socket.split();
+    tokio::select! {
+        _ = send(writer, head_of(&answer), answer.into_body()) => {}
+        () = hung_up(reader) => {}
     }
 }
 

@@ -36,7 +36,6 @@ use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
 use admission::Gate;
-use connection::Line;
 use endpoint::Endpoint;
 use guard::Guard;
 use peer::Peer;
@@ -158,19 +157,18 @@ fn run(
     mut phases: watch::Receiver<Phase>,
 ) -> bool {
     let phase = runtime.block_on(async {
-        // Each connection holds a sender of the second: that channel closes with the last of them.
+        // Each connection holds a sender of the second channel, which closes with the last of them.
         let (close, closing) = watch::channel(());
         let (open, mut all_closed) = tokio_mpsc::channel(1);
-        let line = Line { closing, open };
         let phase = tokio::select! {
-            _ = panics::caught(accept(&listener, gate, endpoint, &line)) => {
+            _ = panics::caught(accept(&listener, gate, endpoint, &closing, &open)) => {
                 Phase::Died
             }
             _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
             _ = repair_forever(announcement, endpoint.limits().repair_interval) => Phase::Died,
             phase = next_phase(&mut phases) => phase,
         };
-        drop((listener, line));
+        drop((listener, closing, open));
         match phase {
             Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
             Phase::Retired => {
@@ -213,14 +211,17 @@ async fn accept(
     listener: &tokio::net::TcpListener,
     gate: &Arc<Gate>,
     endpoint: &Arc<Endpoint>,
-    line: &Line,
+    closing: &watch::Receiver<()>,
+    open: &tokio_mpsc::Sender<()>,
 ) {
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
                 // A client that has hung up already is no error.
                 if let Ok((socket, from)) = meet(socket, gate) {
-                    tokio::spawn(connection::serve(socket, from, endpoint.clone(), line.clone()));
+                    let (endpoint, closing) = (endpoint.clone(), closing.clone());
+                    let open = open.clone();
+                    tokio::spawn(connection::serve(socket, from, endpoint, closing, open));
                 }
                 // Lets new connections authenticate before more are accepted.
                 tokio::task::yield_now().await;
