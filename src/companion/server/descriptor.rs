@@ -7,11 +7,13 @@
 use tokio::net::TcpStream;
 
 /// `FD_SETSIZE`.
-pub const SELECTABLE: usize = 1024;
+#[cfg(unix)]
+const SELECTABLE: usize = 1024;
 
 /// The descriptors below `SELECTABLE` that connections may have when `limit` is the number of
 /// descriptors that the process may have.
-pub fn own_share(limit: usize) -> usize {
+#[cfg(unix)]
+fn own_share(limit: usize) -> usize {
     limit.min(SELECTABLE) / 8 * 5
 }
 
