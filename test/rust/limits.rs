@@ -85,6 +85,38 @@ fn an_open_stream_is_not_taken_for_an_idle_connection() {
 }
 
 #[test]
+fn what_follows_the_request_for_a_stream_is_dropped_and_with_the_stream_the_connection_ends() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let changes = [("Mcp-Session-Id", session.id.as_str()), ("Connection", "")];
+    let mut connection = server.connect();
+    // And what comes before it is answered before, even if it was sent at the same time.
+    let (ping, body) = (server.head("POST", "/mcp", &changes), request(7, "ping", json!({})));
+    let stream = server.head("GET", "/mcp", &changes);
+    write!(connection, "{ping}Content-Length: {}\r\n\r\n{body}{stream}\r\n", body.len()).unwrap();
+    let mut text = String::new();
+    let mut read_until = |end: &str, connection: &mut TcpStream| {
+        let mut chunk = [0; 4096];
+        while !text.contains(end) {
+            let length = connection.read(&mut chunk).unwrap();
+            assert_ne!(length, 0, "no {end} in {text}");
+            text.push_str(std::str::from_utf8(&chunk[..length]).unwrap());
+        }
+        text.clone()
+    };
+    let start = read_until(": connected", &mut connection).to_ascii_lowercase();
+    let (answer, start) = start.split_once("}http/1.1 200 ok").expect("two answers");
+    assert!(answer.contains("\"id\":7"), "{answer}");
+    assert!(start.contains("connection: close\r\n") && start.contains("\r\ndate: "), "{start}");
+    connection.write_all("GET /mcp HTTP/1.1\r\n".repeat(10_000).as_bytes()).unwrap();
+    server.companion.sessions().ping();
+    read_until("\"method\":\"ping\"", &mut connection);
+    let gone = [("Mcp-Session-Id", session.id.as_str())];
+    assert_eq!(server.request("DELETE", "/mcp", &gone, "").status, 200);
+    assert!(read_to_end(connection).ends_with("0\r\n\r\n"));
+}
+
+#[test]
 fn a_body_has_to_come_in_time() {
     let server = server(|limits| limits.body_time = SHORT);
     let session = server.open_session();

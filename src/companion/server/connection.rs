@@ -1,5 +1,5 @@
 //! One connection. hyper serves its requests until one asks for an event stream, for which hyper
-//! would keep buffers of 18 kB. A stream needs none: it is sent from here, and with its end, or when
+//! would keep buffers of 16 kB. A stream needs none: it is sent from here, and with its end, or when
 //! the client hangs up, the connection is closed.
 
 use std::convert::Infallible;
@@ -151,7 +151,8 @@ async fn send(mut writer: WriteHalf<'_>, head: String, mut body: Sending) -> Res
 async fn hung_up(reader: ReadHalf<'_>) {
     loop {
         let _ = reader.readable().await;
-        match reader.try_read(&mut [0; 512]) {
+        let read = reader.try_read(&mut [0; 512]);
+        match read {
             Ok(1..) => tokio::task::yield_now().await,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             _ => return,
