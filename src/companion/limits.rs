@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use crate::server::descriptor;
+
 /// What clients may use. The default is for production.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Authenticated connections.
+    /// Authenticated connections: two for each session, an event stream and one for requests, and
+    /// some more. One more evicts the one that is idle for longest.
     pub connections: usize,
     /// Connections that have shown no valid token yet. One more evicts the oldest.
     pub unauthenticated: usize,
@@ -49,7 +52,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            connections: share_of_descriptors(640),
+            connections: descriptor::connections(1152),
             unauthenticated: 64,
             header_time: Duration::from_secs(30),
             body: 64 << 20,
@@ -68,20 +71,4 @@ impl Default for Limits {
             repair_interval: Duration::from_secs(60),
         }
     }
-}
-
-/// At most `wanted`, and no more than leaves Emacs enough of the descriptors it may have: 1024 on
-/// most systems, whatever the system allows others.
-#[cfg(unix)]
-fn share_of_descriptors(wanted: usize) -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // Safety: the pointer is to a live value of the right type.
-    let answer = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    let all = if answer == 0 { usize::try_from(limit.rlim_cur).unwrap_or(wanted) } else { 256 };
-    wanted.min(all / 8 * 5)
-}
-
-#[cfg(not(unix))]
-fn share_of_descriptors(wanted: usize) -> usize {
-    wanted
 }

@@ -35,16 +35,15 @@ fn take() -> Panic {
 }
 
 /// Runs `work`; a panic in it becomes an error.
-pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
-    let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|context| {
+pub(crate) fn caught<F: Future>(work: F) -> impl Future<Output = Result<F::Output, Panic>> {
+    let mut work = Box::pin(work); // in an async function it would take its place twice
+    std::future::poll_fn(move |context| {
         let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
         match std::panic::catch_unwind(poll) {
             Ok(poll) => poll.map(Ok),
             Err(_) => Poll::Ready(Err(take())),
         }
     })
-    .await
 }
 
 fn describe(info: &PanicHookInfo) -> String {

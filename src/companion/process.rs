@@ -9,7 +9,15 @@
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Process {
     id: u32,
-    started: String,
+    started: u64,
+}
+
+/// A process that holds a socket, and by which of its file descriptors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+pub struct Holder {
+    pub process: Process,
+    descriptor: u32,
 }
 
 /// Identifies where process ids are unique: in this PID namespace, until the machine reboots.
@@ -66,16 +74,47 @@ fn is_zombie(_id: u32) -> bool {
 /// good.
 #[cfg(unix)]
 fn is_zombie(id: u32) -> bool {
-    stat_fields(id).is_some_and(|fields| fields.first().is_some_and(|state| state == "Z"))
+    Stat::of(id).is_some_and(|stat| stat.is_zombie)
 }
 
-/// The fields of `/proc/ID/stat` after the name, which may contain anything. The first is the
-/// state.
+/// What `/proc/ID/stat` says about a process.
 #[cfg(unix)]
-fn stat_fields(id: u32) -> Option<Vec<String>> {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
-    Some(fields.split_whitespace().map(str::to_owned).collect())
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+struct Stat {
+    is_zombie: bool,
+    parent: u32,
+    started: u64,
+}
+
+#[cfg(unix)]
+impl Stat {
+    fn of(id: u32) -> Option<Stat> {
+        // Field 22; the state is field 3, after the name, which may contain anything.
+        const FROM_PARENT_TO_START: usize = 17;
+        let stat = read_short(&format!("/proc/{id}/stat"))?;
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        let is_zombie = fields.next()? == "Z";
+        let parent = fields.next()?.parse().ok()?;
+        let started = fields.nth(FROM_PARENT_TO_START)?.parse().ok()?;
+        Some(Stat { is_zombie, parent, started })
+    }
+}
+
+/// The contents of a file of `/proc`, which are short. As its size is not known, `std::fs` would
+/// read it bit by bit, and the kernel makes it anew for each.
+#[cfg(unix)]
+fn read_short(path: &str) -> Option<String> {
+    use std::io::Read;
+    const LENGTH: usize = 1024;
+    let mut text = String::with_capacity(LENGTH);
+    std::fs::File::open(path).ok()?.take(LENGTH as u64).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(not(unix))]
+fn read_short(_path: &str) -> Option<String> {
+    None
 }
 
 impl Process {
@@ -85,7 +124,7 @@ impl Process {
 
     /// Whether this program forwards connections of others, which it may outlive.
     pub fn forwards(&self) -> bool {
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", self.id)).unwrap_or_default();
+        let name = read_short(&format!("/proc/{}/comm", self.id)).unwrap_or_default();
         FORWARDERS.contains(&name.trim_end().split('.').next().unwrap_or_default())
     }
 
@@ -99,8 +138,14 @@ impl Process {
         Some(directory.to_string_lossy().into_owned())
     }
 
+    #[cfg(unix)]
     pub fn is_alive(&self) -> bool {
-        !is_zombie(self.id) && Process::with_id(self.id).as_ref() == Some(self)
+        Stat::of(self.id).is_some_and(|stat| !stat.is_zombie && stat.started == self.started)
+    }
+
+    #[cfg(not(unix))]
+    pub fn is_alive(&self) -> bool {
+        false // no process is found
     }
 }
 
@@ -108,48 +153,136 @@ impl Process {
 impl Process {
     /// The process with this id, if there is one.
     pub fn with_id(id: u32) -> Option<Process> {
-        const START_TIME: usize = 19; // field 22, the state being field 3
-        let started = stat_fields(id)?.get(START_TIME)?.clone();
-        Some(Process { id, started })
+        Some(Process { id, started: Stat::of(id)?.started })
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Holder {
+    /// The process of this user that holds the socket with this inode. Searches the file
+    /// descriptors of processes, which may take long: first those of the newest processes, since
+    /// most clients are young, and then of the `likely` ones.
+    pub fn of(inode: u32, likely: &[Process]) -> Option<Holder> {
+        const NEWEST: usize = 8;
+        let socket = link_of(inode);
+        let ids = process_ids();
+        let (newest, older) = ids.split_at(NEWEST.min(ids.len()));
+        let likely = likely.iter().map(|process| &process.id);
+        let mut all = newest.iter().chain(likely).chain(older);
+        all.find_map(|&id| Holder::search(id, &socket, usize::MAX))
     }
 
-    /// The process of this user that holds the socket with this inode. Searches the file
-    /// descriptors of processes, the `likely` ones first, which may take long.
-    pub fn with_socket(inode: u32, likely: &[Process]) -> Option<Process> {
-        let socket = format!("socket:[{inode}]");
-        let likely = likely.iter().map(|process| process.id);
-        let all = std::iter::once_with(process_ids).flatten(); // only if needed
-        let id = likely.chain(all).find(|id| holds(*id, &socket))?;
-        Process::with_id(id)
+    /// The same, if it is one of the newest processes and has few descriptors, as a client that has
+    /// just been started. Takes a tenth of a millisecond.
+    pub fn among_newest(inode: u32) -> Option<Holder> {
+        const NEWEST: usize = 3;
+        const DESCRIPTORS: usize = 64;
+        let socket = link_of(inode);
+        newest_ids().take(NEWEST).find_map(|id| Holder::search(id, &socket, DESCRIPTORS))
+    }
+
+    /// Searches the first `limit` descriptors of a process.
+    fn search(id: u32, socket: &str, limit: usize) -> Option<Holder> {
+        Holder::by(id, descriptor_of(id, socket, limit)?)?.eldest(socket)
+    }
+
+    /// The process with the same id, if it holds the socket with this inode by the same descriptor:
+    /// that of a connection often has the number of the one before. Takes microseconds.
+    pub fn again(&self, inode: u32) -> Option<Holder> {
+        let Holder { process: Process { id, .. }, descriptor } = *self;
+        is_descriptor_of(id, descriptor, &link_of(inode)).then(|| Holder::by(id, descriptor))?
+    }
+
+    fn by(id: u32, descriptor: u32) -> Option<Holder> {
+        Some(Holder { process: Process::with_id(id)?, descriptor })
+    }
+
+    /// The first ancestor that holds `socket` by the same descriptor: children inherit it, if only
+    /// until they run another program.
+    fn eldest(self, socket: &str) -> Option<Holder> {
+        let mut eldest = self;
+        loop {
+            let parent = Stat::of(eldest.process.id)?.parent;
+            if !is_descriptor_of(parent, eldest.descriptor, socket) {
+                return Some(eldest);
+            }
+            eldest = Holder::by(parent, eldest.descriptor)?;
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Process {
-    pub fn with_id(_id: u32) -> Option<Process> {
+impl Holder {
+    pub fn of(_inode: u32, _likely: &[Process]) -> Option<Holder> {
         None
     }
 
-    pub fn with_socket(_inode: u32, _likely: &[Process]) -> Option<Process> {
+    pub fn among_newest(_inode: u32) -> Option<Holder> {
+        None
+    }
+
+    pub fn again(&self, _inode: u32) -> Option<Holder> {
         None
     }
 }
 
-/// All processes, newest first, since most clients are young.
+/// What the link of a socket's descriptor says.
+#[cfg(target_os = "linux")]
+fn link_of(inode: u32) -> String {
+    format!("socket:[{inode}]")
+}
+
+/// All processes, newest first.
 #[cfg(target_os = "linux")]
 fn process_ids() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut ids: Vec<u32> =
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    ids.sort_unstable_by_key(|id| std::cmp::Reverse(*id));
+    sort_newest_first(&mut ids, newest_id().unwrap_or(u32::MAX));
     ids
 }
 
+/// The newest processes, without a look at all of them: those with the last ids.
 #[cfg(target_os = "linux")]
-fn holds(id: u32, socket: &str) -> bool {
-    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{id}/fd")) else { return false };
-    descriptors.flatten().any(|descriptor| {
-        std::fs::read_link(descriptor.path()).is_ok_and(|target| target.as_os_str() == socket)
+fn newest_ids() -> impl Iterator<Item = u32> {
+    const TRIED: u32 = 256;
+    let newest = newest_id().unwrap_or(0);
+    (newest.saturating_sub(TRIED)..=newest).rev().filter(|id| is_own_process(*id))
+}
+
+/// Whether this is the id of a process that belongs to this user, not that of a thread.
+#[cfg(target_os = "linux")]
+fn is_own_process(id: u32) -> bool {
+    // Safety: signal 0 only checks for existence.
+    unsafe { libc::syscall(libc::SYS_tgkill, id, id, 0) == 0 }
+}
+
+/// The last id that was given to a process or thread.
+#[cfg(target_os = "linux")]
+fn newest_id() -> Option<u32> {
+    read_short("/proc/loadavg")?.split_ascii_whitespace().last()?.parse().ok()
+}
+
+/// Ids are counted up to a maximum, and then from the beginning: those after the newest are the
+/// oldest.
+#[cfg(target_os = "linux")]
+fn sort_newest_first(ids: &mut [u32], newest: u32) {
+    ids.sort_unstable_by_key(|id| newest.wrapping_sub(*id));
+}
+
+#[cfg(target_os = "linux")]
+fn is_descriptor_of(id: u32, descriptor: u32, socket: &str) -> bool {
+    let target = std::fs::read_link(format!("/proc/{id}/fd/{descriptor}"));
+    target.is_ok_and(|target| target.as_os_str() == socket)
+}
+
+/// The descriptor by which a process holds a socket, if it is one of the first `limit`.
+#[cfg(target_os = "linux")]
+fn descriptor_of(id: u32, socket: &str, limit: usize) -> Option<u32> {
+    let descriptors = std::fs::read_dir(format!("/proc/{id}/fd")).ok()?;
+    descriptors.flatten().take(limit).find_map(|descriptor| {
+        let target = std::fs::read_link(descriptor.path()).ok()?;
+        (target.as_os_str() == socket).then(|| descriptor.file_name().to_str()?.parse().ok())?
     })
 }
 
@@ -172,8 +305,56 @@ mod tests {
 
     #[test]
     fn a_later_process_with_the_same_id_is_another_one() {
-        let other = Process { id: std::process::id(), started: "0".to_owned() };
+        let other = Process { id: std::process::id(), started: 0 };
         assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn the_newest_come_first_also_when_ids_have_begun_again() {
+        let mut ids = [3, 30_000, 7, 5, 20_000];
+        sort_newest_first(&mut ids, 5);
+        assert_eq!(ids, [5, 3, 30_000, 20_000, 7]);
+        sort_newest_first(&mut ids, u32::MAX);
+        assert_eq!(ids, [30_000, 20_000, 7, 5, 3]);
+    }
+
+    #[test]
+    fn the_last_id_is_that_of_a_process_that_was_just_started() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (newest, all) = (newest_id().unwrap(), process_ids());
+        let place = |id| all.iter().position(|other| *other == id).unwrap();
+        assert!(newest >= child.id() || newest < std::process::id());
+        assert!(place(child.id()) < place(std::process::id()));
+        assert!(is_own_process(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_thread_is_no_process() {
+        // Safety: the call has no arguments.
+        let thread = || u32::try_from(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap();
+        assert!(!std::thread::spawn(move || is_own_process(thread())).join().unwrap());
+        assert!(is_own_process(std::process::id()));
+        assert!(!is_own_process(0));
+    }
+
+    #[test]
+    fn a_child_that_has_inherited_a_socket_is_not_taken_for_its_owner() {
+        use std::os::fd::AsRawFd;
+        use std::os::linux::fs::MetadataExt;
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let descriptor = socket.as_raw_fd();
+        let path = format!("/proc/self/fd/{descriptor}");
+        let inode = u32::try_from(std::fs::metadata(path).unwrap().st_ino()).unwrap();
+        // Safety: the descriptor is open.
+        assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let descriptor = u32::try_from(descriptor).unwrap();
+        assert!(is_descriptor_of(child.id(), descriptor, &link_of(inode)));
+        assert_eq!(Holder::of(inode, &[]).unwrap().process.id(), std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -6,12 +6,18 @@
 //!     load echo-server
 //!     load echo    PORT CONNECTIONS SECONDS
 //!     load calls   PORT TOKEN METHOD CONNECTIONS SECONDS
+//!     load connect PORT TOKEN SECONDS
+//!     load crowd   PORT TOKEN CLIENTS
 //!     load listen  PORT TOKEN SESSIONS
 //!     load propose PORT TOKEN
 //!
 //! `calls` sends METHOD again and again on each connection; `initialize` opens a session each time,
 //! and deletes it, which is not measured. `echo` sends as many bytes as a `ping` has, and waits for
-//! them. Both print how many seconds all took, and the microseconds of each request.
+//! them. `connect` does what Gemini CLI does when it connects, up to the answer to `tools/list`, in a
+//! new process each time. These print how many seconds all took, and the microseconds of each.
+//!
+//! `crowd` has CLIENTS connect with two connections each, an event stream and one that is idle, and
+//! prints how many of them are still served on both when all are connected.
 //!
 //! The others stay until their standard input ends, and print a line when they are ready. `listen`
 //! opens SESSIONS with an event stream each, and prints for each context that comes the time and the
@@ -31,6 +37,8 @@ type Result<T> = io::Result<T>;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+const TOOLS: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}"#;
 
 struct Client {
     reader: BufReader<TcpStream>,
@@ -240,6 +248,53 @@ fn calls(port: u16, token: &str, method: &str, connections: usize, seconds: f64)
     })
 }
 
+/// Connects as Gemini CLI does, in processes of their own, one after another.
+fn connect(port: &str, token: &str, seconds: f64) -> Result<()> {
+    let program = env::current_exe()?;
+    measure(1, seconds, || Ok(()), {
+        let (port, token) = (port.to_owned(), token.to_owned());
+        move |()| {
+            let once = ["connect-once", &port, &token];
+            let output = process::Command::new(&program).args(once).output()?;
+            let taken = String::from_utf8_lossy(&output.stdout).trim().parse();
+            Ok(Duration::from_nanos(taken.map_err(io::Error::other)?))
+        }
+    })
+}
+
+/// Connects once, prints the nanoseconds, and ends the session.
+fn connect_once(port: u16, token: &str) -> Result<()> {
+    let start = Instant::now();
+    let (mut client, _stream) = connected(port, token)?;
+    println!("{}", start.elapsed().as_nanos());
+    client.send("DELETE", "")?;
+    client.answer()?;
+    Ok(())
+}
+
+/// A client that has connected as Gemini CLI does, and its event stream.
+fn connected(port: u16, token: &str) -> Result<(Client, Client)> {
+    let mut client = Client::open(port, token)?;
+    let stream = subscribe(&client)?;
+    client.send("POST", TOOLS)?;
+    client.answer()?;
+    Ok((client, stream))
+}
+
+/// Counts the clients that are served on both of their connections while all have them open.
+fn crowd(port: u16, token: &str, clients: usize) -> Result<()> {
+    let mut crowd: Vec<_> = (0..clients).map_while(|_| connected(port, token).ok()).collect();
+    let served = crowd.iter_mut().filter_map(|(client, stream)| {
+        stream.reader.get_ref().set_nonblocking(true).ok()?;
+        // What has come already, and then nothing, or the end.
+        let end = std::iter::repeat_with(|| stream.line()).find_map(Result::err)?;
+        let open = end.kind() == io::ErrorKind::WouldBlock;
+        client.send("POST", TOOLS).and_then(|()| client.answer()).ok().filter(|_| open)
+    });
+    println!("{}", served.count());
+    Ok(())
+}
+
 /// Opens an event stream for the session of `client`.
 fn subscribe(client: &Client) -> Result<Client> {
     let mut stream = Client::connect(client.port, &client.token)?;
@@ -348,6 +403,9 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["calls", at, token, method, connections, time] => {
             calls(port(at)?, token, method, number(connections)?, seconds(time)?)
         }
+        ["connect", at, token, time] => connect(at, token, seconds(time)?),
+        ["connect-once", at, token] => connect_once(port(at)?, token),
+        ["crowd", at, token, clients] => crowd(port(at)?, token, number(clients)?),
         ["listen", at, token, sessions] => listen(port(at)?, token, number(sessions)?),
         ["propose", at, token] => propose(port(at)?, token),
         ["echo-server"] => echo_server(),

@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; Starting it, and the requests of many clients: of our server while Emacs is idle and while it is
+;; Starting it, how clients connect, and the requests of many clients: of our server while Emacs is idle and while it is
 ;; busy, of one in Emacs Lisp, of one in Node on MCP's own SDK, and the bare echo of bytes.  All are
 ;; asked by the same program, load.rs.
 
@@ -80,6 +80,29 @@
                     method server (format "%d connections" gemini-companion-bench--connections))
                    `("calls" ,@where ,method))))))))
 
+(defun gemini-companion-bench--connecting ()
+  "Measure how long clients take to connect to each server, and how many it holds."
+  (pcase-dolist (`(,server . ,command) (gemini-companion-bench--servers))
+    (gemini-companion-bench-with-program (process command)
+      (let ((where (split-string (gemini-companion-bench-program-line process)))
+            (ours (string-prefix-p "this" server)))
+        (gemini-companion-bench-add (format "connect, as the CLI does: %s" server) "us"
+                                    (cdr (apply #'gemini-companion-bench--load
+                                                `("connect" ,@where "3")))
+                                    (unless ours
+                                      "connect, as the CLI does: this, Emacs idle"))
+        (gemini-companion-bench-add
+         (format "served of 512, 2 connections each: %s" server) ""
+         (list (gemini-companion-bench--crowd where)))))))
+
+(defun gemini-companion-bench--crowd (where)
+  "Return how many of 512 clients the server at WHERE serves."
+  (with-temp-buffer
+    (unless (eql 0 (apply #'call-process (gemini-companion-bench-load-program) nil t nil
+                          `("crowd" ,@where "512")))
+      (error "A crowd of clients failed: %s" (buffer-string)))
+    (string-to-number (buffer-string))))
+
 (defun gemini-companion-bench--baseline (method server connections)
   "Return with which figure METHOD of SERVER over CONNECTIONS is compared.
 Ours is compared with the floor, the others with ours."
@@ -150,6 +173,7 @@ Return the seconds it took, and the microseconds of each request."
 
 (gemini-companion-bench--start)
 (gemini-companion-bench--requests)
+(gemini-companion-bench--connecting)
 (gemini-companion-bench--sessions)
 (gemini-companion-bench--allocated)
 

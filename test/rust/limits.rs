@@ -8,7 +8,8 @@ use gemini_companion::ide::Outcome;
 use gemini_companion::{Event, Limits};
 use serde_json::{Value, json};
 
-use crate::support::{Session, TestCompanion, raise_descriptors, request};
+use crate::support::{DEADLINE, Session, TestCompanion, raise_descriptors, request};
+use crate::wire::{Next, Wire};
 
 /// As short as a limit can be that a test waits for.
 const SHORT: Duration = Duration::from_millis(100);
@@ -32,17 +33,31 @@ fn is_served(session: &Session) {
     assert_eq!(session.request("ping", json!({}))["result"], json!({}));
 }
 
-/// A connection on which the token was shown, and which stays open.
-fn known_connection(server: &TestCompanion, session: &Session) -> TcpStream {
-    let mut connection = server.connect();
-    let changes = [("Mcp-Session-Id", session.id.as_str()), ("Connection", "")];
-    let body = request(1, "ping", json!({}));
-    let head = server.head("POST", "/mcp", &changes);
-    write!(connection, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-    let mut status = [0; 12];
-    connection.read_exact(&mut status).unwrap();
-    assert_eq!(&status, b"HTTP/1.1 200");
-    connection
+/// A connection that its client keeps for one request after another.
+struct Kept {
+    wire: Wire,
+    ping: String,
+}
+
+impl Kept {
+    /// One on which a request was answered.
+    fn open(server: &TestCompanion, session: &Session) -> Kept {
+        let changes = [("Mcp-Session-Id", session.id.as_str()), ("Connection", "")];
+        let (head, body) = (server.head("POST", "/mcp", &changes), request(1, "ping", json!({})));
+        let ping = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        let mut kept = Kept { wire: Wire::connect(server.companion.port()).unwrap(), ping };
+        assert!(kept.is_served());
+        kept
+    }
+
+    fn is_served(&mut self) -> bool {
+        let sent = self.wire.send(self.ping.as_bytes());
+        match sent.map(|()| self.wire.reply(DEADLINE, false)) {
+            Ok(Next::Got(reply)) => reply.status == 200,
+            Ok(Next::Silent) => panic!("no answer, and not closed"),
+            _ => false,
+        }
+    }
 }
 
 #[test]
@@ -67,6 +82,38 @@ fn an_open_stream_is_not_taken_for_an_idle_connection() {
     for _ in 0..3 {
         assert_eq!(stream.next_block().as_deref(), Some(": keep-alive"));
     }
+}
+
+#[test]
+fn what_follows_the_request_for_a_stream_is_dropped_and_with_the_stream_the_connection_ends() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let changes = [("Mcp-Session-Id", session.id.as_str()), ("Connection", "")];
+    let mut connection = server.connect();
+    // And what comes before it is answered before, even if it was sent at the same time.
+    let (ping, body) = (server.head("POST", "/mcp", &changes), request(7, "ping", json!({})));
+    let stream = server.head("GET", "/mcp", &changes);
+    write!(connection, "{ping}Content-Length: {}\r\n\r\n{body}{stream}\r\n", body.len()).unwrap();
+    let mut text = String::new();
+    let mut read_until = |end: &str, connection: &mut TcpStream| {
+        let mut chunk = [0; 4096];
+        while !text.contains(end) {
+            let length = connection.read(&mut chunk).unwrap();
+            assert_ne!(length, 0, "no {end} in {text}");
+            text.push_str(std::str::from_utf8(&chunk[..length]).unwrap());
+        }
+        text.clone()
+    };
+    let start = read_until(": connected", &mut connection).to_ascii_lowercase();
+    let (answer, start) = start.split_once("}http/1.1 200 ok").expect("two answers");
+    assert!(answer.contains("\"id\":7"), "{answer}");
+    assert!(start.contains("connection: close\r\n") && start.contains("\r\ndate: "), "{start}");
+    connection.write_all("GET /mcp HTTP/1.1\r\n".repeat(10_000).as_bytes()).unwrap();
+    server.companion.sessions().ping();
+    read_until("\"method\":\"ping\"", &mut connection);
+    let gone = [("Mcp-Session-Id", session.id.as_str())];
+    assert_eq!(server.request("DELETE", "/mcp", &gone, "").status, 200);
+    assert!(read_to_end(connection).ends_with("0\r\n\r\n"));
 }
 
 #[test]
@@ -140,17 +187,73 @@ fn a_message_counts_until_it_is_answered() {
 }
 
 #[test]
-fn there_are_so_many_connections_and_no_more() {
-    let server = server(|limits| limits.connections = 2);
+fn the_connection_that_is_idle_for_longest_makes_room() {
+    let server = server(|limits| limits.connections = 3);
     let session = server.open_session();
-    let kept = [known_connection(&server, &session), known_connection(&server, &session)];
+    let mut stream = session.open_stream();
+    let mut kept = [(); 2].map(|()| Kept::open(&server, &session));
+    assert!(kept[0].is_served());
+    is_served(&session);
+    let [mut used, mut unused] = kept;
+    assert!(used.is_served());
+    assert!(!unused.is_served());
+    server.companion.sessions().ping();
+    while stream.notification().0 != "ping" {}
+}
+
+#[test]
+fn no_connection_makes_room_that_has_a_stream_or_a_request() {
+    let server = server(|limits| limits.connections = 3);
+    let session = server.open_session();
+    let mut stream = session.open_stream();
+    let mut events = server.listen();
+    session.open_diff("/no/such/file", "text");
+    let close = json!({ "name": "closeDiff", "arguments": { "filePath": "/no/such/file" } });
+    let mut waits = session.post_slowly(&[], &request(2, "tools/call", close));
+    let call = crate::support::wait_for("closeDiff", || match server.next_event() {
+        Event::CloseReview { call, .. } => call,
+        _ => None,
+    });
     let refused = session.post(&request(1, "ping", json!({})));
     assert_eq!((refused.status, refused.error_code()), (503, -32600));
-    assert!(refused.body.contains("too many connections"), "{}", refused.body);
-    drop(kept);
+    assert!(refused.body.contains("too many connections, all of them"), "{}", refused.body);
+    assert!(server.companion.bridge().answer(call, Ok("text".to_owned())));
+    assert!(waits.read_head().starts_with("HTTP/1.1 200"));
     crate::support::wait_for("a place", || {
         (session.post(&request(1, "ping", json!({}))).status == 200).then_some(())
     });
+    assert_eq!(stream.notification().0, "ide/diffRejected");
+    assert_eq!(events.event().0, "notifications/ide/diffRejected");
+}
+
+#[test]
+fn thousands_of_connections_of_a_client_leave_the_streams_of_others() {
+    raise_descriptors(8192);
+    let server = server(|limits| limits.connections = 50);
+    let session = server.open_session();
+    let mut streams = [(); 3].map(|()| server.open_session().open_stream());
+    let mut kept: Vec<_> = (0..1000).map(|_| Kept::open(&server, &session)).collect();
+    let served = kept.iter_mut().rev().map(Kept::is_served).collect::<Vec<_>>();
+    assert_eq!(served.iter().position(|served| !served), Some(50 - streams.len()));
+    assert_eq!(served.iter().filter(|served| **served).count(), 50 - streams.len());
+    server.companion.sessions().ping();
+    for stream in &mut streams {
+        assert_eq!(stream.notification().0, "ping");
+    }
+}
+
+#[test]
+fn connections_without_token_close_none_of_a_client() {
+    let server = server(|limits| {
+        limits.unauthenticated = 2;
+        limits.connections = 2;
+    });
+    let session = server.open_session();
+    let mut kept = [(); 2].map(|()| Kept::open(&server, &session));
+    let silent: Vec<_> = (0..10).map(|_| server.connect()).collect();
+    assert_eq!(server.post(&[("Authorization", "")], "").status, 401);
+    assert!(kept.iter_mut().all(Kept::is_served));
+    drop(silent);
 }
 
 #[test]
@@ -333,11 +436,13 @@ fn a_burst_of_good_clients_is_served() {
 }
 
 #[test]
-fn many_sessions_with_a_stream_each_are_held() {
-    // A stream has two ends here and a client of its own besides.
-    raise_descriptors(4096);
+fn many_clients_with_a_stream_and_another_connection_each_are_held() {
+    const CLIENTS: usize = 512;
+    // Each connection has two ends here.
+    raise_descriptors(8192);
     let server = TestCompanion::start();
-    let sessions: Vec<Session> = (0..500).map(|_| server.open_session()).collect();
+    let sessions: Vec<Session> = (0..CLIENTS).map(|_| server.open_session()).collect();
+    let mut kept: Vec<_> = sessions.iter().map(|session| Kept::open(&server, session)).collect();
     let mut streams: Vec<_> = sessions.iter().map(Session::open_stream).collect();
     let file = gemini_companion::ide::File {
         path: "/a".to_owned(),
@@ -347,5 +452,5 @@ fn many_sessions_with_a_stream_each_are_held() {
     for stream in &mut streams {
         assert_eq!(stream.notification().0, "ide/contextUpdate");
     }
-    sessions.iter().for_each(is_served);
+    assert!(kept.iter_mut().all(Kept::is_served));
 }

@@ -380,7 +380,14 @@ impl Response {
     }
 
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a response always serialises")
+        const ENVELOPE: usize = 128;
+        let result = match &self.outcome {
+            Outcome::Result(Output::Ready(text)) => text.get().len(),
+            _ => 0,
+        };
+        let mut json = Vec::with_capacity(ENVELOPE + result);
+        serde_json::to_writer(&mut json, self).expect("a response always serialises");
+        String::from_utf8(json).expect("JSON is text")
     }
 
     /// For a message whose id is unknown.

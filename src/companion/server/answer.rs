@@ -1,23 +1,53 @@
 //! Answers to HTTP requests. Every error has a JSON body.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Bytes};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 
+use super::admission::InUse;
 use super::guard::Refusal;
 use crate::mcp::message::{Response as Reply, RpcError};
+use crate::trace::TracedBody;
 
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// The response to one HTTP request.
 pub type CallResult = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// The body of a response. As long as it is sent, its connection is in use.
+pub struct Sending {
+    pub body: TracedBody,
+    pub _in_use: Option<InUse>,
+}
+
+impl Body for Sending {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
 
 /// An HTTP error and the JSON-RPC error in its body.
 pub struct HttpError {

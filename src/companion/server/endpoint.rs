@@ -3,9 +3,7 @@
 //!
 //! Statuses are those of contract 2 and of MCP's Streamable HTTP transport.
 
-use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,10 +12,10 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::admission::Admission;
+use super::admission::InUse;
 use super::answer::{
-    CallResult, EVENT_STREAM, HttpError, JSON, accepted, closing, empty, event_stream, json,
-    json_text, method_not_allowed, refuse,
+    CallResult, EVENT_STREAM, HttpError, JSON, Sending, accepted, closing, empty, event_stream,
+    json, json_text, method_not_allowed, refuse,
 };
 use super::body::{BodyReader, Reservation};
 use super::guard::{Guard, Refusal};
@@ -25,8 +23,7 @@ use super::headers::{
     LAST_EVENT_ID, SESSION_ID, accepts, has_json, named_revision, names_no_session, prefers_stream,
     session_id, session_key,
 };
-use super::peer::{Peer, place_of};
-use super::socket::Connection;
+use super::peer::{Finder, Peer};
 use super::sse::{EventStream, LateReply};
 use crate::agent::Agent;
 use crate::bridge::{Direction, Event};
@@ -38,10 +35,11 @@ use crate::panics;
 use crate::token::Token;
 use crate::trace::{TracedBody, Tracer};
 
-/// For a client with a valid token, when there is no slot left.
+/// For a client with a valid token, when no connection can be closed for its own.
 const FULL: Refusal = Refusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
-    reason: "too many connections: close some of them",
+    reason: "too many connections, all of them with an event stream or a request that is being \
+             answered: close some",
 };
 
 /// Methods for clients of document 004, which have no sessions.
@@ -53,6 +51,7 @@ pub struct Endpoint {
     guard: Guard,
     secrets: Arc<[Token]>,
     protocol: Protocol,
+    finder: Arc<Finder>,
     limits: Limits,
     bodies: BodyReader,
     retired: AtomicBool,
@@ -64,6 +63,7 @@ impl Endpoint {
             secrets: guard.tokens().cloned().collect(),
             guard,
             protocol,
+            finder: Arc::default(),
             bodies: BodyReader::new(limits.clone()),
             limits,
             retired: AtomicBool::new(false),
@@ -88,17 +88,22 @@ impl Endpoint {
     }
 
     /// Answers one HTTP request.
-    async fn respond(
+    pub async fn respond(
         self: Arc<Self>,
         request: Request<Incoming>,
         from: Peer,
-    ) -> Response<TracedBody> {
+    ) -> Response<Sending> {
         let mut tracer = self.tracer(request.headers());
-        let outcome = self.catch_panic(self.route(request, &from, &tracer)).await;
-        let outcome = outcome.unwrap_or_else(|failure| {
-            Err(HttpError { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
-        });
-        let answer = outcome.unwrap_or_else(HttpError::into_answer);
+        let (answer, in_use) = match self.admit(&request, &from) {
+            Ok((agent, in_use)) => {
+                let route = self.route(request, agent, &from, &tracer);
+                let outcome = self.catch_panic(route).await.unwrap_or_else(|failure| {
+                    Err(HttpError { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
+                });
+                (outcome.unwrap_or_else(HttpError::into_answer), Some(in_use))
+            }
+            Err(refusal) => (refuse(&refusal), None),
+        };
         let answer = if self.is_retired() { closing(answer) } else { answer };
         if tracer.session.is_empty() {
             tracer.session = session_key(answer.headers()); // initialize has just begun it
@@ -107,7 +112,17 @@ impl Endpoint {
         if answer.body().is_end_stream() {
             tracer.log(Direction::ToClient, answer.status().as_str(), b"");
         }
-        answer.map(|body| TracedBody { body, tracer, status })
+        answer.map(|body| Sending { body: TracedBody { body, tracer, status }, _in_use: in_use })
+    }
+
+    /// The agent whose token a request shows.
+    fn admit(
+        &self,
+        request: &Request<Incoming>,
+        from: &Peer,
+    ) -> Result<(Arc<Agent>, InUse), Refusal> {
+        let agent = self.guard.check(request.uri(), request.headers())?;
+        Ok((agent, from.admission.begin_request().ok_or(FULL)?))
     }
 
     fn tracer(&self, headers: &HeaderMap) -> Tracer {
@@ -119,27 +134,25 @@ impl Endpoint {
     }
 
     /// Runs `work`; a panic in it is reported to Emacs, and becomes an internal error.
-    async fn catch_panic<T>(&self, work: impl Future<Output = T>) -> Result<T, RpcError> {
-        panics::caught(work).await.map_err(|panic| {
-            self.protocol.bridge().send(Event::Warning(format!(
-                "a request failed because of a fault in the companion: {panic}"
-            )));
-            RpcError::internal_error()
-        })
+    fn catch_panic<F: Future>(&self, work: F) -> impl Future<Output = Result<F::Output, RpcError>> {
+        let caught = panics::caught(work);
+        async {
+            caught.await.map_err(|panic| {
+                self.protocol.bridge().send(Event::Warning(format!(
+                    "a request failed because of a fault in the companion: {panic}"
+                )));
+                RpcError::internal_error()
+            })
+        }
     }
 
     async fn route(
         self: &Arc<Self>,
         request: Request<Incoming>,
+        agent: Arc<Agent>,
         from: &Peer,
         tracer: &Tracer,
     ) -> Result<CallResult, HttpError> {
-        let guarded = self.guard.check(request.uri(), request.headers());
-        let admit = |agent| if from.admission.authenticate() { Ok(agent) } else { Err(FULL) };
-        let agent = match guarded.and_then(admit) {
-            Ok(agent) => agent,
-            Err(refusal) => return Ok(refuse(&refusal)),
-        };
         match request.uri().path() {
             "/mcp" => {}
             "/events" => {
@@ -178,7 +191,7 @@ impl Endpoint {
         if self.is_retired() {
             return Ok(event_stream(Full::default())); // the client reconnects, to another server
         }
-        let place = place_of(from.connection, self.protocol.sessions().clone()).await;
+        let place = self.finder.clone().place_of(from.connection).await;
         let reader = self.protocol.sessions().listen(agent, place);
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
@@ -248,7 +261,7 @@ impl Endpoint {
         let (response, session) = self.protocol.initialize(request, agent);
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
-            from.identify(self.protocol.sessions(), &session).await;
+            from.identify(&self.finder, self.protocol.sessions(), &session).await;
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
             answer.headers_mut().insert(SESSION_ID, id);
         }
@@ -368,10 +381,10 @@ impl Endpoint {
             return self.session(headers, agent);
         }
         // Not the admission, which the request may outlive.
-        let (sessions, connection) = (self.protocol.sessions(), from.connection);
-        let known = sessions.clone();
-        let find_place = Box::new(move || Box::pin(place_of(connection, known.clone())) as _);
-        sessions
+        let (finder, connection) = (self.finder.clone(), from.connection);
+        let find_place = Box::new(move || Box::pin(finder.clone().place_of(connection)) as _);
+        self.protocol
+            .sessions()
             .enter_unnamed(agent, find_place)
             .map_err(|error| HttpError::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
     }
@@ -394,33 +407,5 @@ impl Endpoint {
             ));
         }
         Ok(id)
-    }
-}
-
-/// What hyper calls for each request of a connection.
-#[derive(Clone)]
-pub struct Service {
-    endpoint: Arc<Endpoint>,
-    peer: Peer,
-}
-
-impl Service {
-    pub fn new(
-        endpoint: Arc<Endpoint>,
-        connection: Connection,
-        admission: Arc<Admission>,
-    ) -> Service {
-        Service { endpoint, peer: Peer { connection, admission } }
-    }
-}
-
-impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<TracedBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let answer = self.endpoint.clone().respond(request, self.peer.clone());
-        Box::pin(async move { Ok(answer.await) })
     }
 }

@@ -6,6 +6,8 @@
 mod admission;
 mod answer;
 mod body;
+mod connection;
+pub mod descriptor;
 mod endpoint;
 mod guard;
 mod headers;
@@ -22,9 +24,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc as tokio_mpsc;
@@ -36,9 +35,10 @@ use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
-use admission::{Admission, Gate};
+use admission::Gate;
 use endpoint::Endpoint;
 use guard::Guard;
+use peer::Peer;
 use socket::Connection;
 
 /// Blocking threads besides those that check files of clients: for discovery files and processes.
@@ -83,12 +83,14 @@ impl Server {
         limits: &Limits,
     ) -> Result<Server> {
         let guard = Guard::new(agents, listener.local_addr()?.port());
-        let gate = Gate::new(limits.connections, limits.unauthenticated);
+        let gate = Arc::new(Gate::new(limits.connections, limits.unauthenticated));
         let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
             .max_blocking_threads(limits.file_checks + OWN_BLOCKING_THREADS)
+            // One is ready for the next client: each repair needs one.
+            .thread_keep_alive(2 * limits.repair_interval)
             .build()?;
         let listener = {
             let _context = runtime.enter();
@@ -149,24 +151,24 @@ impl Server {
 fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,
-    gate: &Gate,
+    gate: &Arc<Gate>,
     endpoint: &Arc<Endpoint>,
     announcement: Arc<Announcement>,
     mut phases: watch::Receiver<Phase>,
 ) -> bool {
     let phase = runtime.block_on(async {
-        let connections = GracefulShutdown::new();
-        // Each connection holds a sender: the channel closes with the last of them.
+        // Each connection holds a sender of the second channel, which closes with the last of them.
+        let (close, closing) = watch::channel(());
         let (open, mut all_closed) = tokio_mpsc::channel(1);
         let phase = tokio::select! {
-            _ = panics::caught(accept(&listener, gate, endpoint, &connections, &open)) => {
+            _ = panics::caught(accept(&listener, gate, endpoint, &closing, &open)) => {
                 Phase::Died
             }
             _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
             _ = repair_forever(announcement, endpoint.limits().repair_interval) => Phase::Died,
             phase = next_phase(&mut phases) => phase,
         };
-        drop((listener, open));
+        drop((listener, closing, open));
         match phase {
             Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
             Phase::Retired => {
@@ -178,7 +180,8 @@ fn run(
             }
             Phase::Serving | Phase::Stopping => {}
         }
-        let _ = tokio::time::timeout(CONNECTIONS_GRACE, connections.shutdown()).await;
+        let _ = close.send(());
+        let _ = tokio::time::timeout(CONNECTIONS_GRACE, all_closed.recv()).await;
         phase
     });
     runtime.shutdown_timeout(TASKS_GRACE);
@@ -206,26 +209,20 @@ async fn next_phase(phases: &mut watch::Receiver<Phase>) -> Phase {
 
 async fn accept(
     listener: &tokio::net::TcpListener,
-    gate: &Gate,
+    gate: &Arc<Gate>,
     endpoint: &Arc<Endpoint>,
-    connections: &GracefulShutdown,
+    closing: &watch::Receiver<()>,
     open: &tokio_mpsc::Sender<()>,
 ) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let (admission, open) = (gate.admit(), open.clone());
-                let Ok(connection) = connect(stream, endpoint.clone(), admission.clone()) else {
-                    continue;
-                };
-                let connection = connections.watch(connection);
-                tokio::spawn(async move {
-                    tokio::select! {
-                        _ = connection => {} // a client that hangs up is no error
-                        () = admission.evicted() => {}
-                    }
-                    drop(open);
-                });
+            Ok((socket, _)) => {
+                // A client that has hung up already is no error.
+                if let Ok((socket, from)) = meet(socket, gate) {
+                    let (endpoint, closing) = (endpoint.clone(), closing.clone());
+                    let open = open.clone();
+                    tokio::spawn(connection::serve(socket, from, endpoint, closing, open));
+                }
                 // Lets new connections authenticate before more are accepted.
                 tokio::task::yield_now().await;
             }
@@ -234,22 +231,13 @@ async fn accept(
     }
 }
 
-type Serving = http1::Connection<TokioIo<TcpStream>, endpoint::Service>;
-
-/// Begins to serve a connection. Fails if the client has hung up already.
-fn connect(
-    stream: TcpStream,
-    endpoint: Arc<Endpoint>,
-    admission: Arc<Admission>,
-) -> std::io::Result<Serving> {
-    stream.set_nodelay(true)?; // messages are small, and the sender waits for each
-    let connection = Connection { client: stream.peer_addr()?, server: stream.local_addr()? };
-    let header_time = endpoint.limits().header_time;
-    let service = endpoint::Service::new(endpoint, connection, admission);
-    Ok(http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(header_time)
-        .serve_connection(TokioIo::new(stream), service))
+/// Prepares a new connection. Fails if the client has hung up already.
+fn meet(socket: TcpStream, gate: &Arc<Gate>) -> std::io::Result<(TcpStream, Peer)> {
+    let admission = gate.admit();
+    let socket = descriptor::leave_low_ones(socket)?;
+    socket.set_nodelay(true)?; // messages are small, and the sender waits for each
+    let connection = Connection { client: socket.peer_addr()?, server: socket.local_addr()? };
+    Ok((socket, Peer { connection, admission }))
 }
 
 /// Signals for faults of the thread itself. If they were blocked, the system would end Emacs at

@@ -119,17 +119,6 @@ impl Sessions {
         self.table().announced
     }
 
-    /// The processes of all clients, without duplicates.
-    pub(crate) fn processes(&self) -> Vec<Process> {
-        let mut processes: Vec<Process> = Vec::new();
-        for process in self.table().sessions.values().filter_map(|session| session.peer.process()) {
-            if !processes.contains(process) {
-                processes.push(process.clone());
-            }
-        }
-        processes
-    }
-
     /// All sessions, oldest first, then the event streams.
     pub fn describe(&self) -> Vec<Description> {
         let table = self.table();

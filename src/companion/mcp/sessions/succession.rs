@@ -28,7 +28,8 @@ impl Sessions {
     /// and undelivered outcomes.
     pub(crate) fn identify(&self, id: &SessionId, process: Option<Process>) {
         let place = Place::of(process.as_ref());
-        let forwards = process.as_ref().is_some_and(Process::forwards);
+        // A process whose directory is known forwards nothing.
+        let forwards = place == Place::Unknown && process.as_ref().is_some_and(Process::forwards);
         let mut table = self.table();
         self.set_place(&mut table, id, place);
         let Some(process) = process else { return };
