@@ -199,10 +199,10 @@ the lines of BUFFER."
                       (forward-line (- target line))
                       (setq line target)
                       (point)))
-            (cl-map 'vector
-                    (lambda (region)
-                      (cons (position (aref region slot)) (position (aref region (1+ slot)))))
-                    regions)))))))
+            (vconcat
+             (mapcar (lambda (region)
+                       (cons (position (aref region slot)) (position (aref region (1+ slot)))))
+                     regions))))))))
 
 (defun gemini-companion-ediff--difference (positions odd)
   "Return a difference as Ediff represents it.
@@ -239,7 +239,9 @@ The current buffer is its control buffer."
          (buffers (seq-filter #'buffer-live-p
                               (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
          (windows (gemini-companion-view-split view area (length buffers))))
-    (cl-mapc #'set-window-buffer windows buffers)
+    (cl-loop for window in windows
+             for buffer in buffers
+             do (set-window-buffer window buffer))
     (gemini-companion-view-omit-mode-lines view windows)
     (setq ediff-brief-help-message-function #'gemini-companion-ediff--help
           ediff-multiframe nil
@@ -334,7 +336,7 @@ That is the start of the buffer if POSITION is then in the upper half."
 (defun gemini-companion-ediff--kill-new (before)
   "Kill the buffers of Ediff that are not in the list BEFORE.
 If Ediff fails early, no variable says which those are."
-  (dolist (buffer (cl-set-difference (buffer-list) before))
+  (dolist (buffer (seq-difference (buffer-list) before #'eq))
     (when (string-match-p "\\` ?\\*[Ee]diff" (or (buffer-name buffer) ""))
       (gemini-companion-ui-kill-buffer buffer))))
 

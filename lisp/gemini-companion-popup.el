@@ -89,7 +89,7 @@ It is `told' once the user was told, and nil if no review is held back.")
 (add-hook 'gemini-companion-clients-functions #'gemini-companion-popup--load-when-idle)
 
 (defun gemini-companion-popup--load-when-idle (count)
-  "Load what shows reviews when Emacs is idle, if COUNT clients, not 0, are connected."
+  "If COUNT clients are connected, load what shows reviews when Emacs is idle."
   (when (and (> count 0)
              (not gemini-companion-popup--load-timer)
              (autoloadp (indirect-function gemini-companion-diff-function)))

@@ -274,8 +274,11 @@ the most important first; the first two are always shown."
     (cond ((or (<= excess 0) (= (car least) 0)) line)
           ((= (car least) gemini-companion-proposal--path-rank)
            (gemini-companion-proposal--fit
-            (cl-substitute (gemini-companion-proposal--shorten (cdr least) excess)
-                           least pieces :test #'eq)))
+            (mapcar (lambda (piece)
+                      (if (eq piece least)
+                          (gemini-companion-proposal--shorten (cdr least) excess)
+                        piece))
+                    pieces)))
           (t (gemini-companion-proposal--fit (remq least pieces))))))
 
 (defun gemini-companion-proposal--shorten (path excess)

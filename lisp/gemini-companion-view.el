@@ -196,8 +196,8 @@ This is for hooks.  The rest is taken down when they have run."
 
 (defun gemini-companion-view--in-tab-p (view tab)
   "Return non-nil if VIEW is in TAB, which is not the current tab."
-  (cl-intersection (gemini-companion-view--tab-buffers tab)
-                   (gemini-companion-view-buffers view)))
+  (seq-intersection (gemini-companion-view--tab-buffers tab)
+                    (gemini-companion-view-buffers view) #'eq))
 
 (defun gemini-companion-view--tab-buffers (tab)
   "Return the buffers in the windows of TAB, which is not the current tab."
@@ -234,7 +234,7 @@ If MAIN is non-nil, omit side windows."
 
 (defun gemini-companion-view--find (window snapshots)
   "Return the snapshot of WINDOW in the list SNAPSHOTS, or nil."
-  (cl-find window snapshots :key #'gemini-companion-view--snapshot-window))
+  (seq-find (lambda (it) (eq (gemini-companion-view--snapshot-window it) window)) snapshots))
 
 ;;;; Windows for a view
 
@@ -369,7 +369,9 @@ VIEW was shown, of the same size and with the same buffers, that is so."
   "Return non-nil if the edges ONE and OTHER are the same.
 A message in the echo area may take some lines."
   (let ((taken (max 0 (1- (window-total-height (minibuffer-window))))))
-    (cl-every (lambda (a b) (<= (abs (- a b)) (1+ taken))) one other)))
+    (cl-loop for a in one
+             for b in other
+             always (<= (abs (- a b)) (1+ taken)))))
 
 (defun gemini-companion-view--delete-window (window)
   "Delete WINDOW, or have it show another buffer if it is the only one."
@@ -384,11 +386,12 @@ NOW are snapshots of the user's windows.  A side window that the user has
 deleted remains so, and the selected window is selected again."
   (let* ((frame (gemini-companion-view-frame view))
          (selected (frame-selected-window frame))
-         (deleted (cl-set-difference (gemini-companion-view-beside view) now
-                                     :key #'gemini-companion-view--snapshot-window)))
+         (deleted (seq-remove (lambda (window) (gemini-companion-view--find window now))
+                              (mapcar #'gemini-companion-view--snapshot-window
+                                      (gemini-companion-view-beside view)))))
     ;; Neither the frame nor the minibuffer is to be selected or changed by it.
     (set-window-configuration (gemini-companion-view-configuration view) t t)
-    (dolist (window (mapcar #'gemini-companion-view--snapshot-window deleted))
+    (dolist (window deleted)
       (when (and (window-live-p window) (window-parameter window 'window-side))
         (gemini-companion-view--delete-window window)))
     (when (window-live-p selected)
@@ -434,13 +437,14 @@ But not if the user has displayed something else in their tab."
 The tab is not the current one."
   (let* ((frame (gemini-companion-view-frame view))
          (tab (and (frame-live-p frame)
-                   (cl-find-if (lambda (tab) (gemini-companion-view--in-tab-p view tab))
-                               (frame-parameter frame 'tabs)))))
-    (cl-set-difference
+                   (seq-find (lambda (tab) (gemini-companion-view--in-tab-p view tab))
+                             (frame-parameter frame 'tabs)))))
+    (seq-difference
      (gemini-companion-view--tab-buffers tab)
      (append (gemini-companion-view-buffers view)
              (mapcar #'gemini-companion-view--snapshot-buffer
-                     (gemini-companion-view-before view))))))
+                     (gemini-companion-view-before view)))
+     #'eq)))
 
 (defun gemini-companion-view--delete-absent ()
   "Delete the windows of former views that have come back."
