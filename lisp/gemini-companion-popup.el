@@ -102,7 +102,9 @@ It is `told' once the user was told, and nil if no review is held back.")
   (setq gemini-companion-popup--load-timer nil)
   (gemini-companion-log-errors "loading what shows reviews"
     (let ((definition (indirect-function gemini-companion-diff-function)))
-      (autoload-do-load definition gemini-companion-diff-function))))
+      (autoload-do-load definition gemini-companion-diff-function)
+      ;; Otherwise what loading has left would be collected while the review is shown.
+      (garbage-collect))))
 
 ;;;; Timers
 
