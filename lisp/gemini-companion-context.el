@@ -83,8 +83,8 @@ add or remove one, call `gemini-companion-context-update'.")
 (defconst gemini-companion-context--delay 0.05
   "Seconds without a change after which the context is published.")
 
-(defconst gemini-companion-context--max-delays 5
-  "Number of delays after which it is published even without a pause.")
+(defconst gemini-companion-context--max-delay 0.25
+  "Seconds after a change after which it is published even without a pause.")
 
 (defconst gemini-companion-context--lifetime 1.0
   "Seconds for which contexts without the active file are reused.
@@ -140,6 +140,9 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 (defvar gemini-companion-context--changes 0
   "Number of changes so far.")
+
+(defvar gemini-companion-context--changed 0
+  "When more than point may have changed last, in seconds since 1970.")
 
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
@@ -322,26 +325,45 @@ It is BUFFER or an indirect buffer of it, perhaps a killed one."
 
 (defun gemini-companion-context--gather-soon (&rest _)
   "Publish the context soon: more than point may have changed."
-  (setq gemini-companion-context--gathered 0)
+  (setq gemini-companion-context--gathered 0
+        gemini-companion-context--changed (gemini-companion-context--now))
   (gemini-companion-context--publish-soon))
 
 (defun gemini-companion-context--publish-soon ()
   "Publish the context soon: something may have changed."
   (setq gemini-companion-context--changes (1+ gemini-companion-context--changes))
   (unless gemini-companion-context--timer
-    (gemini-companion-context--wait gemini-companion-context--max-delays)))
+    (gemini-companion-context--wait gemini-companion-context--delay
+                                    gemini-companion-context--max-delay)))
 
-(defun gemini-companion-context--wait (delays)
-  "Publish the context after a delay without a change, or after DELAYS of them."
+(defun gemini-companion-context--wait (seconds remaining)
+  "Publish the context after SECONDS, or later if something changes until then.
+Publish it after REMAINING seconds in any case."
   (let ((changes gemini-companion-context--changes))
     (setq gemini-companion-context--timer
-          (run-at-time gemini-companion-context--delay nil
+          (run-at-time seconds nil
                        (lambda ()
-                         (if (and (> delays 1)
-                                  (/= changes gemini-companion-context--changes))
-                             (gemini-companion-context--wait (1- delays))
-                           (setq gemini-companion-context--timer nil)
-                           (gemini-companion-context--publish)))))))
+                         (let ((remaining (- remaining seconds))
+                               (missing (if (= changes gemini-companion-context--changes) 0
+                                          (gemini-companion-context--missing-delay))))
+                           (if (and (> remaining 0) (> missing 0))
+                               (gemini-companion-context--wait (min missing remaining) remaining)
+                             (setq gemini-companion-context--timer nil)
+                             (gemini-companion-context--publish))))))))
+
+(defun gemini-companion-context--missing-delay ()
+  "Return how many seconds remain of the delay after the last change.
+That was made by the last command, after which Emacs became idle, or at
+the time that was recorded.  To take the time after each command would
+take longer than all else that is done then."
+  (let ((idle (current-idle-time)))
+    (- gemini-companion-context--delay
+       (max 0 (min (if idle (float-time idle) 0)
+                   (- (gemini-companion-context--now) gemini-companion-context--changed))))))
+
+(defun gemini-companion-context--now ()
+  "Return the seconds since 1970."
+  (float-time))
 
 (defun gemini-companion-context--publish ()
   "Publish the contexts that have changed, and run the hook for changes."
