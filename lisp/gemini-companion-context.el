@@ -366,18 +366,24 @@ take longer than all else that is done then."
   (float-time))
 
 (defun gemini-companion-context--publish ()
-  "Publish the contexts that have changed, and run the hook for changes."
+  "Publish the contexts that have changed, and run the hook for changes.
+If it is not known yet which files are told to whom, do so when it is."
   (gemini-companion-log-errors "context"
     (gemini-companion-context--record-focus)
-    (let* ((directories (gemini-companion-bridge-places))
-           (contexts (gemini-companion-context--contexts
-                      directories (gemini-companion-context--unchanged directories)))
-           (new (cl-loop for context in contexts
-                         unless (member context gemini-companion-context--published)
-                         collect context)))
-      (setq gemini-companion-context--published contexts)
-      (when new (gemini-companion-bridge-publish-contexts new))
-      (run-hooks 'gemini-companion-context-change-hook))))
+    (if (gemini-companion-workspace-pending-p) (gemini-companion-workspace-hasten)
+      (gemini-companion-context--publish-known))
+    (run-hooks 'gemini-companion-context-change-hook)))
+
+(defun gemini-companion-context--publish-known ()
+  "Publish the contexts that have changed."
+  (let* ((directories (gemini-companion-bridge-places))
+         (contexts (gemini-companion-context--contexts
+                    directories (gemini-companion-context--unchanged directories)))
+         (new (cl-loop for context in contexts
+                       unless (member context gemini-companion-context--published)
+                       collect context)))
+    (setq gemini-companion-context--published contexts)
+    (when new (gemini-companion-bridge-publish-contexts new))))
 
 (defun gemini-companion-context--unchanged (directories)
   "Return the published contexts of DIRECTORIES that cannot have changed.
