@@ -143,6 +143,11 @@ Nil if there is none.")
 (defvar gemini-companion-workspace--known nil
   "The roots that were announced last.")
 
+(defvar gemini-companion-workspace--by-name nil
+  "The known roots by their names, as (ROOTS . TABLE).
+TABLE is valid while ROOTS are the known roots.  For its format see
+`gemini-companion-workspace--around'; a list in it has one root.")
+
 (defvar gemini-companion-workspace--pending nil
   "Non-nil until the first search for roots is complete.
 Until then no file is in any scope.")
@@ -158,10 +163,20 @@ PROJECT and ROOT are directories or nil.")
   "Directories that are too general for a root, as (NAMES . IDENTITIES).
 IDENTITIES are as `gemini-companion-workspace--identity' returns them.")
 
+(cl-defstruct (gemini-companion-workspace--scopes
+               (:constructor gemini-companion-workspace--make-scopes (basis))
+               (:copier nil))
+  "The scopes of directories."
+  (basis nil :documentation "The known roots, the options and so on for which they are valid.")
+  (stamp (list nil) :documentation "An object that is replaced when a scope is added.")
+  (of-directory (make-hash-table :test #'equal) :documentation "Scopes by directory.")
+  (of-name (make-hash-table :test #'equal)
+           :documentation "Lists of scopes by the names of their roots.")
+  (all nil :documentation "All scopes.")
+  (all-projects nil :documentation "Those that have the files of all projects."))
+
 (defvar gemini-companion-workspace--scopes nil
-  "The scopes of directories, as (ROOTS OPTION . ALIST).
-They are valid while ROOTS are the known roots and OPTION is the value of
-`gemini-companion-context-scope'.")
+  "The scopes that were found last, or nil.")
 
 (defvar gemini-companion-workspace--client-roots nil
   "Alist of the directories in which clients work and the names of the roots there.")
@@ -260,25 +275,37 @@ As long as they do not change, it is the same list."
   "Return the names of the announced roots."
   (mapcar #'gemini-companion-workspace-root-directory gemini-companion-workspace--known))
 
+(defun gemini-companion-workspace--roots-around (file)
+  "Return the announced roots that FILE is in, each as (ROOT . NAME).
+NAME is the one of its names with which FILE begins.  The outermost root
+comes first."
+  (unless (and gemini-companion-workspace--by-name
+               (eq (car gemini-companion-workspace--by-name) gemini-companion-workspace--known))
+    (setq gemini-companion-workspace--by-name
+          (cons gemini-companion-workspace--known
+                (gemini-companion-workspace--index-roots))))
+  (gemini-companion-workspace--around file (cdr gemini-companion-workspace--by-name)))
+
+(defun gemini-companion-workspace--index-roots ()
+  "Return a hash table with the known roots, each as (ROOT . NAME), by NAME."
+  (let ((table (make-hash-table :test #'equal)))
+    (dolist (root gemini-companion-workspace--known table)
+      (dolist (name (gemini-companion-workspace-root-names root))
+        (push (cons root name) (gethash name table))))))
+
 (defun gemini-companion-workspace-roots-of (file)
   "Return the names of the announced roots that FILE is in, going by names.
 The names are those with and without symbolic links."
-  (cl-loop for root in gemini-companion-workspace--known
-           nconc (cl-loop for name in (gemini-companion-workspace-root-names root)
-                          if (string-prefix-p name file)
-                          collect (directory-file-name name))))
+  (mapcar (lambda (root) (directory-file-name (cdr root)))
+          (gemini-companion-workspace--roots-around file)))
 
 (defun gemini-companion-workspace-innermost (file &optional only-project)
   "Return the innermost announced root that FILE is in, as (ROOT . NAME).
 NAME is the one of its names with which FILE begins.  If ONLY-PROJECT is
 non-nil, ignore roots that are not projects.  Return nil if there is none."
-  (let ((innermost nil))
-    (dolist (root gemini-companion-workspace--known innermost)
-      (when (or (gemini-companion-workspace-root-project root) (not only-project))
-        (dolist (name (gemini-companion-workspace-root-names root))
-          (when (and (string-prefix-p name file)
-                     (length> name (length (cdr innermost))))
-            (setq innermost (cons root name))))))))
+  (cl-loop for root in (reverse (gemini-companion-workspace--roots-around file))
+           if (or (gemini-companion-workspace-root-project (car root)) (not only-project))
+           return root))
 
 ;;;; Finding roots
 
@@ -469,14 +496,75 @@ Return nil if there is none.  MARKED is a hash table of earlier results."
 
 (defun gemini-companion-workspace-scope-of (directory)
   "Return the scope of clients that work in DIRECTORY; nil if that is unknown."
-  (unless (and gemini-companion-workspace--scopes
-               (eq (car gemini-companion-workspace--scopes) gemini-companion-workspace--known)
-               (eq (cadr gemini-companion-workspace--scopes) gemini-companion-context-scope))
-    (setq gemini-companion-workspace--scopes
-          (list gemini-companion-workspace--known gemini-companion-context-scope)))
-  (cdr (or (assoc directory (cddr gemini-companion-workspace--scopes))
-           (car (push (cons directory (gemini-companion-workspace--find-scope directory))
-                      (cddr gemini-companion-workspace--scopes))))))
+  (let ((scopes (gemini-companion-workspace-scopes)))
+    (or (gethash directory (gemini-companion-workspace--scopes-of-directory scopes))
+        (gemini-companion-workspace--add-scope
+         (gemini-companion-workspace--find-scope directory) scopes))))
+
+(defun gemini-companion-workspace-scopes ()
+  "Return an object with all scopes, another one when these may have changed."
+  (let ((scopes gemini-companion-workspace--scopes))
+    (if (and scopes
+             (pcase-let ((`(,known ,pending ,scope ,outside)
+                          (gemini-companion-workspace--scopes-basis scopes)))
+               (and (eq known gemini-companion-workspace--known)
+                    (eq pending gemini-companion-workspace--pending)
+                    (eq scope gemini-companion-context-scope)
+                    (eq outside gemini-companion-share-outside-workspace))))
+        scopes
+      (setq gemini-companion-workspace--scopes
+            (gemini-companion-workspace--make-scopes
+             (list gemini-companion-workspace--known
+                   gemini-companion-workspace--pending
+                   gemini-companion-context-scope
+                   gemini-companion-share-outside-workspace))))))
+
+(defun gemini-companion-workspace--add-scope (scope scopes)
+  "Add SCOPE to SCOPES, and return it."
+  (dolist (name (gemini-companion-workspace-scope-names scope))
+    (push scope (gethash name (gemini-companion-workspace--scopes-of-name scopes))))
+  (when (gemini-companion-workspace-scope-all-projects scope)
+    (push scope (gemini-companion-workspace--scopes-all-projects scopes)))
+  (push scope (gemini-companion-workspace--scopes-all scopes))
+  (setf (gemini-companion-workspace--scopes-stamp scopes) (list nil))
+  (puthash (gemini-companion-workspace-scope-directory scope) scope
+           (gemini-companion-workspace--scopes-of-directory scopes)))
+
+(defun gemini-companion-workspace-scopes-stamp ()
+  "Return an object that is another one when a file may be in other scopes."
+  (gemini-companion-workspace--scopes-stamp (gemini-companion-workspace-scopes)))
+
+(defun gemini-companion-workspace-scopes-with (file truename)
+  "Return the known scopes that FILE is in.
+TRUENAME is its name without symbolic links.  These are the scopes for
+which `gemini-companion-workspace-in-scope-p' returns non-nil, but not each
+is tried."
+  (unless gemini-companion-workspace--pending
+    (let* ((scopes (gemini-companion-workspace-scopes))
+           (table (gemini-companion-workspace--scopes-of-name scopes))
+           (wide (and (or gemini-companion-share-outside-workspace
+                          (gemini-companion-workspace--scopes-all-projects scopes))
+                      (if (gemini-companion-workspace--in-project-p file truename)
+                          (gemini-companion-workspace--scopes-all-projects scopes)
+                        (and gemini-companion-share-outside-workspace
+                             (gemini-companion-workspace--scopes-all scopes))))))
+      (seq-uniq (append (gemini-companion-workspace--around file table)
+                        (unless (equal file truename)
+                          (gemini-companion-workspace--around truename table))
+                        wide)
+                #'eq))))
+
+(defun gemini-companion-workspace--around (file table)
+  "Return what TABLE has for the directories that FILE is in, appended.
+TABLE is a hash table with lists by the names of directories, with a slash."
+  (let ((file-name-handler-alist nil)
+        (directory (file-name-directory file))
+        (found nil))
+    (while directory
+      (setq found (append (gethash directory table) found)
+            directory (unless (equal directory "/")
+                        (file-name-directory (directory-file-name directory)))))
+    found))
 
 (defun gemini-companion-workspace--find-scope (directory)
   "Return a new scope for DIRECTORY, and remember the root there."
@@ -536,10 +624,9 @@ TRUENAME is its name without symbolic links."
 
 (defun gemini-companion-workspace--in-project-p (file truename)
   "Return non-nil if FILE, or TRUENAME, is in an announced root with a project."
-  (cl-loop for root in gemini-companion-workspace--known
-           thereis (and (gemini-companion-workspace-root-project root)
-                        (gemini-companion-workspace--below-p
-                         (gemini-companion-workspace-root-names root) file truename))))
+  (or (gemini-companion-workspace-innermost file 'only-project)
+      (unless (equal file truename)
+        (gemini-companion-workspace-innermost truename 'only-project))))
 
 (defun gemini-companion-workspace--below-p (names file truename)
   "Return non-nil if FILE, or TRUENAME, is below a directory among NAMES."

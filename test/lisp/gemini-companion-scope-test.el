@@ -228,8 +228,9 @@ The active one has a star.  Without NAME that is not known."
     (run-hook-with-args 'window-buffer-change-functions (selected-frame))
     (gemini-companion-workspace-announce)))
 
-(ert-deftest gemini-companion-scope/what-is-not-gathered-anew-is-as-it-was ()
-  "While one moves in a project, what is told in others is not looked at."
+(defun gemini-companion-scope-test--act-at-random (check)
+  "Do what users do, at random, publish after each step, and call CHECK.
+It is called with the places, and a function that returns what one was told."
   (gemini-companion-scope-test--with '("one" "other" "one/nested")
     (let* ((inhibit-message t)
            (seed (format "%s" (or (getenv "GEMINI_COMPANION_TEST_SEED") (random t))))
@@ -249,9 +250,30 @@ The active one has a star.  Without NAME that is not known."
           (dotimes (_ 300)
             (gemini-companion-scope-test--act)
             (gemini-companion-context--publish)
-            (dolist (place places)
-              (should (equal (alist-get place told nil nil #'equal)
-                             (gemini-companion-context-gather place))))))))))
+            (funcall check places
+                     (lambda (place) (alist-get place told nil nil #'equal)))))))))
+
+(ert-deftest gemini-companion-scope/what-is-not-gathered-anew-is-as-it-was ()
+  "While one moves in a project, what is told in others is not looked at."
+  (gemini-companion-scope-test--act-at-random
+   (lambda (places told)
+     (dolist (place places)
+       (should (equal (funcall told place) (gemini-companion-context-gather place)))))))
+
+(ert-deftest gemini-companion-scope/of-many-places-that-of-the-active-file-comes-first ()
+  "The others follow, a few at a time."
+  (let ((gemini-companion-context--max-others 1))
+    (gemini-companion-scope-test--act-at-random
+     (lambda (places told)
+       (dolist (place places)
+         (let ((context (gemini-companion-context-gather place)))
+           (when (and context (aref (car context) 2)
+                      (eq (get-file-buffer (aref (car context) 0)) (current-buffer)))
+             (should (equal (funcall told place) context)))))
+       (dotimes (_ (length places))
+         (gemini-companion-context--publish))
+       (dolist (place places)
+         (should (equal (funcall told place) (gemini-companion-context-gather place))))))))
 
 (provide 'gemini-companion-scope-test)
 ;;; gemini-companion-scope-test.el ends here
