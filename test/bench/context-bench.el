@@ -144,6 +144,17 @@ Window hooks run as they do when Emacs redisplays."
                (run-hook-with-args 'window-buffer-change-functions (selected-frame))
                (gemini-companion-context--publish)))))
 
+(defun gemini-companion-bench--open-files ()
+  "Measure what depends on how many files are open, each time in a new Emacs."
+  (cl-loop for (count . shown) in '((1 . "1 file") (100 . "100 files")
+                                    (1000 . "1 000 files") (10000 . "10 000 files"))
+           for runs = (cl-loop repeat 10 collect (gemini-companion-bench-start-child
+                                                  (number-to-string count)))
+           do (gemini-companion-bench-add (format "mode on: %s, cold" shown) "ms"
+                                          (mapcar #'car runs))
+           (gemini-companion-bench-add (format "roots: %s" shown) "ms"
+                                       (mapcar #'cadr runs) "roots: 1 000 files")))
+
 (defun gemini-companion-bench-context ()
   "Measure all of it."
   (gemini-companion-bench--functions "hook: an empty function" (list (lambda ())))
@@ -161,11 +172,9 @@ Window hooks run as they do when Emacs redisplays."
     (gemini-companion-bench--ignore "judge: 20 lines" "*.log" 20 nil)
     (gemini-companion-bench--ignore "judge: too costly" (string-join (make-list 3000 "*a*")) 3
                                     "judge: 20 lines")
-    (gemini-companion-bench-add "roots: 2 000 files" "us"
-                                (gemini-companion-bench-times 20 1
-                                  (gemini-companion-workspace-roots)))
     (gemini-companion-bench--large-buffer))
-  (mapc #'gemini-companion-bench--projects '(10 100)))
+  (mapc #'gemini-companion-bench--projects '(10 100))
+  (gemini-companion-bench--open-files))
 
 (gemini-companion-bench-context)
 
