@@ -437,7 +437,9 @@ are more because of changes, and not only of their age."
                          (< (gemini-companion-context--place-gathered a)
                             (gemini-companion-context--place-gathered b)))))
     (let ((later (nth gemini-companion-context--max-others others)))
-      (cons (nconc (nreverse due) (seq-take others gemini-companion-context--max-others))
+      (cons (nconc (nreverse due)
+                   (cl-loop for place in others
+                            repeat gemini-companion-context--max-others collect place))
             (and later
                  (<= (gemini-companion-context--place-gathered later)
                      gemini-companion-context--changed))))))

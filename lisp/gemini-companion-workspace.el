@@ -548,11 +548,12 @@ is tried."
                           (gemini-companion-workspace--scopes-all-projects scopes)
                         (and gemini-companion-share-outside-workspace
                              (gemini-companion-workspace--scopes-all scopes))))))
-      (seq-uniq (append (gemini-companion-workspace--around file table)
-                        (unless (equal file truename)
-                          (gemini-companion-workspace--around truename table))
-                        wide)
-                #'eq))))
+      (cl-loop for (scope . more) on (append (gemini-companion-workspace--around file table)
+                                             (unless (equal file truename)
+                                               (gemini-companion-workspace--around
+                                                truename table))
+                                             wide)
+               unless (memq scope more) collect scope))))
 
 (defun gemini-companion-workspace--around (file table)
   "Return what TABLE has for the directories that FILE is in, appended.
@@ -561,9 +562,10 @@ TABLE is a hash table with lists by the names of directories, with a slash."
         (directory (file-name-directory file))
         (found nil))
     (while directory
-      (setq found (append (gethash directory table) found)
-            directory (unless (equal directory "/")
-                        (file-name-directory (directory-file-name directory)))))
+      (let ((name (directory-file-name directory)))
+        (setq found (append (gethash (file-name-as-directory name) table) found)
+              directory (let ((parent (file-name-directory name)))
+                          (unless (equal parent directory) parent)))))
     found))
 
 (defun gemini-companion-workspace--find-scope (directory)

@@ -161,7 +161,8 @@ Wait until it has obeyed, and return what it noted."
                                            (make-list 30 nil)))))
 
 (defun gemini-companion-bench--last-of-burst-p (note)
-  "Return non-nil if NOTE is of the last key of a burst, which began in the first line."
+  "Return non-nil if NOTE is of the last key of a burst.
+The first burst begins in the first line."
   (zerop (mod (1- (cadr note)) gemini-companion-bench--burst)))
 
 (defun gemini-companion-bench--move (emacs name keys pause count less &optional baseline which)
