@@ -370,6 +370,8 @@ ENVIRONMENT has the format of `process-environment'."
   (when gemini-companion-export-workspace
     (add-hook 'gemini-companion-workspace-change-hook
               #'gemini-companion-agent--export-workspace)
+    ;; The next process needs all roots.
+    (gemini-companion-workspace-announce)
     (gemini-companion-agent--export-workspace)))
 
 (defun gemini-companion-agent-restore-environment ()

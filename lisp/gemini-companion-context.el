@@ -83,12 +83,15 @@ add or remove one, call `gemini-companion-context-update'.")
 (defconst gemini-companion-context--delay 0.05
   "Seconds without a change after which the context is published.")
 
-(defconst gemini-companion-context--max-delays 5
-  "Number of delays after which it is published even without a pause.")
+(defconst gemini-companion-context--max-delay 0.25
+  "Seconds after a change after which it is published even without a pause.")
 
-(defconst gemini-companion-context--lifetime 1.0
-  "Seconds for which contexts without the active file are reused.
-Only while nothing but point changes.")
+(defvar gemini-companion-context--lifetime 1.0
+  "Seconds for which contexts are reused while nothing but point changes.")
+
+(defvar gemini-companion-context--max-others 8
+  "Number of contexts without the active file that are gathered at once.
+The others follow after a delay, so that Emacs is never busy for long.")
 
 (defconst gemini-companion-context--max-files 10
   "Maximum number of files in a context; clients ignore more.")
@@ -141,16 +144,30 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defvar gemini-companion-context--changes 0
   "Number of changes so far.")
 
+(defvar gemini-companion-context--changed 0
+  "When more than point may have changed last, in seconds since 1970.")
+
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
 
-(defvar gemini-companion-context--published nil
-  "The contexts that were published last.
-For their format see `gemini-companion-bridge-publish-contexts'.")
+(cl-defstruct (gemini-companion-context--place
+               (:constructor gemini-companion-context--make-place (directory))
+               (:copier nil))
+  "Where clients work."
+  (directory nil :documentation "The directory, or nil if it is not known.")
+  (scope nil :documentation "The scope of the clients there.")
+  (scopes nil :documentation "That of `gemini-companion-workspace-scopes' with this scope.")
+  (files nil :documentation "The context that was gathered last, a list of vectors.")
+  (gathered nil :documentation "When that was, in seconds since 1970, or nil.")
+  (published nil :documentation "Non-nil if the context was published."))
 
-(defvar gemini-companion-context--gathered 0
-  "When all contexts were gathered, in seconds since 1970.
-It is 0 if more than point may have changed since.")
+(defvar gemini-companion-context--places nil
+  "The places where clients worked when contexts were published last.")
+
+(defvar-local gemini-companion-context--scopes nil
+  "The scopes that this buffer's file is in, as (STAMP FILE TRUENAME . SCOPES).
+They are valid while STAMP is that of `gemini-companion-workspace-scopes-stamp',
+and FILE and TRUENAME are those of the buffer.")
 
 (defvar-local gemini-companion-context--verdict nil
   "Whether this buffer's file is private, as (TIME FILE . REASON), or nil.
@@ -185,8 +202,9 @@ POSITION is its start and LINE its number while TICK is the value of
       (gemini-companion-context--disable)
     (unless gemini-companion-context--enabled (gemini-companion-context--enable))
     ;; A new client is sent the present context at once.
-    (setq gemini-companion-context--published nil
-          gemini-companion-context--gathered 0)
+    (dolist (place gemini-companion-context--places)
+      (setf (gemini-companion-context--place-published place) nil))
+    (setq gemini-companion-context--changed (gemini-companion-context--now))
     (gemini-companion-context--publish)))
 
 ;;;###autoload
@@ -238,7 +256,7 @@ While this is paused, they are told that no file is open."
     (setq gemini-companion-context--timer nil))
   (gemini-companion-context--activate nil)
   (setq gemini-companion-context--recent nil
-        gemini-companion-context--published nil
+        gemini-companion-context--places nil
         gemini-companion-context--enabled nil))
 
 (defun gemini-companion-context--change-hooks (change)
@@ -272,7 +290,7 @@ While this is paused, they are told that no file is open."
     (with-current-buffer gemini-companion-context--active
       (gemini-companion-context--unwatch-lines)))
   (setq gemini-companion-context--active buffer
-        gemini-companion-context--gathered 0)
+        gemini-companion-context--changed (gemini-companion-context--now))
   (when buffer
     (with-current-buffer buffer
       (gemini-companion-context--watch-lines))))
@@ -322,60 +340,159 @@ It is BUFFER or an indirect buffer of it, perhaps a killed one."
 
 (defun gemini-companion-context--gather-soon (&rest _)
   "Publish the context soon: more than point may have changed."
-  (setq gemini-companion-context--gathered 0)
+  (setq gemini-companion-context--changed (gemini-companion-context--now))
   (gemini-companion-context--publish-soon))
 
 (defun gemini-companion-context--publish-soon ()
   "Publish the context soon: something may have changed."
   (setq gemini-companion-context--changes (1+ gemini-companion-context--changes))
   (unless gemini-companion-context--timer
-    (gemini-companion-context--wait gemini-companion-context--max-delays)))
+    (gemini-companion-context--wait gemini-companion-context--delay
+                                    gemini-companion-context--max-delay)))
 
-(defun gemini-companion-context--wait (delays)
-  "Publish the context after a delay without a change, or after DELAYS of them."
+(defun gemini-companion-context--wait (seconds remaining)
+  "Publish the context after SECONDS, or later if something changes until then.
+Publish it after REMAINING seconds in any case."
   (let ((changes gemini-companion-context--changes))
     (setq gemini-companion-context--timer
-          (run-at-time gemini-companion-context--delay nil
+          (run-at-time seconds nil
                        (lambda ()
-                         (if (and (> delays 1)
-                                  (/= changes gemini-companion-context--changes))
-                             (gemini-companion-context--wait (1- delays))
-                           (setq gemini-companion-context--timer nil)
-                           (gemini-companion-context--publish)))))))
+                         (let ((remaining (- remaining seconds))
+                               (missing (if (= changes gemini-companion-context--changes) 0
+                                          (gemini-companion-context--missing-delay))))
+                           (if (and (> remaining 0) (> missing 0))
+                               (gemini-companion-context--wait (min missing remaining) remaining)
+                             (setq gemini-companion-context--timer nil)
+                             (gemini-companion-context--publish))))))))
+
+(defun gemini-companion-context--missing-delay ()
+  "Return how many seconds remain of the delay after the last change.
+That was made by the last command, after which Emacs became idle, or at
+the time that was recorded.  To take the time after each command would
+take longer than all else that is done then."
+  (let ((idle (current-idle-time)))
+    (- gemini-companion-context--delay
+       (max 0 (min (if idle (float-time idle) 0)
+                   (- (gemini-companion-context--now) gemini-companion-context--changed))))))
+
+(defun gemini-companion-context--now ()
+  "Return the seconds since 1970."
+  (float-time))
 
 (defun gemini-companion-context--publish ()
-  "Publish the contexts that have changed, and run the hook for changes."
+  "Publish the contexts that have changed, and run the hook for changes.
+If it is not known yet which files are told to whom, do so when it is."
   (gemini-companion-log-errors "context"
     (gemini-companion-context--record-focus)
-    (let* ((directories (gemini-companion-bridge-places))
-           (contexts (gemini-companion-context--contexts
-                      directories (gemini-companion-context--unchanged directories)))
-           (new (cl-loop for context in contexts
-                         unless (member context gemini-companion-context--published)
-                         collect context)))
-      (setq gemini-companion-context--published contexts)
-      (when new (gemini-companion-bridge-publish-contexts new))
-      (run-hooks 'gemini-companion-context-change-hook))))
+    (if (gemini-companion-workspace-pending-p) (gemini-companion-workspace-hasten)
+      (gemini-companion-context--publish-known))
+    (run-hooks 'gemini-companion-context-change-hook)))
 
-(defun gemini-companion-context--unchanged (directories)
-  "Return the published contexts of DIRECTORIES that cannot have changed.
-They are those without the active file, if only point has moved, and not
-for long."
-  (let ((now (float-time)))
-    (if (or gemini-companion-context-paused
-            (> (abs (- now gemini-companion-context--gathered))
-               gemini-companion-context--lifetime))
-        (ignore (setq gemini-companion-context--gathered now))
-      (pcase-let ((`(,file . ,truename)
-                   (gemini-companion-context--names (gemini-companion-context--active-buffer))))
-        (cl-loop for context in gemini-companion-context--published
-                 for directory = (car context)
-                 if (and (member directory directories)
-                         (not (and file
-                                   (gemini-companion-workspace-in-scope-p
-                                    file truename
-                                    (gemini-companion-workspace-scope-of directory)))))
-                 collect context)))))
+(defun gemini-companion-context--publish-known ()
+  "Publish the contexts that have changed, or some of them now and others soon."
+  (setq gemini-companion-context--places (gemini-companion-context--present-places))
+  (pcase-let ((`(,due . ,later) (gemini-companion-context--due)))
+    (gemini-companion-context--gather-places due)
+    (when-let* ((new (cl-loop for place in due
+                              unless (gemini-companion-context--place-published place)
+                              collect (cons (gemini-companion-context--place-directory place)
+                                            (gemini-companion-context--place-files place)))))
+      (gemini-companion-bridge-publish-contexts new)
+      (dolist (place due)
+        (setf (gemini-companion-context--place-published place) t)))
+    (when later (gemini-companion-context--publish-soon))))
+
+(defun gemini-companion-context--present-places ()
+  "Return the places where clients work now."
+  (let ((directories (gemini-companion-bridge-places))
+        (places gemini-companion-context--places))
+    (if (equal directories (mapcar #'gemini-companion-context--place-directory places)) places
+      (let ((known (make-hash-table :test #'equal)))
+        (dolist (place places)
+          (puthash (gemini-companion-context--place-directory place) place known))
+        (mapcar (lambda (directory)
+                  (or (gethash directory known)
+                      (gemini-companion-context--make-place directory)))
+                directories)))))
+
+(defun gemini-companion-context--due ()
+  "Return the places whose contexts may have changed, as (DUE . LATER).
+DUE are those to be gathered now: new ones, those with the active file, and
+of the others the ones gathered longest ago.  LATER is non-nil if there
+are more because of changes, and not only of their age."
+  (let* ((active (gemini-companion-context--own-scopes))
+         (due nil)
+         (others nil)
+         (old (- (gemini-companion-context--now) gemini-companion-context--lifetime))
+         (stale (max old gemini-companion-context--changed)))
+    (dolist (place gemini-companion-context--places)
+      (let ((gathered (gemini-companion-context--place-gathered place)))
+        (cond ((or (not gathered)
+                   gemini-companion-context-paused
+                   (memq (gemini-companion-context--place-scope place) active))
+               (push place due))
+              ((<= gathered stale) (push place others)))))
+    (setq others (sort (nreverse others)
+                       (lambda (a b)
+                         (< (gemini-companion-context--place-gathered a)
+                            (gemini-companion-context--place-gathered b)))))
+    (let ((later (nth gemini-companion-context--max-others others)))
+      (cons (nconc (nreverse due)
+                   (cl-loop for place in others
+                            repeat gemini-companion-context--max-others collect place))
+            (and later
+                 (<= (gemini-companion-context--place-gathered later)
+                     gemini-companion-context--changed))))))
+
+(defun gemini-companion-context--own-scopes ()
+  "Return the scopes that the active file is in; update those of all places."
+  (let ((scopes (gemini-companion-workspace-scopes))
+        (active (gemini-companion-context--active-buffer)))
+    (dolist (place gemini-companion-context--places)
+      (unless (eq scopes (gemini-companion-context--place-scopes place))
+        (setf (gemini-companion-context--place-scopes place) scopes
+              (gemini-companion-context--place-scope place)
+              (gemini-companion-workspace-scope-of
+               (gemini-companion-context--place-directory place)))))
+    (and active (gemini-companion-context--scopes-of active))))
+
+(defun gemini-companion-context--gather-places (places)
+  "Gather the contexts of PLACES."
+  (let ((all (cl-loop for place in places
+                      unless (gemini-companion-context--move-point place)
+                      collect place))
+        (now (gemini-companion-context--now)))
+    (cl-loop for place in all
+             for (_ . files) in (gemini-companion-context--contexts
+                                 (mapcar #'gemini-companion-context--place-directory all))
+             do (gemini-companion-context--set-files place files)
+             (setf (gemini-companion-context--place-gathered place) now))))
+
+(defun gemini-companion-context--set-files (place files)
+  "Make FILES the context of PLACE, to be published if it is another one."
+  (unless (equal files (gemini-companion-context--place-files place))
+    (setf (gemini-companion-context--place-files place) files
+          (gemini-companion-context--place-published place) nil)))
+
+(defun gemini-companion-context--move-point (place)
+  "Describe the active file in the context of PLACE again.
+Return nil if that is not enough, as more than point may have changed."
+  (let ((gathered (gemini-companion-context--place-gathered place))
+        (file (car (gemini-companion-context--place-files place)))
+        (buffer (gemini-companion-context--active-buffer)))
+    (when (and gathered file buffer
+               (> gathered gemini-companion-context--changed)
+               (< -1 (- (gemini-companion-context--now) gathered)
+                  gemini-companion-context--lifetime)
+               (aref file 2)
+               (eq (aref file 0) (buffer-file-name buffer))
+               (not gemini-companion-context-paused)
+               (gemini-companion-context--active-p buffer)
+               (not (gemini-companion-context--reason buffer)))
+      (gemini-companion-context--set-files
+       place (cons (gemini-companion-context--describe buffer t)
+                   (cdr (gemini-companion-context--place-files place))))
+      t)))
 
 ;;;; Gathering
 
@@ -386,19 +503,15 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion-context--record-focus)
   (cdar (gemini-companion-context--contexts (list directory))))
 
-(defun gemini-companion-context--contexts (directories &optional known)
+(defun gemini-companion-context--contexts (directories)
   "Return the contexts of clients that work in DIRECTORIES.
-For the format see `gemini-companion-bridge-publish-contexts'.  Do not gather
-those that are in KNOWN, a list of contexts."
+For the format see `gemini-companion-bridge-publish-contexts'."
   (if gemini-companion-context-paused
       (mapcar #'list directories)
-    (let ((wanted (cl-loop for directory in directories
-                           unless (assoc directory known) collect directory)))
-      (append known
-              (cl-loop for directory in wanted
-                       for listing in (gemini-companion-context--gather wanted)
-                       for files = (gemini-companion-context--listing-files listing)
-                       collect (cons directory (reverse files)))))))
+    (cl-loop for directory in directories
+             for listing in (gemini-companion-context--gather directories)
+             collect (cons directory
+                           (reverse (gemini-companion-context--listing-files listing))))))
 
 (cl-defstruct (gemini-companion-context--listing
                (:constructor gemini-companion-context--make-listing (scope))
@@ -416,33 +529,56 @@ those that are in KNOWN, a list of contexts."
                              (gemini-companion-context--make-listing
                               (gemini-companion-workspace-scope-of directory)))
                            directories))
-         (unfinished listings)
+         (unfinished (mapcar (lambda (listing)
+                               (cons (gemini-companion-context--listing-scope listing) listing))
+                             listings))
          (entries gemini-companion-context--recent))
     (while (and entries unfinished)
       (let ((entry (pop entries)))
         (when (or (stringp entry) (buffer-live-p entry))
-          (gemini-companion-context--add entry unfinished)
-          (setq unfinished
-                (cl-loop for listing in unfinished
-                         unless (or (zerop (gemini-companion-context--listing-remaining listing))
-                                    (zerop (gemini-companion-context--listing-checks listing)))
-                         collect listing)))))
+          (when-let* ((its (cl-loop for scope in (gemini-companion-context--scopes-of entry)
+                                    for found = (assq scope unfinished)
+                                    if found collect found)))
+            (gemini-companion-context--add entry (mapcar #'cdr its))
+            (dolist (scope-and-listing its)
+              (when (gemini-companion-context--full-p (cdr scope-and-listing))
+                (setq unfinished (delq scope-and-listing unfinished))))))))
     listings))
 
+(defun gemini-companion-context--full-p (listing)
+  "Return non-nil if no more files can be added to LISTING."
+  (or (zerop (gemini-companion-context--listing-remaining listing))
+      (zerop (gemini-companion-context--listing-checks listing))))
+
+(defun gemini-companion-context--scopes-of (entry)
+  "Return the scopes that the file of ENTRY, one of the recent files, is in."
+  (if (stringp entry) (gemini-companion-workspace-scopes-with entry entry)
+    (pcase-let ((`(,stamp ,file ,truename . ,scopes)
+                 (buffer-local-value 'gemini-companion-context--scopes entry)))
+      (if (and file
+               (eq stamp (gemini-companion-workspace-scopes-stamp))
+               (eq file (buffer-local-value 'buffer-file-name entry))
+               (eq truename (buffer-local-value 'buffer-file-truename entry)))
+          scopes
+        (gemini-companion-context--find-scopes entry)))))
+
+(defun gemini-companion-context--find-scopes (buffer)
+  "Return the scopes that the file of BUFFER is in, and remember them."
+  (pcase-let ((`(,file . ,truename) (gemini-companion-context--names buffer)))
+    (when file
+      (let ((scopes (gemini-companion-workspace-scopes-with file truename)))
+        (with-current-buffer buffer
+          (setq gemini-companion-context--scopes
+                `(,(gemini-companion-workspace-scopes-stamp)
+                  ,file ,buffer-file-truename . ,scopes)))
+        scopes))))
+
 (defun gemini-companion-context--add (entry listings)
-  "Add ENTRY of the recent files to those of LISTINGS whose scope it is in."
-  (pcase-let* ((`(,file . ,truename) (gemini-companion-context--names entry))
-               (listings (cl-loop for listing in (and file listings)
-                                  if (gemini-companion-workspace-in-scope-p
-                                      file truename
-                                      (gemini-companion-context--listing-scope listing))
-                                  collect listing))
-               (withheld (and listings
-                              (or (stringp entry) (gemini-companion-context--reason entry))))
-               (focused (and listings
-                             (or (stringp entry) (gemini-companion-context--focused-p entry))))
-               (active nil)
-               (inactive nil))
+  "Add ENTRY of the recent files to LISTINGS, whose scopes it is in."
+  (let ((withheld (or (stringp entry) (gemini-companion-context--reason entry)))
+        (focused (or (stringp entry) (gemini-companion-context--focused-p entry)))
+        (active nil)
+        (inactive nil))
     (dolist (listing listings)
       (cl-decf (gemini-companion-context--listing-checks listing))
       (unless withheld

@@ -102,6 +102,18 @@ that work in their directory or above it; but see
 (defvar gemini-companion-workspace--lifetime 60
   "Seconds for which the root guessed for a directory is reused.")
 
+(defvar gemini-companion-workspace--slice 0.02
+  "Seconds of a search for roots after which Emacs may do something else.")
+
+(defconst gemini-companion-workspace--pause 0.01
+  "Seconds from one slice of a search for roots to the next.")
+
+(defconst gemini-companion-workspace--max-first 64
+  "Number of directories for which a root is guessed before the search.")
+
+(defconst gemini-companion-workspace--markers '(".git" ".hg" ".svn" ".bzr" "_darcs")
+  "Files by which directories that may be projects are recognized.")
+
 ;;;; State
 
 (cl-defstruct (gemini-companion-workspace-root
@@ -131,6 +143,15 @@ Nil if there is none.")
 (defvar gemini-companion-workspace--known nil
   "The roots that were announced last.")
 
+(defvar gemini-companion-workspace--by-name nil
+  "The known roots by their names, as (ROOTS . TABLE).
+TABLE is valid while ROOTS are the known roots.  For its format see
+`gemini-companion-workspace--around'; a list in it has one root.")
+
+(defvar gemini-companion-workspace--pending nil
+  "Non-nil until the first search for roots is complete.
+Until then no file is in any scope.")
+
 (defvar gemini-companion-workspace--timer nil
   "The timer that announces the roots, or nil.")
 
@@ -138,10 +159,24 @@ Nil if there is none.")
   "The roots guessed for directories, as (TIME PROJECT . ROOT).
 PROJECT and ROOT are directories or nil.")
 
+(defvar gemini-companion-workspace--general nil
+  "Directories that are too general for a root, as (NAMES . IDENTITIES).
+IDENTITIES are as `gemini-companion-workspace--identity' returns them.")
+
+(cl-defstruct (gemini-companion-workspace--scopes
+               (:constructor gemini-companion-workspace--make-scopes (basis))
+               (:copier nil))
+  "The scopes of directories."
+  (basis nil :documentation "The known roots, the options and so on for which they are valid.")
+  (stamp (list nil) :documentation "An object that is replaced when a scope is added.")
+  (of-directory (make-hash-table :test #'equal) :documentation "Scopes by directory.")
+  (of-name (make-hash-table :test #'equal)
+           :documentation "Lists of scopes by the names of their roots.")
+  (all nil :documentation "All scopes.")
+  (all-projects nil :documentation "Those that have the files of all projects."))
+
 (defvar gemini-companion-workspace--scopes nil
-  "The scopes of directories, as (ROOTS OPTION . ALIST).
-They are valid while ROOTS are the known roots and OPTION is the value of
-`gemini-companion-context-scope'.")
+  "The scopes that were found last, or nil.")
 
 (defvar gemini-companion-workspace--client-roots nil
   "Alist of the directories in which clients work and the names of the roots there.")
@@ -149,18 +184,27 @@ They are valid while ROOTS are the known roots and OPTION is the value of
 ;;;; Announcing
 
 (defun gemini-companion-workspace-start ()
-  "Announce the roots whenever they change."
-  (gemini-companion-workspace--change-hooks #'add-hook))
+  "Search for the roots soon, and announce them whenever they change."
+  (gemini-companion-workspace--change-hooks #'add-hook)
+  (setq gemini-companion-workspace--pending t
+        gemini-companion-workspace--known nil)
+  (gemini-companion-workspace--announce-soon))
 
 (defun gemini-companion-workspace-stop ()
   "Stop announcing the roots, and forget where clients work."
   (gemini-companion-workspace--change-hooks #'remove-hook)
+  (gemini-companion-workspace--cancel)
+  (clrhash gemini-companion-workspace--cache)
+  (setq gemini-companion-workspace--pending nil
+        gemini-companion-workspace--general nil
+        gemini-companion-workspace--scopes nil
+        gemini-companion-workspace--client-roots nil))
+
+(defun gemini-companion-workspace--cancel ()
+  "Cancel the timer that announces the roots."
   (when gemini-companion-workspace--timer
     (cancel-timer gemini-companion-workspace--timer)
-    (setq gemini-companion-workspace--timer nil))
-  (clrhash gemini-companion-workspace--cache)
-  (setq gemini-companion-workspace--scopes nil
-        gemini-companion-workspace--client-roots nil))
+    (setq gemini-companion-workspace--timer nil)))
 
 (defun gemini-companion-workspace--change-hooks (change)
   "Call CHANGE, `add-hook' or `remove-hook', for hooks run when roots may change."
@@ -170,22 +214,41 @@ They are valid while ROOTS are the known roots and OPTION is the value of
                   after-change-major-mode-hook))
     (funcall change hook #'gemini-companion-workspace--announce-soon)))
 
-(defun gemini-companion-workspace--announce-soon ()
-  "Announce the roots soon, if they have changed."
+(defun gemini-companion-workspace--announce-soon (&optional seconds)
+  "Announce the roots soon, or after SECONDS, if they have changed."
   (unless gemini-companion-workspace--timer
     (setq gemini-companion-workspace--timer
-          (run-at-time gemini-companion-workspace--delay nil
+          (run-at-time (or seconds gemini-companion-workspace--delay) nil
                        (lambda ()
                          (setq gemini-companion-workspace--timer nil)
                          (gemini-companion-log-errors "workspace roots"
-                           (gemini-companion-workspace-announce)))))))
+                           (gemini-companion-workspace--search)))))))
+
+(defun gemini-companion-workspace--search ()
+  "Search for the roots, and announce them when all are known.
+If that takes long, go on later."
+  (if (gemini-companion-workspace--search-slice)
+      (gemini-companion-workspace-announce)
+    (gemini-companion-workspace--announce-soon gemini-companion-workspace--pause)))
+
+(defun gemini-companion-workspace-pending-p ()
+  "Return non-nil if the first search for roots is not complete."
+  gemini-companion-workspace--pending)
+
+(defun gemini-companion-workspace-hasten ()
+  "Begin the first search for roots now, if it has not begun, as a client waits."
+  (when gemini-companion-workspace--pending
+    (gemini-companion-workspace--cancel)
+    (gemini-companion-workspace--announce-soon 0)))
 
 (defun gemini-companion-workspace-announce (&optional extra)
   "Announce the roots now, if they have changed.
 The directory EXTRA, if non-nil, counts as one of them this time."
-  (let ((known gemini-companion-workspace--known)
-        (roots (gemini-companion-workspace-roots extra)))
-    (unless (eq known gemini-companion-workspace--known)
+  (let* ((known gemini-companion-workspace--known)
+         (roots (gemini-companion-workspace-roots extra))
+         (first gemini-companion-workspace--pending))
+    (setq gemini-companion-workspace--pending nil)
+    (when (or first (not (eq known gemini-companion-workspace--known)))
       (gemini-companion-bridge-set-roots roots)
       (run-hooks 'gemini-companion-workspace-change-hook))))
 
@@ -212,43 +275,54 @@ As long as they do not change, it is the same list."
   "Return the names of the announced roots."
   (mapcar #'gemini-companion-workspace-root-directory gemini-companion-workspace--known))
 
+(defun gemini-companion-workspace--roots-around (file)
+  "Return the announced roots that FILE is in, each as (ROOT . NAME).
+NAME is the one of its names with which FILE begins.  The outermost root
+comes first."
+  (unless (and gemini-companion-workspace--by-name
+               (eq (car gemini-companion-workspace--by-name) gemini-companion-workspace--known))
+    (setq gemini-companion-workspace--by-name
+          (cons gemini-companion-workspace--known
+                (gemini-companion-workspace--index-roots))))
+  (gemini-companion-workspace--around file (cdr gemini-companion-workspace--by-name)))
+
+(defun gemini-companion-workspace--index-roots ()
+  "Return a hash table with the known roots, each as (ROOT . NAME), by NAME."
+  (let ((table (make-hash-table :test #'equal)))
+    (dolist (root gemini-companion-workspace--known table)
+      (dolist (name (gemini-companion-workspace-root-names root))
+        (push (cons root name) (gethash name table))))))
+
 (defun gemini-companion-workspace-roots-of (file)
   "Return the names of the announced roots that FILE is in, going by names.
 The names are those with and without symbolic links."
-  (cl-loop for root in gemini-companion-workspace--known
-           nconc (cl-loop for name in (gemini-companion-workspace-root-names root)
-                          if (string-prefix-p name file)
-                          collect (directory-file-name name))))
+  (mapcar (lambda (root) (directory-file-name (cdr root)))
+          (gemini-companion-workspace--roots-around file)))
 
 (defun gemini-companion-workspace-innermost (file &optional only-project)
   "Return the innermost announced root that FILE is in, as (ROOT . NAME).
 NAME is the one of its names with which FILE begins.  If ONLY-PROJECT is
 non-nil, ignore roots that are not projects.  Return nil if there is none."
-  (let ((innermost nil))
-    (dolist (root gemini-companion-workspace--known innermost)
-      (when (or (gemini-companion-workspace-root-project root) (not only-project))
-        (dolist (name (gemini-companion-workspace-root-names root))
-          (when (and (string-prefix-p name file)
-                     (length> name (length (cdr innermost))))
-            (setq innermost (cons root name))))))))
+  (cl-loop for root in (reverse (gemini-companion-workspace--roots-around file))
+           if (or (gemini-companion-workspace-root-project (car root)) (not only-project))
+           return root))
 
 ;;;; Finding roots
 
 (defun gemini-companion-workspace--find (extra)
   "Return the present roots, each as (DIRECTORY . PROJECT).
 The directory EXTRA is one of them, unless it is nil."
-  (let ((found nil))
+  (let ((found (make-hash-table :test #'equal)))
     (pcase-dolist (`(,directory . ,project)
                    (nconc (mapcar (lambda (root)
                                     (cons (gemini-companion-workspace--valid-root root) t))
                                   gemini-companion-workspace-roots)
                           (and extra (list (gemini-companion-workspace--extra-root extra)))
-                          (and gemini-companion-workspace-guess
-                               (gemini-companion-workspace--guess-roots))))
-      (if-let* ((known (assoc directory found)))
-          (when project (setcdr known t))
-        (when directory (push (cons directory project) found))))
-    (nreverse found)))
+                          (gemini-companion-workspace--guess-roots)))
+      (when directory
+        (puthash directory (or project (gethash directory found)) found)))
+    (cl-loop for directory being the hash-keys of found using (hash-values project)
+             collect (cons directory project))))
 
 (defun gemini-companion-workspace--valid-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it cannot be one."
@@ -266,41 +340,81 @@ The directory EXTRA is one of them, unless it is nil."
 (defun gemini-companion-workspace--guess-roots ()
   "Return the roots of all buffers, each as (DIRECTORY . PROJECT).
 DIRECTORY is nil for buffers without a root."
-  (let ((directories (make-hash-table :test #'equal)))
-    ;; Only names are handled here, so that remote ones need no handlers.
-    (let ((file-name-handler-alist nil))
-      (dolist (buffer (buffer-list))
-        (when-let* ((directory (gemini-companion-workspace--buffer-directory buffer)))
-          (puthash directory t directories))))
-    (mapcar (pcase-lambda (`(,directory . ,only-project))
-              (gemini-companion-workspace--guess-root directory only-project))
-            (hash-table-keys directories))))
+  (let ((now (float-time)))
+    (mapcar (lambda (directory)
+              (gemini-companion-workspace--guess-root (car directory) (cdr directory) now))
+            (gemini-companion-workspace--buffer-directories))))
+
+(defun gemini-companion-workspace--buffer-directories (&optional count)
+  "Return the directories of all buffers, each as (DIRECTORY . ONLY-PROJECT).
+See `gemini-companion-workspace--guess-root' for both.  Those of the
+buffers selected last come first.  Return nil if none may be guessed, and
+at most COUNT if that is non-nil."
+  (let ((found (make-hash-table :test #'equal))
+        ;; Only names are handled here, so that remote ones need no handlers.
+        (file-name-handler-alist nil))
+    (when gemini-companion-workspace-guess
+      (cl-loop for buffer in (buffer-list)
+               until (and count (>= (hash-table-count found) count))
+               for directory = (gemini-companion-workspace--buffer-directory buffer)
+               if directory
+               do (puthash (car directory)
+                           (and (cdr directory) (gethash (car directory) found t))
+                           found)))
+    (cl-loop for directory being the hash-keys of found using (hash-values only-project)
+             collect (cons directory only-project))))
 
 (defun gemini-companion-workspace--buffer-directory (buffer)
   "Return the directory of BUFFER as (DIRECTORY . ONLY-PROJECT), or nil.
 See `gemini-companion-workspace--guess-root' for both."
-  (let ((file (buffer-local-value 'buffer-file-name buffer))
-        (mode (buffer-local-value 'major-mode buffer)))
-    (cond (file (list (file-name-directory file)))
-          ;; Most buffers without a file are in one of these.
-          ((memq mode '(fundamental-mode special-mode)) nil)
-          ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
-           (list (buffer-local-value 'default-directory buffer)))
-          ((apply #'provided-mode-derived-p mode gemini-companion-workspace--project-modes)
-           (cons (buffer-local-value 'default-directory buffer) t)))))
+  (if-let* ((file (buffer-file-name buffer)))
+      (list (file-name-directory file))
+    (let ((mode (buffer-local-value 'major-mode buffer)))
+      (cond
+       ;; Most buffers without a file are in one of these.
+       ((memq mode '(fundamental-mode special-mode)) nil)
+       ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
+        (list (buffer-local-value 'default-directory buffer)))
+       ((apply #'provided-mode-derived-p mode gemini-companion-workspace--project-modes)
+        (cons (buffer-local-value 'default-directory buffer) t))))))
 
-(defun gemini-companion-workspace--guess-root (directory &optional only-project)
+(defun gemini-companion-workspace--guess-root (directory &optional only-project now)
   "Return the root of DIRECTORY as (ROOT . PROJECT).
 Outside of projects ROOT is DIRECTORY itself.  It is nil there if
-ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
-  (pcase-let ((`(,time ,project . ,root)
-               (gethash directory gemini-companion-workspace--cache))
-              (now (float-time)))
-    (unless (and time (< (- now time) gemini-companion-workspace--lifetime))
-      (setq project (gemini-companion-workspace--find-project directory)
-            root (or project (gemini-companion-workspace--guessable-root directory)))
-      (puthash directory (cons now (cons project root)) gemini-companion-workspace--cache))
-    (cons (if only-project project root) (and project t))))
+ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed.  NOW is the
+time, in seconds since 1970."
+  (let* ((found (cdr (or (gemini-companion-workspace--cached directory (or now (float-time)))
+                         (gemini-companion-workspace--search-root directory))))
+         (project (car found)))
+    (cons (if only-project project (cdr found)) (and project t))))
+
+(defun gemini-companion-workspace--cached (directory now)
+  "Return what is in the cache for DIRECTORY, or nil if it is too old at NOW."
+  (when-let* ((cached (gethash directory gemini-companion-workspace--cache)))
+    (and (< (- now (car cached)) gemini-companion-workspace--lifetime)
+         cached)))
+
+(defun gemini-companion-workspace--search-root (directory)
+  "Search for the root of DIRECTORY, and return what is now in the cache for it."
+  (let ((project (gemini-companion-workspace--find-project directory)))
+    (puthash directory
+             (cons (float-time)
+                   (cons project
+                         (or project (gemini-companion-workspace--guessable-root directory))))
+             gemini-companion-workspace--cache)))
+
+(defun gemini-companion-workspace--search-slice ()
+  "Search for roots that are not in the cache, for one directory at least.
+Return nil if that is not complete after some time, or if the user types."
+  (let* ((start (float-time))
+         (directories (gemini-companion-workspace--buffer-directories))
+         (end nil))
+    (cl-loop for (directory) in directories
+             always (or (gemini-companion-workspace--cached directory start)
+                        (unless (and end (or (> (float-time) end) (input-pending-p)))
+                          (setq end (or end
+                                        (+ (float-time) gemini-companion-workspace--slice)))
+                          (gemini-companion-workspace--search-root directory))))))
 
 (defun gemini-companion-workspace--find-project (directory)
   "Return the root of the project of DIRECTORY, or nil if none may be guessed."
@@ -315,23 +429,144 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 (defun gemini-companion-workspace--guessable-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it must not be guessed."
   (when-let* ((root (gemini-companion-workspace--valid-root directory)))
-    (unless (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                          (getenv "TMPDIR"))
-                     thereis (and general (file-equal-p root general)))
+    (unless (gemini-companion-workspace--general-p root)
       root)))
+
+(defun gemini-companion-workspace--general-p (directory)
+  "Return non-nil if DIRECTORY, which is local, is too general for a root."
+  (let ((names (list "/" (expand-file-name "~") temporary-file-directory "/tmp" "/var/tmp"
+                     (getenv "TMPDIR"))))
+    (unless (equal names (car gemini-companion-workspace--general))
+      (setq gemini-companion-workspace--general
+            (cons names (delq nil (mapcar #'gemini-companion-workspace--identity
+                                          (delq nil (copy-sequence names)))))))
+    (member (gemini-companion-workspace--identity directory)
+            (cdr gemini-companion-workspace--general))))
+
+(defun gemini-companion-workspace--identity (directory)
+  "Return what identifies DIRECTORY, however it is named, or nil if there is none."
+  (let* ((file-name-handler-alist nil)
+         (attributes (file-attributes (expand-file-name "." (file-name-as-directory directory)))))
+    (and attributes
+         (cons (file-attribute-inode-number attributes)
+               (file-attribute-device-number attributes)))))
+
+;;;; The first roots
+
+(defun gemini-companion-workspace-first-roots ()
+  "Return the names of directories to announce until the roots are known.
+A client that starts right after the mode is switched on finds them; the
+search for projects takes too long for then, and is done soon.  These are
+the directories of the files used last, or the outermost ones around them
+that look like projects."
+  (let ((marked (make-hash-table :test #'equal)))
+    (delete-dups
+     (append
+      (delq nil (mapcar #'gemini-companion-workspace--valid-root gemini-companion-workspace-roots))
+      (cl-loop for (directory . only-project)
+               in (gemini-companion-workspace--buffer-directories
+                   gemini-companion-workspace--max-first)
+               for root = (unless (file-remote-p directory)
+                            (or (gemini-companion-workspace--outermost-marked
+                                 (expand-file-name directory) marked)
+                                (unless only-project
+                                  (gemini-companion-workspace--guessable-root directory))))
+               if root collect root)))))
+
+(defun gemini-companion-workspace--outermost-marked (directory marked)
+  "Return the outermost directory around DIRECTORY that looks like a project.
+Return nil if there is none.  MARKED is a hash table of earlier results."
+  (let ((known (gethash directory marked 'unknown)))
+    (if (not (eq known 'unknown)) known
+      (let ((parent (file-name-directory (directory-file-name directory))))
+        (puthash directory
+                 (or (unless (member parent (list nil directory))
+                       (gemini-companion-workspace--outermost-marked parent marked))
+                     (and (gemini-companion-workspace--marked-p directory)
+                          (gemini-companion-workspace--guessable-root directory)))
+                 marked)))))
+
+(defun gemini-companion-workspace--marked-p (directory)
+  "Return non-nil if DIRECTORY looks like a project."
+  (let ((file-name-handler-alist nil))
+    (cl-loop for marker in gemini-companion-workspace--markers
+             thereis (file-exists-p (concat directory marker)))))
 
 ;;;; Scopes
 
 (defun gemini-companion-workspace-scope-of (directory)
   "Return the scope of clients that work in DIRECTORY; nil if that is unknown."
-  (unless (and gemini-companion-workspace--scopes
-               (eq (car gemini-companion-workspace--scopes) gemini-companion-workspace--known)
-               (eq (cadr gemini-companion-workspace--scopes) gemini-companion-context-scope))
-    (setq gemini-companion-workspace--scopes
-          (list gemini-companion-workspace--known gemini-companion-context-scope)))
-  (cdr (or (assoc directory (cddr gemini-companion-workspace--scopes))
-           (car (push (cons directory (gemini-companion-workspace--find-scope directory))
-                      (cddr gemini-companion-workspace--scopes))))))
+  (let ((scopes (gemini-companion-workspace-scopes)))
+    (or (gethash directory (gemini-companion-workspace--scopes-of-directory scopes))
+        (gemini-companion-workspace--add-scope
+         (gemini-companion-workspace--find-scope directory) scopes))))
+
+(defun gemini-companion-workspace-scopes ()
+  "Return an object with all scopes, another one when these may have changed."
+  (let ((scopes gemini-companion-workspace--scopes))
+    (if (and scopes
+             (pcase-let ((`(,known ,pending ,scope ,outside)
+                          (gemini-companion-workspace--scopes-basis scopes)))
+               (and (eq known gemini-companion-workspace--known)
+                    (eq pending gemini-companion-workspace--pending)
+                    (eq scope gemini-companion-context-scope)
+                    (eq outside gemini-companion-share-outside-workspace))))
+        scopes
+      (setq gemini-companion-workspace--scopes
+            (gemini-companion-workspace--make-scopes
+             (list gemini-companion-workspace--known
+                   gemini-companion-workspace--pending
+                   gemini-companion-context-scope
+                   gemini-companion-share-outside-workspace))))))
+
+(defun gemini-companion-workspace--add-scope (scope scopes)
+  "Add SCOPE to SCOPES, and return it."
+  (dolist (name (gemini-companion-workspace-scope-names scope))
+    (push scope (gethash name (gemini-companion-workspace--scopes-of-name scopes))))
+  (when (gemini-companion-workspace-scope-all-projects scope)
+    (push scope (gemini-companion-workspace--scopes-all-projects scopes)))
+  (push scope (gemini-companion-workspace--scopes-all scopes))
+  (setf (gemini-companion-workspace--scopes-stamp scopes) (list nil))
+  (puthash (gemini-companion-workspace-scope-directory scope) scope
+           (gemini-companion-workspace--scopes-of-directory scopes)))
+
+(defun gemini-companion-workspace-scopes-stamp ()
+  "Return an object that is another one when a file may be in other scopes."
+  (gemini-companion-workspace--scopes-stamp (gemini-companion-workspace-scopes)))
+
+(defun gemini-companion-workspace-scopes-with (file truename)
+  "Return the known scopes that FILE is in.
+TRUENAME is its name without symbolic links.  These are the scopes for
+which `gemini-companion-workspace-in-scope-p' returns non-nil, but not each
+is tried."
+  (unless gemini-companion-workspace--pending
+    (let* ((scopes (gemini-companion-workspace-scopes))
+           (table (gemini-companion-workspace--scopes-of-name scopes))
+           (wide (and (or gemini-companion-share-outside-workspace
+                          (gemini-companion-workspace--scopes-all-projects scopes))
+                      (if (gemini-companion-workspace--in-project-p file truename)
+                          (gemini-companion-workspace--scopes-all-projects scopes)
+                        (and gemini-companion-share-outside-workspace
+                             (gemini-companion-workspace--scopes-all scopes))))))
+      (cl-loop for (scope . more) on (append (gemini-companion-workspace--around file table)
+                                             (unless (equal file truename)
+                                               (gemini-companion-workspace--around
+                                                truename table))
+                                             wide)
+               unless (memq scope more) collect scope))))
+
+(defun gemini-companion-workspace--around (file table)
+  "Return what TABLE has for the directories that FILE is in, appended.
+TABLE is a hash table with lists by the names of directories, with a slash."
+  (let ((file-name-handler-alist nil)
+        (directory (file-name-directory file))
+        (found nil))
+    (while directory
+      (let ((name (directory-file-name directory)))
+        (setq found (append (gethash (file-name-as-directory name) table) found)
+              directory (let ((parent (file-name-directory name)))
+                          (unless (equal parent directory) parent)))))
+    found))
 
 (defun gemini-companion-workspace--find-scope (directory)
   "Return a new scope for DIRECTORY, and remember the root there."
@@ -372,27 +607,28 @@ submodules."
   "Return non-nil if clients with SCOPE may be told of FILE.
 TRUENAME is its name without symbolic links.  Whether it is private does
 not matter here."
-  (or (gemini-companion-workspace--below-p
-       (gemini-companion-workspace-scope-names scope) file truename)
-      (and (or gemini-companion-share-outside-workspace
-               (gemini-companion-workspace-scope-all-projects scope))
-           (if (gemini-companion-workspace--in-project-p file truename)
-               (gemini-companion-workspace-scope-all-projects scope)
-             gemini-companion-share-outside-workspace))))
+  (and (not gemini-companion-workspace--pending)
+       (or (gemini-companion-workspace--below-p
+            (gemini-companion-workspace-scope-names scope) file truename)
+           (and (or gemini-companion-share-outside-workspace
+                    (gemini-companion-workspace-scope-all-projects scope))
+                (if (gemini-companion-workspace--in-project-p file truename)
+                    (gemini-companion-workspace-scope-all-projects scope)
+                  gemini-companion-share-outside-workspace)))))
 
 (defun gemini-companion-workspace-out-of-scope-reason (file truename scope)
   "Return why FILE is not in SCOPE, as text for the user, or nil if it is.
 TRUENAME is its name without symbolic links."
-  (cond ((gemini-companion-workspace-in-scope-p file truename scope) nil)
+  (cond (gemini-companion-workspace--pending "perhaps in a project; Emacs is searching for it")
+        ((gemini-companion-workspace-in-scope-p file truename scope) nil)
         ((gemini-companion-workspace--in-project-p file truename) "in another project")
         (t "outside of projects")))
 
 (defun gemini-companion-workspace--in-project-p (file truename)
   "Return non-nil if FILE, or TRUENAME, is in an announced root with a project."
-  (cl-loop for root in gemini-companion-workspace--known
-           thereis (and (gemini-companion-workspace-root-project root)
-                        (gemini-companion-workspace--below-p
-                         (gemini-companion-workspace-root-names root) file truename))))
+  (or (gemini-companion-workspace-innermost file 'only-project)
+      (unless (equal file truename)
+        (gemini-companion-workspace-innermost truename 'only-project))))
 
 (defun gemini-companion-workspace--below-p (names file truename)
   "Return non-nil if FILE, or TRUENAME, is below a directory among NAMES."

@@ -328,10 +328,10 @@ get it."
   (unless (gemini-companion-bridge-running-p)
     (gemini-companion-bridge-start (gemini-companion-agent-announcements)
                                    gemini-companion-port
-                                   (gemini-companion-workspace-roots)
+                                   (gemini-companion-workspace-first-roots)
                                    (* 1024 1024 gemini-companion-max-message-size))
-    (gemini-companion-agent-set-environment)
     (gemini-companion-workspace-start)
+    (gemini-companion-agent-set-environment)
     (gemini-companion-context-start)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
     (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)

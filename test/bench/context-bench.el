@@ -99,37 +99,61 @@ The project's .geminiignore has so many LINES like LINE; compare with BASELINE."
      baseline))
   (delete-file (gemini-companion-test-file ".geminiignore")))
 
-(defun gemini-companion-bench--projects ()
-  "Measure gathering for clients in ten projects, with ten files open in each."
+(defun gemini-companion-bench--projects (count)
+  "Measure gathering for clients in COUNT projects, with ten files open in each."
   (gemini-companion-test-with-client client
     (fake-cli-wait-notification client "ide/contextUpdate")
     (let ((projects (mapcar (lambda (n) (gemini-companion-test-file (format "project %d" n)))
-                            (number-sequence 1 10))))
+                            (number-sequence 1 count)))
+          (find-file-hook nil))
       (dolist (project projects)
         (make-directory (expand-file-name ".git" project) t)
         (dotimes (n 10)
-          (switch-to-buffer (find-file-noselect (expand-file-name (format "%d.txt" n) project)))
-          (insert "one\ntwo\n")
-          (let ((save-silently t)) (save-buffer))
+          (switch-to-buffer (find-file-noselect
+                             (gemini-companion-test-file
+                              (expand-file-name (format "%d.txt" n) project) "one\ntwo\n")))
           (gemini-companion-context--record-focus)))
       (gemini-companion-workspace-announce)
       (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () projects)))
-        (gemini-companion-context-update)
-        (let ((point 0))
-          (gemini-companion-bench-add
-           "publish: 10 clients in 10 projects, point moves" "us"
-           (gemini-companion-bench-times 200 1
-             (set-window-point nil (1+ (mod (setq point (1+ point)) 5)))
-             (gemini-companion-context--publish))
-           "gather: 100 files"))
-        (let ((buffers (seq-filter #'buffer-file-name (buffer-list)))
-              (turn 0))
-          (gemini-companion-bench-add
-           "publish: 10 clients in 10 projects, another file" "us"
-           (gemini-companion-bench-times 200 1
-             (set-window-buffer nil (nth (mod (setq turn (+ turn 7)) (length buffers)) buffers))
-             (gemini-companion-context--publish))
-           "gather: 100 files"))))))
+        (gemini-companion-bench--publish count projects)))))
+
+(defun gemini-companion-bench--publish (count projects)
+  "Measure publishing to COUNT clients in PROJECTS.
+Window hooks run as they do when Emacs redisplays."
+  (let ((add (lambda (what samples)
+               (gemini-companion-bench-add
+                (format "publish: %d clients in %d projects, %s" count count what)
+                "us" samples "gather: 100 files")))
+        (point 0)
+        (turn 0)
+        (buffers (seq-filter (lambda (buffer)
+                               (member (directory-file-name
+                                        (buffer-local-value 'default-directory buffer))
+                                       projects))
+                             (buffer-list))))
+    (funcall add "another client"
+             (gemini-companion-bench-times 50 1
+               (gemini-companion-context-update)))
+    (funcall add "point moves"
+             (gemini-companion-bench-times 200 1
+               (set-window-point nil (1+ (mod (setq point (1+ point)) 5)))
+               (gemini-companion-context--publish)))
+    (funcall add "another file"
+             (gemini-companion-bench-times 200 1
+               (set-window-buffer nil (nth (mod (setq turn (+ turn 7)) (length buffers)) buffers))
+               (run-hook-with-args 'window-buffer-change-functions (selected-frame))
+               (gemini-companion-context--publish)))))
+
+(defun gemini-companion-bench--open-files ()
+  "Measure what depends on how many files are open, each time in a new Emacs."
+  (cl-loop for (count . shown) in '((1 . "1 file") (100 . "100 files")
+                                    (1000 . "1 000 files") (10000 . "10 000 files"))
+           for runs = (cl-loop repeat 10 collect (gemini-companion-bench-start-child
+                                                  (number-to-string count)))
+           do (gemini-companion-bench-add (format "mode on: %s, cold" shown) "ms"
+                                          (mapcar #'car runs))
+           (gemini-companion-bench-add (format "roots: %s" shown) "ms"
+                                       (mapcar #'cadr runs) "roots: 1 000 files")))
 
 (defun gemini-companion-bench-context ()
   "Measure all of it."
@@ -148,11 +172,9 @@ The project's .geminiignore has so many LINES like LINE; compare with BASELINE."
     (gemini-companion-bench--ignore "judge: 20 lines" "*.log" 20 nil)
     (gemini-companion-bench--ignore "judge: too costly" (string-join (make-list 3000 "*a*")) 3
                                     "judge: 20 lines")
-    (gemini-companion-bench-add "roots: 2 000 files" "us"
-                                (gemini-companion-bench-times 20 1
-                                  (gemini-companion-workspace-roots)))
     (gemini-companion-bench--large-buffer))
-  (gemini-companion-bench--projects))
+  (mapc #'gemini-companion-bench--projects '(10 100))
+  (gemini-companion-bench--open-files))
 
 (gemini-companion-bench-context)
 

@@ -135,6 +135,20 @@ That is in microseconds for each call, less what an empty loop takes."
   (list (expand-file-name invocation-name invocation-directory) "-Q" "--batch"
         "-L" (gemini-companion-bench-lisp)))
 
+(defun gemini-companion-bench-start-child (what)
+  "Return what start-child.el prints in an Emacs of its own, read, if anything.
+WHAT is the value of the environment variable BENCH_START."
+  (with-temp-buffer
+    (let ((process-environment (cons (if what (concat "BENCH_START=" what) "BENCH_START")
+                                     process-environment))
+          (command (gemini-companion-bench-emacs)))
+      (unless (eql 0 (apply #'call-process (car command) nil '(t nil) nil
+                            (append (cdr command)
+                                    (list "-l" (gemini-companion-bench-path "start-child.el")))))
+        (error "Emacs did not start: %s" (buffer-string))))
+    (goto-char (point-min))
+    (ignore-errors (read (current-buffer)))))
+
 (defun gemini-companion-bench-load-program ()
   "Return the program that puts servers under load: load.rs, compiled."
   (or (getenv "BENCH_LOAD") (error "BENCH_LOAD is not set; `make bench' sets it")))

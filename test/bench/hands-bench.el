@@ -9,7 +9,8 @@
 ;; In an interactive Emacs: how often it wakes up, and what time it takes, while nobody does
 ;; anything; and how long it is from a command that moves point to the message that says so at the
 ;; client.  Of single movements the 50 ms are subtracted for which the companion waits; while one
-;; types they are not, for there a key is told of as soon as those of an earlier one are over.
+;; types they are not, for there a key is told of as soon as those of an earlier one are over.  Of
+;; a burst of keys only the last one counts, as a single movement does.
 
 ;;; Code:
 
@@ -90,14 +91,15 @@
               gemini-companion-bench-notes))
       (defun gemini-companion-bench-type ()
         (if gemini-companion-bench-keys
-            (setq unread-command-events (list (pop gemini-companion-bench-keys)))
+            (when-let* ((key (pop gemini-companion-bench-keys)))
+              (setq unread-command-events (list key)))
           (cancel-function-timers #'gemini-companion-bench-type)
           (write-region "" nil gemini-companion-bench-typed-file nil 'silent)))
       (add-hook 'post-command-hook #'gemini-companion-bench-note)
       nil)))
 
 (defun gemini-companion-bench--type (emacs keys pause)
-  "Type KEYS, a list, into EMACS, one each PAUSE seconds.
+  "Type KEYS, a list, into EMACS, one each PAUSE seconds; nil types none.
 Wait until it has obeyed, and return what it noted."
   (let ((typed (expand-file-name "typed" (gemini-companion-test-tmpdir emacs))))
     (ignore-errors (delete-file typed))
@@ -150,12 +152,27 @@ Wait until it has obeyed, and return what it noted."
                      (remove-hook 'post-command-hook #'gemini-companion-bench-start-timer)
                      gemini-companion-bench-lags)))))
 
-(defun gemini-companion-bench--move (emacs name keys pause count less &optional baseline)
+(defconst gemini-companion-bench--burst 5
+  "The number of keys in a burst.")
+
+(defun gemini-companion-bench--bursts (count)
+  "Return keys for COUNT bursts, with time to be told after each."
+  (apply #'append (make-list count (append (make-list gemini-companion-bench--burst ?\C-n)
+                                           (make-list 30 nil)))))
+
+(defun gemini-companion-bench--last-of-burst-p (note)
+  "Return non-nil if NOTE is of the last key of a burst.
+The first burst begins in the first line."
+  (zerop (mod (1- (cadr note)) gemini-companion-bench--burst)))
+
+(defun gemini-companion-bench--move (emacs name keys pause count less &optional baseline which)
   "Measure, as the figure NAME, how COUNT clients of EMACS hear of KEYS.
 One is typed each PAUSE seconds.  LESS milliseconds are subtracted.
-Compare it with the figure BASELINE."
+Compare it with the figure BASELINE.  Count only those notes for which
+WHICH, a function, returns non-nil."
   (gemini-companion-bench--with-clients emacs count
-    (let* ((notes (gemini-companion-bench--type emacs keys pause))
+    (let* ((notes (seq-filter (or which #'identity)
+                              (gemini-companion-bench--type emacs keys pause)))
            (delays (gemini-companion-bench--delays
                     notes (gemini-companion-bench-program-lines clients))))
       (gemini-companion-bench-add
@@ -176,6 +193,12 @@ Compare it with the figure BASELINE."
       (gemini-companion-bench--move emacs "moving, less 50 ms" (make-list 200 ?\C-n) 0.1 count
                                     gemini-companion-bench--debounce
                                     gemini-companion-bench--floor)
+      (gemini-companion-test-eval emacs '(progn (goto-char (point-min)) nil))
+      (gemini-companion-bench--move emacs "last of 5 keys, less 50 ms"
+                                    (gemini-companion-bench--bursts 100) 0.01 count
+                                    gemini-companion-bench--debounce
+                                    gemini-companion-bench--floor
+                                    #'gemini-companion-bench--last-of-burst-p)
       (gemini-companion-test-eval emacs '(progn (goto-char (point-max)) nil))
       (gemini-companion-bench--move emacs "typing 30 keys/s" (make-list 300 ?x) 0.0333 count 0))))
 

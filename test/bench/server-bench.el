@@ -39,13 +39,22 @@
 
 (defun gemini-companion-bench--start-once ()
   "Return what one Emacs said of its start."
-  (with-temp-buffer
-    (unless (eql 0 (apply #'call-process (car (gemini-companion-bench-emacs)) nil '(t nil) nil
-                          (append (cdr (gemini-companion-bench-emacs))
-                                  (list "-l" (gemini-companion-bench-path "start-child.el")))))
-      (error "Emacs did not start: %s" (buffer-string)))
-    (goto-char (point-min))
-    (read (current-buffer))))
+  (gemini-companion-bench-start-child nil))
+
+(defun gemini-companion-bench--start-whole ()
+  "Measure an Emacs that starts and serves a byte, less one that only starts."
+  (let ((time (lambda (function)
+                (let ((start (current-time)))
+                  (funcall function)
+                  (* 1e3 (float-time (time-since start)))))))
+    (gemini-companion-bench-add
+     "start: Emacs to the first byte, less a bare Emacs" "ms"
+     (cl-loop repeat 20
+              for bare = (funcall time (lambda ()
+                                         (call-process (car (gemini-companion-bench-emacs))
+                                                       nil nil nil "-Q" "--batch")))
+              collect (- (funcall time (lambda () (gemini-companion-bench-start-child "serve")))
+                         bare)))))
 
 ;;;; Servers
 
@@ -172,6 +181,7 @@ Return the seconds it took, and the microseconds of each request."
              "memory: each of 500 sessions, this, Emacs idle")))))))
 
 (gemini-companion-bench--start)
+(gemini-companion-bench--start-whole)
 (gemini-companion-bench--requests)
 (gemini-companion-bench--connecting)
 (gemini-companion-bench--sessions)

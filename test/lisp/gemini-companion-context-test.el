@@ -159,6 +159,57 @@
         (fake-cli-request client "ping")
         (should (= (length (fake-cli-notifications client)) heard))))))
 
+(defun gemini-companion-context-test--published (changes idle)
+  "Return when the context is published after CHANGES, all in milliseconds.
+CHANGES are the times of keys, or of other changes, as lists.  If IDLE is
+nil, Emacs does not say since when it is idle."
+  (let ((now 0) (key 0) (timer nil) (published nil)
+        (gemini-companion-context--timer nil)
+        (gemini-companion-context--changed 0))
+    (cl-letf (((symbol-function 'run-at-time)
+               (lambda (seconds _ function)
+                 (setq timer (cons (+ now (round (* 1000 seconds))) function))))
+              ((symbol-function 'current-idle-time)
+               (lambda () (and idle (time-convert (cons (- now key) 1000) 'list))))
+              ((symbol-function 'gemini-companion-context--now)
+               (lambda () (/ now 1000.0)))
+              ((symbol-function 'gemini-companion-context--publish)
+               (lambda () (push now published))))
+      (while (or changes timer)
+        (pcase (car changes)
+          ((and change (guard change)
+                (let time (if (consp change) (car change) change))
+                (guard (not (and timer (<= (car timer) time)))))
+           (pop changes)
+           (setq now time)
+           (if (consp change) (gemini-companion-context--gather-soon)
+             (setq key now)
+             (gemini-companion-context--publish-soon)))
+          (_ (setq now (car timer))
+             (funcall (cdr (prog1 timer (setq timer nil))))))))
+    (nreverse published)))
+
+(ert-deftest gemini-companion-context/the-last-key-of-a-burst-is-told-soon ()
+  (pcase-dolist (`(,changes . ,published)
+                 '(((0) 50)
+                   ((0 10 20 30 40) 90)
+                   ((0 49) 99)
+                   ((0 40 60 80 100) 150)
+                   ;; Two movements with a pause are two.
+                   ((0 60) 50 110)
+                   ;; While keys go on, they are told four times a second.
+                   ((0 33 66 99 132 165 198 231 264 297 330) 250 380)
+                   ;; A change without a key counts as much: a buffer is killed by a timer.
+                   ((0 (30)) 80)
+                   ((0 20 (30) 40) 90)))
+    (should (equal (gemini-companion-context-test--published changes t) published))))
+
+(ert-deftest gemini-companion-context/without-idle-time-changes-are-told-after-a-whole-pause ()
+  "As while a command waits, and timers run."
+  (should (equal (gemini-companion-context-test--published '(0 10 20) nil) '(100)))
+  (should (equal (gemini-companion-context-test--published '(0 40 80 120 160 200 240 280) nil)
+                 '(250 330))))
+
 (defun gemini-companion-context-test--watched-hooks ()
   "Return the hooks in which the context has a function."
   (seq-filter (lambda (hook)

@@ -55,6 +55,39 @@ The active one has a star.  Without NAME that is not known."
                      ("diary/d" . "outside of projects")
                      ("other/b" . "in another project"))))))
 
+(ert-deftest gemini-companion-scope/nobody-is-told-while-projects-are-searched-for ()
+  (gemini-companion-scope-test--with '("one" "other")
+    (gemini-companion-scope-test--open "one/a" "other/b" "diary/d")
+    (let ((gemini-companion-workspace--pending t)
+          (gemini-companion-share-outside-workspace t))
+      (dolist (place '("one" "other" "diary" nil))
+        (should-not (gemini-companion-scope-test--told place)))
+      (should (equal (gemini-companion-scope-test--withheld "one")
+                     '(("diary/d" . "perhaps in a project; Emacs is searching for it")
+                       ("other/b" . "perhaps in a project; Emacs is searching for it")
+                       ("one/a" . "perhaps in a project; Emacs is searching for it"))))
+      (gemini-companion-workspace-announce)
+      (should (equal (gemini-companion-scope-test--told "one") '("diary/d*" "one/a"))))))
+
+(ert-deftest gemini-companion-scope/a-client-that-comes-during-the-search-is-told-after-it ()
+  (gemini-companion-scope-test--with '("one")
+    (gemini-companion-scope-test--open "one/a")
+    (let ((place (gemini-companion-test-file "one"))
+          (told nil))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () (list place)))
+                ((symbol-function 'gemini-companion-bridge-publish-contexts)
+                 (lambda (contexts) (push contexts told))))
+        (gemini-companion-workspace-start)
+        (unwind-protect
+            (progn
+              (gemini-companion-context-update)
+              (should-not told)
+              (gemini-companion-test-wait "the search" (lambda () told))
+              (pcase-let ((`(((,there ,file))) told))
+                (should (equal there place))
+                (should (equal (aref file 0) (gemini-companion-test-file "one/a")))))
+          (gemini-companion-workspace-stop))))))
+
 (ert-deftest gemini-companion-scope/a-directory-outside-of-projects-is-told-to-clients-there ()
   (gemini-companion-scope-test--with '("one")
     (gemini-companion-scope-test--open "one/a" "diary/d")
@@ -195,8 +228,9 @@ The active one has a star.  Without NAME that is not known."
     (run-hook-with-args 'window-buffer-change-functions (selected-frame))
     (gemini-companion-workspace-announce)))
 
-(ert-deftest gemini-companion-scope/what-is-not-gathered-anew-is-as-it-was ()
-  "While one moves in a project, what is told in others is not looked at."
+(defun gemini-companion-scope-test--act-at-random (check)
+  "Do what users do, at random, publish after each step, and call CHECK.
+It is called with the places, and a function that returns what one was told."
   (gemini-companion-scope-test--with '("one" "other" "one/nested")
     (let* ((inhibit-message t)
            (seed (format "%s" (or (getenv "GEMINI_COMPANION_TEST_SEED") (random t))))
@@ -216,9 +250,30 @@ The active one has a star.  Without NAME that is not known."
           (dotimes (_ 300)
             (gemini-companion-scope-test--act)
             (gemini-companion-context--publish)
-            (dolist (place places)
-              (should (equal (alist-get place told nil nil #'equal)
-                             (gemini-companion-context-gather place))))))))))
+            (funcall check places
+                     (lambda (place) (alist-get place told nil nil #'equal)))))))))
+
+(ert-deftest gemini-companion-scope/what-is-not-gathered-anew-is-as-it-was ()
+  "While one moves in a project, what is told in others is not looked at."
+  (gemini-companion-scope-test--act-at-random
+   (lambda (places told)
+     (dolist (place places)
+       (should (equal (funcall told place) (gemini-companion-context-gather place)))))))
+
+(ert-deftest gemini-companion-scope/of-many-places-that-of-the-active-file-comes-first ()
+  "The others follow, a few at a time."
+  (let ((gemini-companion-context--max-others 1))
+    (gemini-companion-scope-test--act-at-random
+     (lambda (places told)
+       (dolist (place places)
+         (let ((context (gemini-companion-context-gather place)))
+           (when (and context (aref (car context) 2)
+                      (eq (get-file-buffer (aref (car context) 0)) (current-buffer)))
+             (should (equal (funcall told place) context)))))
+       (dotimes (_ (length places))
+         (gemini-companion-context--publish))
+       (dolist (place places)
+         (should (equal (funcall told place) (gemini-companion-context-gather place))))))))
 
 (provide 'gemini-companion-scope-test)
 ;;; gemini-companion-scope-test.el ends here

@@ -45,18 +45,21 @@
       (should (equal (gemini-companion-workspace-test--buffer-root)
                      (directory-file-name gemini-companion-test-project))))))
 
+(defun gemini-companion-workspace-test--discovered ()
+  "Return the roots that the discovery file names."
+  (split-string
+   (alist-get 'workspacePath
+              (gemini-companion-test-json-decode
+               (gemini-companion-test-bytes
+                (car (directory-files (car (gemini-companion-agent-directories 'gemini))
+                                      t "json\\'")))))
+   ":"))
+
 (ert-deftest gemini-companion-workspace/the-discovery-file-follows-the-open-files ()
   (gemini-companion-test-with-project
     (find-file-noselect (gemini-companion-test-file "one/a" ""))
     (gemini-companion-mode 1)
-    (let ((roots (lambda ()
-                   (let ((file (car (directory-files (car (gemini-companion-agent-directories 'gemini))
-                                                     t "json\\'"))))
-                     (split-string
-                      (alist-get 'workspacePath
-                                 (gemini-companion-test-json-decode
-                                  (gemini-companion-test-bytes file)))
-                      ":"))))
+    (let ((roots #'gemini-companion-workspace-test--discovered)
           (one (gemini-companion-test-file "one"))
           (two (gemini-companion-test-file "two")))
       (should (member one (funcall roots)))
@@ -67,6 +70,72 @@
         (kill-buffer buffer)
         (gemini-companion-test-wait "the second root to go"
                                     (lambda () (not (member two (funcall roots)))))))))
+
+(ert-deftest gemini-companion-workspace/clients-find-emacs-before-projects-are-searched-for ()
+  "To search for them takes long, and who switches the mode on does not wait."
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "repo/.git") t)
+    (make-directory (gemini-companion-test-file "repo/sub/.git") t)
+    (find-file-noselect (gemini-companion-test-file "repo/sub/src/a" ""))
+    (find-file-noselect (gemini-companion-test-file "plain/b" ""))
+    (let ((searched nil)
+          (search (symbol-function 'project-current)))
+      (cl-letf (((symbol-function 'project-current)
+                 (lambda (&rest arguments)
+                   (setq searched t)
+                   (apply search arguments))))
+        (gemini-companion-mode 1)
+        (should-not searched)
+        (let ((roots (gemini-companion-workspace-test--discovered)))
+          ;; A client may work in either of the nested ones.
+          (should (member (gemini-companion-test-file "repo") roots))
+          (should (member (gemini-companion-test-file "plain") roots)))
+        (gemini-companion-test-wait
+         "the project that Emacs has found"
+         (lambda () (equal (seq-filter (lambda (root)
+                                         (string-prefix-p (gemini-companion-test-file "repo") root))
+                                       (gemini-companion-workspace-test--discovered))
+                           (list (gemini-companion-test-file "repo/sub")))))
+        (should searched)
+        (should (member (gemini-companion-test-file "plain")
+                        (gemini-companion-workspace-test--discovered)))))))
+
+(ert-deftest gemini-companion-workspace/guesses-are-never-too-wide ()
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "home/.git") t)
+    (make-directory (gemini-companion-test-file "home/plain") t)
+    (find-file-noselect (gemini-companion-test-file "home/notes/a" ""))
+    (find-file-noselect (gemini-companion-test-file "home/b" ""))
+    (dired-noselect (gemini-companion-test-file "home/plain"))
+    (let* ((temporary-file-directory (gemini-companion-test-file "home/"))
+           (roots (gemini-companion-workspace-first-roots)))
+      (should (member (gemini-companion-test-file "home/notes") roots))
+      (should-not (member (gemini-companion-test-file "home") roots))
+      (should-not (member (gemini-companion-test-file "home/plain") roots)))
+    (with-current-buffer (generate-new-buffer "remote")
+      (setq buffer-file-name "/ssh:nowhere.invalid:/dir/file")
+      (should-not (seq-find #'file-remote-p (gemini-companion-workspace-first-roots)))
+      (setq buffer-file-name nil))))
+
+(ert-deftest gemini-companion-workspace/a-long-search-is-done-in-slices ()
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "one/.git") t)
+    (make-directory (gemini-companion-test-file "other/.git") t)
+    (find-file-noselect (gemini-companion-test-file "one/a" ""))
+    (find-file-noselect (gemini-companion-test-file "other/b" ""))
+    (let ((gemini-companion-workspace--slice -1)
+          (slices 0)
+          (slice (symbol-function 'gemini-companion-workspace--search-slice)))
+      (cl-letf (((symbol-function 'gemini-companion-workspace--search-slice)
+                 (lambda () (cl-incf slices) (funcall slice))))
+        (gemini-companion-mode 1)
+        (gemini-companion-test-wait
+         "both roots"
+         (lambda () (seq-every-p (lambda (name)
+                                   (member (gemini-companion-test-file name)
+                                           (gemini-companion-workspace-announced)))
+                                 '("one" "other"))))
+        (should (> slices 1))))))
 
 (ert-deftest gemini-companion-workspace/roots-can-be-given ()
   (gemini-companion-test-with-project

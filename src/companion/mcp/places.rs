@@ -3,7 +3,7 @@
 //! A place is where a client works: a directory, if that is known. Lisp decides which context
 //! belongs to which place; nothing here knows about projects.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::ide::{IdeContext, Notification};
@@ -78,6 +78,7 @@ impl Contexts {
 
     /// Drops the contexts of all other places.
     pub fn keep(&mut self, places: &[Place]) {
+        let places: HashSet<_> = places.iter().collect();
         self.known.retain(|place, _| places.contains(place));
     }
 

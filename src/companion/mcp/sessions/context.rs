@@ -1,5 +1,6 @@
 //! Contexts: where clients work, and what they are sent of what the user looks at.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -100,13 +101,8 @@ impl Table {
         let named = self.sessions.values().filter(|session| !session.is_unnamed);
         let of_sessions = named.filter_map(|session| session.place.as_ref());
         let of_listeners = self.listeners.describe().map(|(_, _, place, _)| place);
-        let mut places: Vec<Place> = Vec::new();
-        for place in of_sessions.chain(of_listeners) {
-            if !places.contains(place) {
-                places.push(place.clone());
-            }
-        }
-        places
+        let mut seen = HashSet::new();
+        of_sessions.chain(of_listeners).filter(|place| seen.insert(*place)).cloned().collect()
     }
 
     /// The context for a session.
