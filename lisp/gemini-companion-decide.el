@@ -116,13 +116,14 @@ shown."
 (defun gemini-companion-decide--accept-seen (review)
   "Accept REVIEW, which the user has seen or accepts unseen."
   (gemini-companion-decide--check review)
-  (gemini-companion-write-revert (gemini-companion-review-path review)
-                                 (gemini-companion-review-merged-state review))
-  (let ((text (gemini-companion-review-current-text review))
-        (tell (or (gemini-companion-review-writer review)
-                  #'gemini-companion-decide--tell-accepted)))
-    (gemini-companion-review-decide review 'accepted
-                                    (lambda (_id) (funcall tell review text)))))
+  (gemini-companion-ui-delay-gc
+    (gemini-companion-write-revert (gemini-companion-review-path review)
+                                   (gemini-companion-review-merged-state review))
+    (let ((text (gemini-companion-review-current-text review))
+          (tell (or (gemini-companion-review-writer review)
+                    #'gemini-companion-decide--tell-accepted)))
+      (gemini-companion-review-decide review 'accepted
+                                      (lambda (_id) (funcall tell review text))))))
 
 (defun gemini-companion-decide--tell-accepted (review text)
   "Tell the client of REVIEW that the user has accepted TEXT.
@@ -316,6 +317,8 @@ Signal a `user-error' unless the user wants it."
 (defun gemini-companion-decide--count-lines (text)
   "Return the number of newlines in TEXT, which may have megabytes."
   (with-temp-buffer
+    ;; Otherwise each byte would be converted.
+    (set-buffer-multibyte (multibyte-string-p text))
     (insert text)
     (1- (line-number-at-pos (point-max)))))
 

@@ -192,17 +192,18 @@ the lines of BUFFER."
       (save-restriction
         (widen)
         (goto-char (point-min))
-        (let ((line 0)
-              ;; Building that cache takes a hundred times as long as this needs.
-              (cache-long-scans nil))
-          (cl-flet ((position (target)
-                      (forward-line (- target line))
-                      (setq line target)
-                      (point)))
-            (vconcat
-             (mapcar (lambda (region)
-                       (cons (position (aref region slot)) (position (aref region (1+ slot)))))
-                     regions))))))))
+        (let* ((line 0)
+               ;; Building that cache takes a hundred times as long as this needs.
+               (cache-long-scans nil)
+               (position (lambda (target)
+                           (forward-line (- target line))
+                           (setq line target)
+                           (point))))
+          (vconcat
+           (mapcar (lambda (region)
+                     (cons (funcall position (aref region slot))
+                           (funcall position (aref region (1+ slot)))))
+                   regions)))))))
 
 (defun gemini-companion-ediff--difference (positions odd)
   "Return a difference as Ediff represents it.

@@ -98,13 +98,15 @@ It is `told' once the user was told, and nil if no review is held back.")
                                #'gemini-companion-popup--load))))
 
 (defun gemini-companion-popup--load ()
-  "Load what shows reviews."
+  "Load what shows reviews, and what is told of them."
   (setq gemini-companion-popup--load-timer nil)
   (gemini-companion-log-errors "loading what shows reviews"
-    (let ((definition (indirect-function gemini-companion-diff-function)))
-      (autoload-do-load definition gemini-companion-diff-function)
-      ;; Otherwise what loading has left would be collected while the review is shown.
-      (garbage-collect))))
+    (dolist (function (cons gemini-companion-diff-function
+                            gemini-companion-queue-waiting-functions))
+      (when (symbolp function)
+        (autoload-do-load (symbol-function function) function)))
+    ;; Otherwise what loading has left would be collected while the review is shown.
+    (garbage-collect)))
 
 ;;;; Timers
 

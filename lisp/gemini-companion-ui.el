@@ -82,6 +82,18 @@ A prompt, a key sequence or a search does."
   "Return non-nil unless the selected frame is the invisible one of a daemon."
   (not (equal (terminal-name (frame-terminal)) "initial_terminal")))
 
+;;;; Garbage collection
+
+(defconst gemini-companion-ui--max-garbage (* 256 1024 1024)
+  "Number of bytes that may be allocated while garbage collection is delayed.")
+
+(defmacro gemini-companion-ui-delay-gc (&rest body)
+  "Evaluate BODY, for which the user waits, and collect garbage only after it.
+The copies of a large text would cause it several times."
+  (declare (indent 0) (debug t))
+  `(let ((gc-cons-threshold (max gc-cons-threshold gemini-companion-ui--max-garbage)))
+     ,@body))
+
 ;;;; Buffers
 
 (defun gemini-companion-ui-kill-buffer (buffer)

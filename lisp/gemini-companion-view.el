@@ -26,6 +26,7 @@
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
+(require 'gemini-companion-ui)
 
 (defconst gemini-companion-view--min-width 70
   "Minimum width of windows that are side by side.")
@@ -88,16 +89,12 @@ and any buffer of it may have been killed.")
 
 ;;;; On the screen and off again
 
-(defconst gemini-companion-view--max-garbage (* 256 1024 1024)
-  "Number of bytes that showing a view may allocate without garbage collection.")
-
 (defun gemini-companion-view-show (view focus)
   "Show VIEW.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (gemini-companion-view--record-windows view focus)
   (condition-case error
-      ;; The copies of a large text would have garbage collected several times, in this pause.
-      (let ((gc-cons-threshold (max gc-cons-threshold gemini-companion-view--max-garbage)))
+      (gemini-companion-ui-delay-gc
         (gemini-companion-view-start view)
         (gemini-companion-view--select view)
         (setf (gemini-companion-review-front (gemini-companion-view-review view))

@@ -26,7 +26,7 @@ Five lines differ from the file, or all if there is a fourth element.")
   "The number of Emacsen of which the first review is measured.")
 
 (defun gemini-companion-bench--note-reviews (emacs)
-  "Let EMACS note when a review is on the screen, and how long it could do nothing else."
+  "Let EMACS note when a review is on the screen, and how long it was blocked."
   (gemini-companion-test-eval
    emacs
    '(progn
@@ -74,7 +74,8 @@ Return the delays of the answer, of the screen and of the notification, and
 how long EMACS was blocked at most, in milliseconds."
   ;; A user who types is not interrupted.
   (gemini-companion-test-wait-eval emacs '(time-less-p 1 (or (current-idle-time) 0)))
-  (gemini-companion-test-eval emacs '(progn (setq gemini-companion-bench-shown nil
+  (gemini-companion-test-eval emacs '(progn (garbage-collect)
+                                            (setq gemini-companion-bench-shown nil
                                                   gemini-companion-bench-blocked 0)
                                             nil))
   (pcase-let* ((`(,sent ,answer) (gemini-companion-bench--propose client bytes file))

@@ -45,9 +45,11 @@ DESKTOP may be a list of the variable and a kind of desktop."
   (declare (indent 2) (debug (symbolp sexp body)))
   (let ((spec (ensure-list desktop)))
     `(gemini-companion-test-with-desktop ,spec
-       (gemini-companion-notify-test--with ,client
-           (gemini-companion-test-desktop-address ,(car spec))
-         ,@body))))
+       ;; On a busy machine it may take long to answer.
+       (let ((gemini-companion-notify--patience gemini-companion-test-timeout))
+         (gemini-companion-notify-test--with ,client
+             (gemini-companion-test-desktop-address ,(car spec))
+           ,@body)))))
 
 (defun gemini-companion-notify-test--wait (what predicate)
   "Wait for WHAT until PREDICATE holds, handling the messages of the bus."
