@@ -1,4 +1,4 @@
-;;; context-bench.el --- What the user's hands feel  -*- lexical-binding: t; -*-
+;;; context-bench.el --- What each command and the mode cost  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 

@@ -1,4 +1,4 @@
-;;; hands-bench.el --- From the user's hands to the client  -*- lexical-binding: t; -*-
+;;; latency-bench.el --- From a key to the client  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,11 +6,10 @@
 
 ;;; Commentary:
 
-;; In an interactive Emacs: how often it wakes up, and what time it takes, while nobody does
-;; anything; and how long it is from a command that moves point to the message that says so at the
-;; client.  Of single movements the 50 ms are subtracted for which the companion waits; while one
-;; types they are not, for there a key is told of as soon as those of an earlier one are over.  Of
-;; a burst of keys only the last one counts, as a single movement does.
+;; In an interactive Emacs: how often it wakes up and how much processor time it uses while nothing
+;; happens; and how long it is from a command that moves point until the client knows.  From single
+;; movements and bursts of keys the 50 ms are subtracted for which the companion waits.  While the
+;; user types they are not, since a key is reported when the 50 ms of an earlier one are over.
 
 ;;; Code:
 
@@ -205,4 +204,4 @@ WHICH, a function, returns non-nil."
 (gemini-companion-bench-idle)
 (gemini-companion-bench-cursor)
 
-;;; hands-bench.el ends here
+;;; latency-bench.el ends here
