@@ -81,7 +81,9 @@ it with the review."
   "Non-nil if Emacs receives the desktop's signals about notifications.")
 
 (defvar gemini-companion-notify--awaited nil
-  "Connection to the bus, or call of the desktop, that awaits an answer, or nil.")
+  "What awaits an answer, or nil.
+It is a process that greets the bus, `connection' while D-Bus connects, or
+the key of a call of the desktop.")
 
 (defvar gemini-companion-notify--deadline nil
   "Timer for the case that no answer comes.")
@@ -297,6 +299,8 @@ D-Bus would kill Emacs for characters that are not Unicode."
 
 (defun gemini-companion-notify--connect ()
   "Connect to the bus, which does answer, and post the notification."
+  ;; Changes that come until the bus has answered do not connect again.
+  (setq gemini-companion-notify--awaited 'connection)
   (require 'dbus)
   (condition-case nil
       (dbus-get-unique-name gemini-companion-notify--bus)
@@ -306,6 +310,7 @@ D-Bus would kill Emacs for characters that are not Unicode."
                         #'gemini-companion-notify--clicked)
   (add-hook 'dbus-event-error-functions #'gemini-companion-notify--refused)
   (setq gemini-companion-notify--connected t)
+  (gemini-companion-notify--answered)
   ;; All changes may be decided by now.
   (when gemini-companion-notify--reviews
     (gemini-companion-notify--post)))

@@ -164,13 +164,13 @@ It has no other variables with which a CLI finds this Emacs."
 
 (ert-deftest gemini-companion-doctor/home-and-control-characters-are-hidden ()
   (gemini-companion-doctor-test--with
-    (let ((directory (expand-file-name "a\nb" "~")))
+    (let* ((home (gemini-companion-test-file "home/"))
+           (directory (expand-file-name "a\nb" home))
+           (process-environment (cons (concat "HOME=" home) process-environment)))
       (make-directory directory t)
-      (unwind-protect
-          (let ((report (gemini-companion-doctor-test--report directory)))
-            (gemini-companion-doctor-test--says report "for a CLI in ~/a^Jb" "~/a^Jb is in no")
-            (should-not (string-search (expand-file-name "~/") report)))
-        (delete-directory directory)))))
+      (let ((report (gemini-companion-doctor-test--report directory)))
+        (gemini-companion-doctor-test--says report "for a CLI in ~/a^Jb" "~/a^Jb is in no")
+        (should-not (string-search home report))))))
 
 (ert-deftest gemini-companion-doctor/a-program-that-hangs-is-killed ()
   (gemini-companion-doctor-test--with

@@ -131,6 +131,30 @@ DESKTOP may be a list of the variable and a kind of desktop."
            (and (equal .replaces 0)
                 (equal .title "Gemini CLI proposes a change"))))))))
 
+(ert-deftest gemini-companion-notify/a-change-that-comes-while-connecting-is-included ()
+  "D-Bus handles other events while it connects."
+  (gemini-companion-notify-test--with-desktop client desktop
+    (require 'dbus)
+    (let ((register (symbol-function 'dbus-register-signal))
+          (nested nil))
+      (cl-letf (((symbol-function 'dbus-register-signal)
+                 (lambda (&rest arguments)
+                   (unless nested
+                     (setq nested t)
+                     (gemini-companion-test-propose client "b.txt" "2\n")
+                     (gemini-companion-notify-test--wait
+                      "what the second change has started"
+                      (lambda () (not (processp gemini-companion-notify--awaited)))))
+                   (apply register arguments))))
+        (gemini-companion-test-propose client "a.txt" "2\n")
+        (gemini-companion-test-desktop-wait desktop "notify"))
+      (gemini-companion-notify-test--wait "the answer"
+                                          (lambda () (not gemini-companion-notify--awaited)))
+      (should nested)
+      (should (equal (mapcar (lambda (event) (alist-get 'title event))
+                             (gemini-companion-test-desktop-events desktop "notify"))
+                     '("2 changes wait for your decision"))))))
+
 (ert-deftest gemini-companion-notify/a-change-decided-early-is-closed-at-once ()
   (gemini-companion-notify-test--with-desktop client desktop
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
