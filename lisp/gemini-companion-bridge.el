@@ -136,9 +136,8 @@ Discovery files that are missing or were changed are written again."
       (when gemini-companion-bridge--companion
         (gemini-companion--mod-stop gemini-companion-bridge--companion))
     (setq gemini-companion-bridge--companion nil
-          gemini-companion-bridge--clients 0
           gemini-companion-bridge--awaited nil)
-    (gemini-companion-bridge--adjust-polling)
+    (gemini-companion-handle-event 'clients 0)
     (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
       (when timer (cancel-timer timer)))
     (setq gemini-companion-bridge--soon nil
@@ -231,7 +230,6 @@ return a string that says why: \"cannot be read: ...\"."
   (encode-coding-string name (or file-name-coding-system default-file-name-coding-system
                                  'utf-8-unix)
                         t))
-
 
 (defun gemini-companion-bridge-accept (review text &optional may-omit)
   "Report that the user has accepted the review with id REVIEW as TEXT.

@@ -89,13 +89,17 @@ It is `told' once the user was told, and nil if no review is held back.")
 (add-hook 'gemini-companion-clients-functions #'gemini-companion-popup--load-when-idle)
 
 (defun gemini-companion-popup--load-when-idle (count)
-  "If COUNT clients are connected, load what shows reviews when Emacs is idle."
-  (when (and (> count 0)
-             (not gemini-companion-popup--load-timer)
-             (autoloadp (indirect-function gemini-companion-diff-function)))
-    (setq gemini-companion-popup--load-timer
-          (run-with-idle-timer gemini-companion-popup--load-after nil
-                               #'gemini-companion-popup--load))))
+  "If COUNT clients are connected, load what shows reviews when Emacs is idle.
+If there is none any more, do not."
+  (cond ((zerop count)
+         (when gemini-companion-popup--load-timer
+           (cancel-timer gemini-companion-popup--load-timer)
+           (setq gemini-companion-popup--load-timer nil)))
+        ((and (not gemini-companion-popup--load-timer)
+              (autoloadp (indirect-function gemini-companion-diff-function)))
+         (setq gemini-companion-popup--load-timer
+               (run-with-idle-timer gemini-companion-popup--load-after nil
+                                    #'gemini-companion-popup--load)))))
 
 (defun gemini-companion-popup--load ()
   "Load what shows reviews, and what is told of them."

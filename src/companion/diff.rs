@@ -134,7 +134,7 @@ pub fn merge(
     theirs: &[u8],
     timeout: Duration,
 ) -> Result<Vec<u8>, Overlap> {
-    let [ours, theirs] = [ours, theirs].map(|text| Comparison::new(base, text, timeout));
+    let ThreeWay { ours, theirs } = ThreeWay::new(base, ours, theirs, timeout);
     let mut merged = Merge { base: &ours.before, done: 0, text: Vec::new() };
     let mut rest = ours.changes.iter().peekable();
     for change in &theirs.changes {

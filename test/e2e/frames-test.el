@@ -68,34 +68,39 @@ Emacs itself loses the first key after a terminal has hung up."
             (gemini-companion-test-fake-wait-outcomes client outcomes)
             (gemini-companion-test-fake-wait-restored emacs)))))))
 
+(defmacro gemini-companion-frames-test--with-daemon (emacs client &rest body)
+  "Run BODY with a daemon EMACS that has opened a.txt, and CLIENT connected."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(gemini-companion-test-with-emacs (,emacs :daemon t
+                                             :files '(("a.txt" . "one\n")))
+     (gemini-companion-test-eval ,emacs gemini-companion-test-fake-observers)
+     (gemini-companion-test-eval
+      ,emacs (list 'ignore (list 'find-file-noselect
+                                 (gemini-companion-test-project ,emacs "a.txt"))))
+     (gemini-companion-test-with-client (,client 'fake ,emacs)
+       ,@body)))
+
 (ert-deftest gemini-companion-frames/a-daemon-shows-it-on-its-first-frame ()
   "Without a frame a review waits; it is shown once there is one."
   :tags '(e2e)
-  (gemini-companion-test-with-emacs (emacs :daemon t
-                                           :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-eval emacs gemini-companion-test-fake-observers)
-    (gemini-companion-test-eval
-     emacs `(progn (find-file-noselect
-                    ,(gemini-companion-test-project emacs "a.txt"))
-                   nil))
-    (gemini-companion-test-with-client (client 'fake emacs)
-      (dotimes (time 2)
-        (gemini-companion-test-fake-propose emacs client "two\n")
-        (gemini-companion-frames-test--wait-due emacs)
-        (let ((gemini-companion-test-pane
-               (gemini-companion-test-open-frame emacs "client")))
-          (gemini-companion-test-wait-review emacs "two\n")
-          (should (gemini-companion-test-eval
-                   emacs `(eq ,gemini-companion-test-fake-review-frame
-                              (selected-frame))))
-          (gemini-companion-test-wait-screen emacs "C-c C-c")
-          (gemini-companion-test-reject emacs)
-          (gemini-companion-test-fake-wait-outcomes
-           client (make-list (1+ time) '(rejected "a.txt")))
-          (gemini-companion-test-fake-wait-restored emacs)
-          (gemini-companion-test-keys emacs "C-x" "5" "0")
-          (gemini-companion-test-wait-eval emacs
-                                           '(null (cdr (frame-list)))))))))
+  (gemini-companion-frames-test--with-daemon emacs client
+    (dotimes (time 2)
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (gemini-companion-frames-test--wait-due emacs)
+      (let ((gemini-companion-test-pane
+             (gemini-companion-test-open-frame emacs "client")))
+        (gemini-companion-test-wait-review emacs "two\n")
+        (should (gemini-companion-test-eval
+                 emacs `(eq ,gemini-companion-test-fake-review-frame
+                            (selected-frame))))
+        (gemini-companion-test-wait-screen emacs "C-c C-c")
+        (gemini-companion-test-reject emacs)
+        (gemini-companion-test-fake-wait-outcomes
+         client (make-list (1+ time) '(rejected "a.txt")))
+        (gemini-companion-test-fake-wait-restored emacs)
+        (gemini-companion-test-keys emacs "C-x" "5" "0")
+        (gemini-companion-test-wait-eval emacs
+                                         '(null (cdr (frame-list))))))))
 
 (defun gemini-companion-frames-test--wait-due (emacs)
   "Wait until the daemon EMACS could have shown a review several times.
@@ -110,31 +115,24 @@ It is never idle as long as it has had no frame."
 (ert-deftest gemini-companion-frames/closing-the-frame-of-a-daemon-postpones-it ()
   "A review on a daemon's only frame waits when the frame is closed."
   :tags '(e2e)
-  (gemini-companion-test-with-emacs (emacs :daemon t
-                                           :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-eval emacs gemini-companion-test-fake-observers)
-    (gemini-companion-test-eval
-     emacs `(progn (find-file-noselect
-                    ,(gemini-companion-test-project emacs "a.txt"))
-                   nil))
-    (gemini-companion-test-with-client (client 'fake emacs)
-      (let ((gemini-companion-test-pane
-             (gemini-companion-test-open-frame emacs "client")))
-        (gemini-companion-test-fake-propose emacs client "two\n")
-        (gemini-companion-test-wait-review emacs "two\n")
-        (gemini-companion-test-append-to-proposal emacs "mine")
-        (gemini-companion-test-kill-pane emacs gemini-companion-test-pane)
-        (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
-        (gemini-companion-test-wait-no-review emacs))
-      (should-not (gemini-companion-test-fake-outcomes client))
-      (let ((gemini-companion-test-pane
-             (gemini-companion-test-open-frame emacs "again")))
-        (gemini-companion-frames-test--wake emacs)
-        (gemini-companion-test-m-x emacs "gemini-companion-review-next")
-        (gemini-companion-test-wait-review emacs "two\nmine")
-        (gemini-companion-test-accept emacs)
-        (gemini-companion-test-fake-wait-outcomes
-         client '((accepted "a.txt" "two\nmine")))
-        (gemini-companion-test-fake-wait-restored emacs)))))
+  (gemini-companion-frames-test--with-daemon emacs client
+    (let ((gemini-companion-test-pane
+           (gemini-companion-test-open-frame emacs "client")))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-append-to-proposal emacs "mine")
+      (gemini-companion-test-kill-pane emacs gemini-companion-test-pane)
+      (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
+      (gemini-companion-test-wait-no-review emacs))
+    (should-not (gemini-companion-test-fake-outcomes client))
+    (let ((gemini-companion-test-pane
+           (gemini-companion-test-open-frame emacs "again")))
+      (gemini-companion-frames-test--wake emacs)
+      (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+      (gemini-companion-test-wait-review emacs "two\nmine")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-fake-wait-outcomes
+       client '((accepted "a.txt" "two\nmine")))
+      (gemini-companion-test-fake-wait-restored emacs))))
 
 ;;; frames-test.el ends here

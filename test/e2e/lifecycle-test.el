@@ -104,48 +104,51 @@ once it exists."
   (cons "buffer *gemini-companion-log*"
         (gemini-companion-lifecycle-test--state emacs)))
 
+(defmacro gemini-companion-lifecycle-test--with-state (emacs before &rest body)
+  "Run BODY with EMACS; BEFORE is its state before the mode is switched on."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(progn
+     (skip-unless (file-directory-p "/proc/self/fd"))
+     (gemini-companion-test-with-emacs (,emacs :mode nil
+                                               :files '(("a.txt" . "a\n")))
+       (gemini-companion-test-visit ,emacs "a.txt")
+       (let ((,before (gemini-companion-lifecycle-test--before ,emacs)))
+         ,@body))))
+
 (ert-deftest gemini-companion-lifecycle/switching-on-and-off-leaves-nothing-behind ()
   "Switching on and off 50 times leaves nothing behind."
   :tags '(e2e)
-  (skip-unless (file-directory-p "/proc/self/fd"))
-  (gemini-companion-test-with-emacs (emacs :mode nil
-                                           :files '(("a.txt" . "a\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (let ((before (gemini-companion-lifecycle-test--before emacs)))
-      (gemini-companion-lifecycle-test--toggle emacs 1)
-      (gemini-companion-lifecycle-test--wait-nothing-added emacs before)
-      (gemini-companion-lifecycle-test--toggle emacs 50)
-      (gemini-companion-lifecycle-test--wait-nothing-added emacs before))))
+  (gemini-companion-lifecycle-test--with-state emacs before
+    (gemini-companion-lifecycle-test--toggle emacs 1)
+    (gemini-companion-lifecycle-test--wait-nothing-added emacs before)
+    (gemini-companion-lifecycle-test--toggle emacs 50)
+    (gemini-companion-lifecycle-test--wait-nothing-added emacs before)))
 
 (ert-deftest gemini-companion-lifecycle/switching-off-with-clients-leaves-nothing-behind ()
   "Switching off with a client and a review leaves nothing behind."
   :tags '(e2e)
-  (skip-unless (file-directory-p "/proc/self/fd"))
-  (gemini-companion-test-with-emacs (emacs :mode nil
-                                           :files '(("a.txt" . "a\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (let ((before (gemini-companion-lifecycle-test--before emacs)))
-      (dotimes (_ 3)
-        (gemini-companion-test-mode-on emacs)
-        (gemini-companion-test-with-client (client 'fake emacs)
-          (let ((handle (gemini-companion-test-client-open-diff
-                         client (gemini-companion-test-project emacs "a.txt")
-                         "b\n")))
-            (gemini-companion-test-wait-review emacs "b\n")
-            (gemini-companion-test-m-x emacs "gemini-companion-mode")
-            (should (equal (gemini-companion-test-client-wait-outcome
-                            client handle)
-                           '(rejected)))
-            (gemini-companion-test-wait-no-review emacs)
-            ;; The stream has ended properly.
-            (gemini-companion-test-wait
-             "the end of the stream"
-             (lambda () (fake-cli-stream-state
-                         (gemini-companion-test-fake-client-cli client))))
-            (should (eq (fake-cli-stream-state
-                         (gemini-companion-test-fake-client-cli client))
-                        t))))
-        (gemini-companion-lifecycle-test--wait-nothing-added emacs before)))))
+  (gemini-companion-lifecycle-test--with-state emacs before
+    (dotimes (_ 3)
+      (gemini-companion-test-mode-on emacs)
+      (gemini-companion-test-with-client (client 'fake emacs)
+        (let ((handle (gemini-companion-test-client-open-diff
+                       client (gemini-companion-test-project emacs "a.txt")
+                       "b\n")))
+          (gemini-companion-test-wait-review emacs "b\n")
+          (gemini-companion-test-m-x emacs "gemini-companion-mode")
+          (should (equal (gemini-companion-test-client-wait-outcome
+                          client handle)
+                         '(rejected)))
+          (gemini-companion-test-wait-no-review emacs)
+          ;; The stream has ended properly.
+          (gemini-companion-test-wait
+           "the end of the stream"
+           (lambda () (fake-cli-stream-state
+                       (gemini-companion-test-fake-client-cli client))))
+          (should (eq (fake-cli-stream-state
+                       (gemini-companion-test-fake-client-cli client))
+                      t))))
+      (gemini-companion-lifecycle-test--wait-nothing-added emacs before))))
 
 (gemini-companion-test-with-clients gemini-companion-lifecycle/clients-can-connect-again-after-off-and-on kind
   "A client can connect again after the mode has been off."

@@ -635,7 +635,13 @@ x
           (gemini-companion-popup--load-when-idle 2)
           (should (eq gemini-companion-popup--load-timer timer))
           (should (memq timer timer-idle-list))
-          (timer-event-handler timer)
+          ;; Nobody proposes changes any more.
+          (gemini-companion-popup--load-when-idle 0)
+          (should-not gemini-companion-popup--load-timer)
+          (should-not (memq timer timer-idle-list))
+          (should (autoloadp (symbol-function 'gemini-companion-review-test-view)))
+          (gemini-companion-popup--load-when-idle 1)
+          (timer-event-handler gemini-companion-popup--load-timer)
           (should-not (autoloadp (symbol-function 'gemini-companion-review-test-view)))
           ;; Now there is nothing to load.
           (gemini-companion-popup--load-when-idle 1)

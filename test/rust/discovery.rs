@@ -484,7 +484,7 @@ fn each_process_adds_one_file_name() {
 }
 
 #[test]
-fn file_names_are_made_and_recognised() {
+fn file_names_are_made_and_recognized() {
     let (gemini, qwen) = (gemini(Vec::new()), qwen(Vec::new()));
     let own = std::process::id();
     let name = format!("gemini-ide-server-{own}-4711.json");

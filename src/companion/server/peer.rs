@@ -50,7 +50,7 @@ impl Peer {
         sessions: &Arc<Sessions>,
         session: &SessionId,
     ) {
-        let inode = match finder.recognise(self.connection) {
+        let inode = match finder.recognize(self.connection) {
             Ok(process) => return sessions.identify(session, Some(process)),
             Err(inode) => inode,
         };
@@ -68,7 +68,7 @@ impl Peer {
 impl Finder {
     /// Where the client at the other end of `connection` works, if that is found out in time.
     pub async fn place_of(self: Arc<Self>, connection: Connection) -> Place {
-        let process = match self.recognise(connection) {
+        let process = match self.recognize(connection) {
             Ok(process) => Some(process),
             Err(inode) => {
                 let search = self.search(connection, inode);
@@ -80,7 +80,7 @@ impl Finder {
 
     /// The process at the other end of `connection`, if it is one of the last, by the descriptor
     /// that it had before, or was just started; otherwise the inode of its socket, if that is known.
-    fn recognise(&self, connection: Connection) -> Result<Process, Option<u32>> {
+    fn recognize(&self, connection: Connection) -> Result<Process, Option<u32>> {
         let mut found = lock(&self.found);
         let same = found.iter().find(|found| found.connection == connection);
         if let Some(holder) = same.and_then(|found| found.holder.again(found.inode)) {
@@ -135,7 +135,7 @@ mod tests {
     use crate::server::socket::tests::connect;
 
     async fn find(finder: &Arc<Finder>, connection: Connection) -> Option<Process> {
-        match finder.recognise(connection) {
+        match finder.recognize(connection) {
             Ok(process) => Some(process),
             Err(inode) => finder.search(connection, inode).await,
         }
@@ -153,15 +153,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_was_found_is_recognised_while_it_holds_the_connection() {
+    async fn a_process_that_was_found_is_recognized_while_it_holds_the_connection() {
         let finder = Arc::new(Finder::default());
         let (connection, listener, stream) = connect();
         let _accepted = listener.accept().unwrap();
         let process = find(&finder, connection).await.unwrap();
-        assert_eq!(finder.recognise(connection), Ok(process.clone()));
+        assert_eq!(finder.recognize(connection), Ok(process.clone()));
         drop(stream);
         // A child that another test just starts holds all sockets of this process for a moment.
-        while finder.recognise(connection) != Err(None) {}
+        while finder.recognize(connection) != Err(None) {}
         assert_eq!(find(&finder, connection).await, None);
     }
 

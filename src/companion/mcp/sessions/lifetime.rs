@@ -92,8 +92,8 @@ impl Table {
     fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let idle = self.sessions.iter().filter_map(|(id, session)| self.idle_until(id, session));
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
-        let recognised = |session: &&Session| session.peer.process().is_some() && session.is_lost();
-        let look = self.sessions.values().filter(recognised).map(|_| now + RECHECK_INTERVAL);
+        let recognized = |session: &&Session| session.peer.process().is_some() && session.is_lost();
+        let look = self.sessions.values().filter(recognized).map(|_| now + RECHECK_INTERVAL);
         // A session that is due, but whose client awaits something, is checked again later.
         idle.chain(gone).map(|due| due.max(now + RECHECK_INTERVAL)).chain(look).min()
     }

@@ -49,7 +49,7 @@ impl Table {
         found.map(|(id, _)| id.clone()).collect()
     }
 
-    /// The session to remove in favour of a new one of `agent`: one that is not in use. Sessions
+    /// The session to remove in favor of a new one of `agent`: one that is not in use. Sessions
     /// that await nothing go first, and those of the same agent; those of other agents that await
     /// an outcome stay.
     pub fn least_used(&self, agent: &Agent) -> Option<SessionId> {
