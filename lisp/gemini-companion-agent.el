@@ -438,11 +438,14 @@ such as those of Eshell and of packages for environments of projects."
         (setq process-environment (gemini-companion-agent--with variables process-environment))))))
 
 (defun gemini-companion-agent--with (variables environment)
-  "Return a copy of ENVIRONMENT in which VARIABLES, an alist, are set."
-  (let ((environment (copy-sequence environment)))
-    (pcase-dolist (`(,name . ,value) variables)
-      (setq environment (setenv-internal environment name value nil)))
-    environment))
+  "Return a copy of ENVIRONMENT in which VARIABLES, an alist, are set.
+Those whose value is nil are removed."
+  ;; `setenv-internal' binds `case-fold-search', which takes longer the more buffers there are.
+  (append (cl-loop for (name . value) in variables
+                   if value collect (concat name "=" value))
+          (cl-loop for entry in environment
+                   unless (assoc (substring entry 0 (string-search "=" entry)) variables)
+                   collect entry)))
 
 ;;;; Terminals outside of Emacs
 

@@ -372,14 +372,13 @@ A handler may ask a question that the user quits."
   "Return a pipe process whose filter drains the events."
   (let* (;; With adaptive buffering Emacs delays reads of single bytes by up to 50 ms.
          (process-adaptive-read-buffering nil)
-         ;; Without one the process gets a buffer with its name, which may be the user's.
-         (buffer (generate-new-buffer " *gemini-companion-pipe*" t))
          (pipe (make-pipe-process
-                :name "gemini-companion" :noquery t :buffer buffer :coding 'no-conversion
+                :name "gemini-companion" :noquery t :coding 'no-conversion
+                ;; Otherwise it gets a buffer with its name, which may be the user's.
+                :buffer (current-buffer)
                 :filter (lambda (_pipe _bytes) (gemini-companion-bridge--drain-soon))
                 :sentinel #'ignore)))
     (set-process-buffer pipe nil)
-    (kill-buffer buffer)
     pipe))
 
 (defun gemini-companion-bridge--adjust-polling ()

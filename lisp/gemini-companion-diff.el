@@ -118,6 +118,10 @@ new file, or three texts, like `gemini-companion-ediff-show'."
       (gemini-companion-ediff-show review focus)
     (gemini-companion-view-show (gemini-companion-diff--make :review review) focus)))
 
+(put 'gemini-companion-diff-show 'gemini-companion-steps
+     (lambda (review)
+       (gemini-companion-proposal-steps review #'gemini-companion-review-diff nil)))
+
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-diff--view))
   "Show the diff of VIEW."
   (let* ((review (gemini-companion-view-review view))
@@ -190,9 +194,10 @@ new file, or three texts, like `gemini-companion-ediff-show'."
 Go to LINE of the proposal."
   (let* ((review (gemini-companion-view-review view))
          (proposal (gemini-companion-review-proposal review))
-         (diff (gemini-companion-review-diff
-                (gemini-companion-review-buffer-text (gemini-companion-diff--current view))
-                (gemini-companion-review-buffer-text proposal)
+         (diff (gemini-companion-review-call-once
+                review #'gemini-companion-review-diff
+                (gemini-companion-proposal-text (gemini-companion-diff--current view))
+                (gemini-companion-proposal-text proposal)
                 (gemini-companion-diff--separate view)))
          (name (gemini-companion-review-project-path review)))
     (gemini-companion-diff--cancel-timer view)

@@ -74,6 +74,10 @@ new file alone, since there is nothing to compare it with."
          (gemini-companion-ediff--kill-new before)
          (signal (car error) (cdr error)))))))
 
+(put 'gemini-companion-ediff-show 'gemini-companion-steps
+     (lambda (review)
+       (gemini-companion-proposal-steps review #'gemini-companion-review-regions)))
+
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-ediff--view))
   "Start Ediff for VIEW."
   (let ((review (gemini-companion-view-review view))
@@ -162,8 +166,10 @@ session, but buffer A knows that when the hook runs in buffer B."
 (defun gemini-companion-ediff--compare (&rest _files)
   "Find the differences for the current buffer, the control buffer of a session."
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
-         (regions (apply #'gemini-companion-review-regions
-                         (mapcar #'gemini-companion-ediff--text buffers)))
+         (regions (apply #'gemini-companion-review-call-once
+                         (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B)
+                         #'gemini-companion-review-regions
+                         (mapcar #'gemini-companion-proposal-text buffers)))
          (positions (cl-loop for buffer in buffers
                              for slot from 0 by 2
                              collect (gemini-companion-ediff--positions buffer regions slot))))
@@ -175,13 +181,6 @@ session, but buffer A knows that when the hook runs in buffer B."
                              (mapcar (lambda (it) (aref it index)) positions)
                              (aref region 6)))))))
 
-(defun gemini-companion-ediff--text (buffer)
-  "Return the text of BUFFER, one of a session."
-  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
-    (if (eq buffer (gemini-companion-review-proposal review))
-        ;; It is known already, and may be large.
-        (gemini-companion-review-current-text review)
-      (gemini-companion-review-buffer-text buffer))))
 
 (defun gemini-companion-ediff--positions (buffer regions slot)
   "Return a vector of where REGIONS start and end in BUFFER, as conses.

@@ -32,9 +32,9 @@
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-log-mode)
   (setq header-line-format
-        (substitute-command-keys
-         "\\<gemini-companion-log-mode-map>\
-\\[gemini-companion-toggle-protocol-log] starts or stops logging each message"))
+        '(:eval (substitute-command-keys
+                 "\\<gemini-companion-log-mode-map>\
+\\[gemini-companion-toggle-protocol-log] starts or stops logging each message")))
   (setq-local revert-buffer-function #'ignore))
 
 (defun gemini-companion-log-add (format &rest arguments)

@@ -68,6 +68,10 @@ quickly.")
 (defvar gemini-companion-popup--file-timer nil
   "The timer that checks the file of the review on screen, or nil.")
 
+(defvar gemini-companion-popup--steps nil
+  "A cons of a review and the steps that are left before it is shown.
+They are functions without arguments.")
+
 (defvar gemini-companion-popup--unexpected nil
   "A cons of the review that was selected automatically and a time.
 The time is when that happened, or when a key was last ignored.")
@@ -105,12 +109,15 @@ If there is none any more, do not."
   "Load what shows reviews, and what is told of them."
   (setq gemini-companion-popup--load-timer nil)
   (gemini-companion-log-errors "loading what shows reviews"
-    (dolist (function (cons gemini-companion-diff-function
-                            gemini-companion-queue-waiting-functions))
-      (when (symbolp function)
-        (autoload-do-load (symbol-function function) function)))
+    (mapc #'gemini-companion-popup--load-function
+          (cons gemini-companion-diff-function gemini-companion-queue-waiting-functions))
     ;; Otherwise what loading has left would be collected while the review is shown.
     (garbage-collect)))
+
+(defun gemini-companion-popup--load-function (function)
+  "Load FUNCTION if that is the name of an autoload."
+  (when (and function (symbolp function))
+    (autoload-do-load (symbol-function function) function)))
 
 ;;;; Timers
 
@@ -119,6 +126,7 @@ If there is none any more, do not."
 (defun gemini-companion-popup--adjust-timers ()
   "Start or cancel the timers as needed."
   (unless (gemini-companion-popup--due)
+    (setq gemini-companion-popup--steps nil)
     (gemini-companion-popup--release))
   (setq gemini-companion-popup--file-timer
         (gemini-companion-popup--adjust-timer gemini-companion-popup--file-timer
@@ -159,10 +167,27 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
     (when (and due (not ended)
                (> (- (float-time) gemini-companion-queue-closed-at)
                   gemini-companion-popup--pause-time))
-      (if (gemini-companion-ui-windows-may-change-p)
-          (gemini-companion-popup--show (car due))
-        (gemini-companion-popup--hold (car due)))))
+      (cond ((not (gemini-companion-ui-windows-may-change-p))
+             (gemini-companion-popup--hold (car due)))
+            ((gemini-companion-popup--take-step (car due))
+             (run-at-time 0 nil #'gemini-companion-popup--try))
+            (t (gemini-companion-popup--show (car due))))))
   (gemini-companion-popup--adjust-timers))
+
+(defun gemini-companion-popup--take-step (review)
+  "Take a step of those that precede showing REVIEW, if some are left.
+Return nil if there was none.  A large review takes so long that the user
+could not type meanwhile if it was done all at once."
+  (unless (eq review (car gemini-companion-popup--steps))
+    (gemini-companion-popup--load-function gemini-companion-diff-function)
+    (let ((steps (and (symbolp gemini-companion-diff-function)
+                      (get gemini-companion-diff-function 'gemini-companion-steps))))
+      (setq gemini-companion-popup--steps (cons review (and steps (funcall steps review))))))
+  (when-let* ((step (pop (cdr gemini-companion-popup--steps))))
+    (gemini-companion-log-errors "preparing a review"
+      (let ((throw-on-input nil))
+        (with-local-quit (funcall step))))
+    t))
 
 (defun gemini-companion-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."

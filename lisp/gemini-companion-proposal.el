@@ -44,6 +44,11 @@ enabled."
   "The function that returns the header line of this buffer, given the review.")
 (put 'gemini-companion-proposal--header 'permanent-local t)
 
+(defvar-local gemini-companion-proposal--text nil
+  "A cons of a modification tick and the text that this buffer had then, or nil.
+Only large texts need it, but all that are read from a file have it.")
+(put 'gemini-companion-proposal--text 'permanent-local t)
+
 (defvar gemini-companion-review-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
@@ -149,8 +154,18 @@ on disk."
 
 (defun gemini-companion-proposal--insert (review bytes)
   "Insert BYTES, contents of the file of REVIEW, as text."
-  (insert (gemini-companion-review-file-text (gemini-companion-review-path review) bytes
-                                             (gemini-companion-review-proposed review))))
+  (let ((text (gemini-companion-review-text-of-file review bytes)))
+    (insert text)
+    (setq gemini-companion-proposal--text (cons (buffer-chars-modified-tick) text))))
+
+(defun gemini-companion-proposal-text (buffer)
+  "Return the text of BUFFER, one of a review."
+  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer))
+        (known (buffer-local-value 'gemini-companion-proposal--text buffer)))
+    (cond ((eq buffer (gemini-companion-review-proposal review))
+           (gemini-companion-review-current-text review))
+          ((eql (car known) (buffer-chars-modified-tick buffer)) (cdr known))
+          (t (gemini-companion-review-buffer-text buffer)))))
 
 (defun gemini-companion-proposal--read-only (review part title insert)
   "Return a new read-only buffer of REVIEW.
@@ -168,6 +183,28 @@ that inserts its text."
          (signal (car error) (cdr error))))
       (setq buffer-read-only t))
     buffer))
+
+;;;; Large texts
+
+(defconst gemini-companion-proposal--large 30000000
+  "Characters of both texts beyond which a review is prepared in steps.
+To show it all at once would take too long.")
+
+(defun gemini-companion-proposal-steps (review function &rest arguments)
+  "Return functions to be called, one at a time, before REVIEW is shown.
+They do what takes long for large texts.  FUNCTION compares two texts for
+the view, with ARGUMENTS after them; the last step calls it by
+`gemini-companion-review-call-once'."
+  (let ((bytes (gemini-companion-review-base review)))
+    (when (> (+ (length bytes) (length (gemini-companion-review-current-text review)))
+             gemini-companion-proposal--large)
+      (list (lambda () (gemini-companion-proposal-buffer review))
+            (lambda () (gemini-companion-review-text-of-file review bytes))
+            (lambda ()
+              (apply #'gemini-companion-review-call-once review function
+                     (gemini-companion-review-text-of-file review bytes)
+                     (gemini-companion-review-current-text review)
+                     arguments))))))
 
 ;;;; Any buffer of a review
 
@@ -356,8 +393,8 @@ the text, and read no local variables, since a client wrote the text."
 
 (defun gemini-companion-proposal--major-mode (path)
   "Return a major mode for text that the name of the file PATH suggests."
-  (let ((mode (assoc-default (file-name-nondirectory path) auto-mode-alist
-                             #'gemini-companion-proposal--matches-p)))
+  (let ((mode (let ((case-fold-search nil))
+                (assoc-default (file-name-nondirectory path) auto-mode-alist #'string-match-p))))
     (or (and mode (symbolp mode)
              (or (gemini-companion-proposal--suitable (gemini-companion-proposal--remap mode))
                  (gemini-companion-proposal--suitable mode)))
@@ -391,10 +428,6 @@ No variable says which one that is, so try MODE."
              (gemini-companion-proposal-set-mode mode)
              (treesit-parser-list)))))
 
-(defun gemini-companion-proposal--matches-p (pattern name)
-  "Return non-nil if PATTERN, from `auto-mode-alist', matches the file name NAME."
-  (let ((case-fold-search nil))
-    (string-match-p pattern name)))
 
 (provide 'gemini-companion-proposal)
 ;;; gemini-companion-proposal.el ends here

@@ -238,7 +238,7 @@ edit files, and does not read files to highlight their syntax.
          (before (gemini-companion-history-before entry))
          (after (gemini-companion-history-after entry))
          (hunks (gemini-companion-review-diff
-                 (if (stringp before) (gemini-companion-review-file-text path before after) "")
+                 (if (stringp before) (gemini-companion-review-decode path before after) "")
                  after)))
     (if (string-empty-p hunks)
         "No line differs.\n"
@@ -336,7 +336,7 @@ CURRENT is the value of `gemini-companion-review-history--current'."
            (wanted (gemini-companion-history-plain after)))
       (seq-some (lambda (text) (equal (gemini-companion-history-plain text) wanted))
                 (list (decode-coding-string bytes 'utf-8-unix)
-                      (gemini-companion-review-file-text path bytes after))))))
+                      (gemini-companion-review-decode path bytes after))))))
 
 (defun gemini-companion-review-history--replace (entry current bytes)
   "Write BYTES to the file of ENTRY if it still contains CURRENT."

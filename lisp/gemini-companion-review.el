@@ -55,6 +55,9 @@ contained the unsaved edits of the user, or nil.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
   (text nil :documentation "The text as it was last read from `proposal'.")
   (tick nil :documentation "The modification tick of `proposal' then.")
+  (file-text nil :documentation "A cons of contents of its file and the text that they are, or nil.")
+  (result nil :documentation "A cons of a call that took long and its value, see
+`gemini-companion-review-call-once'.")
   (proposal nil :documentation "The buffer with the proposal, which the user may edit, or nil.")
   (front nil :documentation "While shown, the main buffer of the view, or nil.")
   (with-base nil :documentation "Non-nil to show also the text from which it was made.")
@@ -201,6 +204,16 @@ a text that is nil.  ODD is the number, from 0, of the one text that
 differs from the other two there, or nil."
   (gemini-companion--mod-regions a b c gemini-companion-review--max-regions))
 
+(defun gemini-companion-review-call-once (review function &rest arguments)
+  "Return the value of FUNCTION for ARGUMENTS, texts of REVIEW.
+REVIEW keeps the last value, so that FUNCTION is not called again for it."
+  (let ((call (cons function arguments))
+        (known (gemini-companion-review-result review)))
+    (cdr (if (and known (equal call (car known)))
+             known
+           (setf (gemini-companion-review-result review)
+                 (cons call (apply function arguments)))))))
+
 (defun gemini-companion-review--count-lines (before after)
   "Return the number of lines added from BEFORE to AFTER, removed, and in BEFORE."
   (pcase-let ((`[,added ,removed ,total ,_] (gemini-companion--mod-diff before after nil nil)))
@@ -212,7 +225,7 @@ If they change the same lines, or neighboring ones, in different ways
 return the number of the first such line in THEIRS."
   (gemini-companion--mod-merge base ours theirs))
 
-(defun gemini-companion-review-file-text (path bytes proposed)
+(defun gemini-companion-review-decode (path bytes proposed)
   "Return BYTES, the contents of the file PATH, to be compared with PROPOSED.
 For a file with CRLF line ends clients propose a text with LF, and write
 CRLF again.  They read any file as UTF-8; what is not UTF-8 is decoded as
@@ -223,6 +236,18 @@ Emacs does."
           (insert bytes)
           (decode-coding-inserted-region (point-min) (point-max) path)
           (buffer-string)))))
+
+(defun gemini-companion-review-text-of-file (review bytes)
+  "Return BYTES, contents of the file of REVIEW, as text.
+REVIEW keeps it, since that may take long."
+  (let ((known (gemini-companion-review-file-text review)))
+    (cdr (if (and known (eq (car known) bytes))
+             known
+           (setf (gemini-companion-review-file-text review)
+                 (cons bytes
+                       (gemini-companion-review-decode (gemini-companion-review-path review) bytes
+                                                       (gemini-companion-review-proposed
+                                                        review))))))))
 
 ;;;; Changes
 
@@ -246,7 +271,7 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
      ((> (+ (length bytes) (length text)) gemini-companion-review--max-counted)
       (setf (gemini-companion-change-large change) t))
      (t
-      (let ((before (gemini-companion-review-file-text path bytes text)))
+      (let ((before (gemini-companion-review-decode path bytes text)))
         (pcase-let ((`(,added ,removed ,total) (gemini-companion-review--count-lines before text)))
           (setf (gemini-companion-change-added change) added
                 (gemini-companion-change-removed change) removed
@@ -383,9 +408,7 @@ Its car depends on BUFFER alone: see `gemini-companion-write-revert'."
   "Return the text of REVIEW with the changes that TEXT makes to its file.
 For the value on a conflict see `gemini-companion-review-merge-texts'."
   (gemini-companion-review-merge-texts
-   (gemini-companion-review-file-text (gemini-companion-review-path review)
-                                      (or (gemini-companion-review-base review) "")
-                                      (gemini-companion-review-proposed review))
+   (gemini-companion-review-text-of-file review (or (gemini-companion-review-base review) ""))
    text
    (gemini-companion-review-current-text review)))
 

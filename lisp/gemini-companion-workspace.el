@@ -356,27 +356,29 @@ at most COUNT if that is non-nil."
     (when gemini-companion-workspace-guess
       (cl-loop for buffer in (buffer-list)
                until (and count (>= (hash-table-count found) count))
-               for directory = (gemini-companion-workspace--buffer-directory buffer)
-               if directory
-               do (puthash (car directory)
-                           (and (cdr directory) (gethash (car directory) found t))
-                           found)))
+               for file = (buffer-file-name buffer)
+               ;; There may be thousands of files.
+               if file do (puthash (file-name-directory file) nil found)
+               else do (pcase (gemini-companion-workspace--directory-without-file buffer)
+                         (`(,directory . ,only-project)
+                          (puthash directory
+                                   (and only-project (gethash directory found t))
+                                   found)))))
     (cl-loop for directory being the hash-keys of found using (hash-values only-project)
              collect (cons directory only-project))))
 
-(defun gemini-companion-workspace--buffer-directory (buffer)
-  "Return the directory of BUFFER as (DIRECTORY . ONLY-PROJECT), or nil.
-See `gemini-companion-workspace--guess-root' for both."
-  (if-let* ((file (buffer-file-name buffer)))
-      (list (file-name-directory file))
-    (let ((mode (buffer-local-value 'major-mode buffer)))
-      (cond
-       ;; Most buffers without a file are in one of these.
-       ((memq mode '(fundamental-mode special-mode)) nil)
-       ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
-        (list (buffer-local-value 'default-directory buffer)))
-       ((apply #'provided-mode-derived-p mode gemini-companion-workspace--project-modes)
-        (cons (buffer-local-value 'default-directory buffer) t))))))
+(defun gemini-companion-workspace--directory-without-file (buffer)
+  "Return the directory of BUFFER, which visits no file, if it counts.
+The value is (DIRECTORY . ONLY-PROJECT), see
+`gemini-companion-workspace--guess-root' for both, or nil."
+  (let ((mode (buffer-local-value 'major-mode buffer)))
+    (cond
+     ;; Most are in one of these.
+     ((memq mode '(fundamental-mode special-mode)) nil)
+     ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
+      (list (buffer-local-value 'default-directory buffer)))
+     ((apply #'provided-mode-derived-p mode gemini-companion-workspace--project-modes)
+      (cons (buffer-local-value 'default-directory buffer) t)))))
 
 (defun gemini-companion-workspace--guess-root (directory &optional only-project now)
   "Return the root of DIRECTORY as (ROOT . PROJECT).

@@ -76,6 +76,7 @@ how long EMACS was blocked at most, in milliseconds."
   (gemini-companion-test-wait-eval emacs '(time-less-p 1 (or (current-idle-time) 0)))
   (gemini-companion-test-eval emacs '(progn (garbage-collect)
                                             (setq gemini-companion-bench-shown nil
+                                                  gemini-companion-bench-tick nil
                                                   gemini-companion-bench-blocked 0)
                                             nil))
   (pcase-let* ((`(,sent ,answer) (gemini-companion-bench--propose client bytes file))

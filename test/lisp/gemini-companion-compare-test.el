@@ -57,7 +57,7 @@
   "As UTF-8 without a byte order mark, if it is; else as Emacs does."
   (gemini-companion-native-load)
   (let ((text (lambda (bytes proposed)
-                (gemini-companion-review-file-text "/a.txt" bytes proposed))))
+                (gemini-companion-review-decode "/a.txt" bytes proposed))))
     (with-coding-priority '(iso-latin-1)
       (should (equal (funcall text "\303\244\n" "ä") "ä\n")))
     (should (equal (funcall text "\357\273\277a\n" "") "a\n"))

@@ -7,6 +7,8 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
+(defvar gemini-companion-proposal--large)
+
 (defun gemini-companion-review-test--show (client name text)
   "Have CLIENT propose TEXT for the file NAME; show the review and return it."
   (let ((review (gemini-companion-test-propose client name text)))
@@ -648,6 +650,70 @@ x
           (should-not gemini-companion-popup--load-timer))
       (fmakunbound 'gemini-companion-review-test-view)
       (delete-directory directory t))))
+
+(ert-deftest gemini-companion-review/a-large-review-is-prepared-in-steps ()
+  "Emacs can do something else after each."
+  (dolist (gemini-companion-diff-function
+           '(gemini-companion-ediff-show gemini-companion-diff-show))
+    (gemini-companion-test-with-client client
+      (let* ((compared 0)
+             (count (lambda (&rest _) (cl-incf compared)))
+             (gemini-companion-proposal--large 2)
+             (gemini-companion-queue-closed-at 0)
+             (review (gemini-companion-test-propose client "a.txt" "2\n"))
+             (proposal (lambda () (gemini-companion-review-proposal review)))
+             (timers timer-list))
+        (dolist (function '(gemini-companion-review-regions gemini-companion-review-diff))
+          (advice-add function :before count))
+        (unwind-protect
+            (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always))
+              (should-not (funcall proposal))
+              (gemini-companion-popup--try)
+              (should (buffer-live-p (funcall proposal)))
+              ;; It goes on at once.
+              (should (cl-loop for timer in (seq-difference timer-list timers)
+                               thereis (eq (timer--function timer)
+                                           #'gemini-companion-popup--try)))
+              (gemini-companion-popup--try)
+              (should (= compared 0))
+              (gemini-companion-popup--try)
+              (should (= compared 1))
+              (should-not (gemini-companion-review-shown))
+              (gemini-companion-popup--try)
+              (should (eq (gemini-companion-review-shown) review))
+              ;; What was found out is used.
+              (should (= compared 1))
+              (should-not gemini-companion-popup--steps))
+          (dolist (function '(gemini-companion-review-regions gemini-companion-review-diff))
+            (advice-remove function count)))))))
+
+(ert-deftest gemini-companion-review/what-fails-in-a-step-is-told-when-it-is-shown ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-proposal--large 2)
+          (gemini-companion-queue-closed-at 0)
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always)
+                ((symbol-function 'gemini-companion-review-regions)
+                 (lambda (&rest _) (error "No differences"))))
+        (dotimes (_ 4)
+          (gemini-companion-popup--try))
+        (should (equal (gemini-companion-review-fault review) "No differences"))
+        (should-not (gemini-companion-review-shown))
+        (should-not gemini-companion-popup--steps)))))
+
+(ert-deftest gemini-companion-review/a-review-may-be-closed-between-two-steps ()
+  (gemini-companion-test-with-client client
+    (let* ((gemini-companion-proposal--large 2)
+           (gemini-companion-queue-closed-at 0)
+           (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always))
+        (gemini-companion-popup--try)
+        (let ((proposal (gemini-companion-review-proposal review)))
+          (gemini-companion-review-reject review)
+          (should-not (buffer-live-p proposal)))
+        (should-not gemini-companion-popup--steps)
+        (gemini-companion-popup--try)
+        (should-not (gemini-companion-review-shown))))))
 
 (ert-deftest gemini-companion-review/a-proposal-is-read-only-if-it-was-edited ()
   "Reading it takes long if it is large."

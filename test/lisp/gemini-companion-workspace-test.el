@@ -9,7 +9,9 @@
 
 (defun gemini-companion-workspace-test--buffer-root ()
   "Return the root to which the current buffer belongs, or nil."
-  (pcase (gemini-companion-workspace--buffer-directory (current-buffer))
+  (pcase (if buffer-file-name
+             (list (file-name-directory buffer-file-name))
+           (gemini-companion-workspace--directory-without-file (current-buffer)))
     (`(,directory . ,only-project)
      (car (gemini-companion-workspace--guess-root directory only-project)))))
 
