@@ -125,7 +125,7 @@ impl IdeContext {
 
     /// The snapshot as JSON, indented for a reader.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("strings and numbers always serialise")
+        serde_json::to_string_pretty(self).expect("strings and numbers always serialize")
     }
 
     /// The active file for document 003, with the cursor counted from 0.

@@ -360,7 +360,7 @@ enum Outcome {
 #[serde(untagged)]
 pub enum Output {
     Made(Value),
-    /// A constant, which is serialised only once.
+    /// A constant, which is serialized only once.
     Ready(&'static RawValue),
 }
 
@@ -386,7 +386,7 @@ impl Response {
             _ => 0,
         };
         let mut json = Vec::with_capacity(ENVELOPE + result);
-        serde_json::to_writer(&mut json, self).expect("a response always serialises");
+        serde_json::to_writer(&mut json, self).expect("a response always serializes");
         String::from_utf8(json).expect("JSON is text")
     }
 
@@ -398,7 +398,7 @@ impl Response {
 
 /// The answer to a batch.
 pub fn batch_json(responses: &[Response]) -> String {
-    serde_json::to_string(responses).expect("responses always serialise")
+    serde_json::to_string(responses).expect("responses always serialize")
 }
 
 /// The beginning of a client's text, for an error message.
@@ -418,7 +418,7 @@ pub fn notification_json(notification: &impl Serialize) -> String {
         notification: &'a T,
     }
     serde_json::to_string(&Envelope { jsonrpc: "2.0", notification })
-        .expect("strings, numbers and maps with string keys always serialise")
+        .expect("strings, numbers and maps with string keys always serialize")
 }
 
 /// Our only request to a client.

@@ -74,7 +74,7 @@ impl Tools {
     /// The result of `tools/list`, all on one page.
     pub fn list() -> &'static RawValue {
         static LIST: LazyLock<Box<RawValue>> =
-            LazyLock::new(|| to_raw_value(&all()).expect("a value always serialises"));
+            LazyLock::new(|| to_raw_value(&all()).expect("a value always serializes"));
         &LIST
     }
 

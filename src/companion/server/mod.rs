@@ -257,7 +257,7 @@ const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
 /// the first instruction on.
 #[cfg(unix)]
 fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
-    // Safety: both sets are initialised before they are read; the mask of this thread is put back.
+    // Safety: both sets are initialized before they are read; the mask of this thread is put back.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut previous: libc::sigset_t = std::mem::zeroed();
