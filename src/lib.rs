@@ -11,13 +11,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::Waker;
 
+use anyhow::Context;
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use gemini_companion::diff::{self, Comparison, Overlap, Region, ThreeWay};
 use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
 use gemini_companion::{
-    Agent, Answer, CallError, CallId, Companion, Direction, Event, Limits, Token, ignore, panics,
+    Agent, Answer, Argument, ArgumentKind, ArgumentValue, CallError, CallId, Companion, Direction,
+    Event, Limits, ModelTool, Token, ignore, panics,
 };
 use wake_pipe::WakePipe;
 
@@ -154,6 +156,11 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [client-message CLIENT TEXT]: CLIENT has a message for the user.
 /// [decide-review REVIEW ACCEPT CALL DIRECTORY]: accept the review, else reject it; CALL waits for
 /// an answer, and DIRECTORY is where the client works, or nil if that is not known.
+/// [tools-wanted]: a client wants the tools for the model: see `gemini-companion--mod-set-tools'.
+/// [call-tool CALL AGENT TOOL ARGUMENTS DIRECTORY]: a model of AGENT, a symbol, asks for TOOL, a
+/// name; CALL waits for an answer.  ARGUMENTS is a vector in the order in which they were declared,
+/// with nil for those that are missing or false, and DIRECTORY is as above.
+/// [cancel-call CALL]: nobody waits for the answer to CALL, one of `call-tool', any more.
 /// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
 /// [server-died]: the server's thread has died, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
@@ -195,6 +202,14 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::DecideReview { review, accept, call, directory } => {
             env.vector((env.intern("decide-review")?, review.0, accept, call.0, directory))?
         }
+        Event::ToolsWanted => env.vector((env.intern("tools-wanted")?,))?,
+        Event::CallTool { call, agent, tool, arguments, directory } => {
+            let arguments = arguments.into_iter().map(|value| argument_to_lisp(env, value));
+            let arguments = vector(env, arguments)?;
+            let (event, agent) = (env.intern("call-tool")?, env.intern(&agent)?);
+            env.vector((event, call.0, agent, tool, arguments, directory))?
+        }
+        Event::CancelCall { call } => env.vector((env.intern("cancel-call")?, call.0))?,
         Event::Trace { direction, session, text } => {
             let direction = match direction {
                 Direction::FromClient => "from-client",
@@ -314,6 +329,19 @@ fn decode<'e>(env: &'e Env, bytes: Vec<u8>, unix: Value) -> Result<Option<Value<
         return Ok(Some(text.replace("\r\n", "\n").into_lisp(env)?));
     }
     Ok(Some(text.into_lisp(env)?))
+}
+
+/// Offer TOOLS, a vector, to the models of the clients of COMPANION, and no others.
+///
+/// Each is a vector [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS]: READ-ONLY non-nil if it changes
+/// nothing; LISTED nil if it is for programs and not for the model.  ARGUMENTS is a vector of [NAME
+/// TYPE DESCRIPTION REQUIRED], TYPE one of "string", "integer" and "boolean".  Signals an error if it
+/// is another one.  Calls are `call-tool' events.
+#[defun]
+fn set_tools(companion: &Companion, tools: Vector) -> Result<()> {
+    let tools = tools.into_iter().map(tool_from_lisp).collect::<Result<_>>()?;
+    companion.model_tools().register(tools);
+    Ok(())
 }
 
 /// Queue the messages of the clients of COMPANION as `trace' events if ON is non-nil.
@@ -449,6 +477,39 @@ fn open_channel(_env: &CallEnv, _argument: usize) -> Result<WakePipe> {
     anyhow::bail!(
         "Lisp cannot be woken on this system: Emacs and the module may use different C runtimes"
     )
+}
+
+fn tool_from_lisp(value: Value) -> Result<ModelTool> {
+    let slots = Vector::from_lisp(value)?;
+    let arguments = slots.get::<Vector>(4)?.into_iter().map(argument_from_lisp);
+    Ok(ModelTool {
+        name: slots.get(0)?,
+        description: slots.get(1)?,
+        is_read_only: slots.get::<Value>(2)?.is_not_nil(),
+        is_listed: slots.get::<Value>(3)?.is_not_nil(),
+        arguments: arguments.collect::<Result<_>>()?,
+    })
+}
+
+fn argument_from_lisp(value: Value) -> Result<Argument> {
+    let slots = Vector::from_lisp(value)?;
+    let kind: String = slots.get(1)?;
+    Ok(Argument {
+        name: slots.get(0)?,
+        kind: ArgumentKind::named(&kind)
+            .with_context(|| format!("{kind:?} is no type of an argument"))?,
+        description: slots.get(2)?,
+        is_required: slots.get::<Value>(3)?.is_not_nil(),
+    })
+}
+
+fn argument_to_lisp(env: &Env, value: Option<ArgumentValue>) -> Result<Value<'_>> {
+    match value {
+        Some(ArgumentValue::Text(text)) => text.into_lisp(env),
+        Some(ArgumentValue::Integer(number)) => number.into_lisp(env),
+        Some(ArgumentValue::Flag(flag)) => flag.into_lisp(env),
+        None => ().into_lisp(env),
+    }
 }
 
 fn agent_from_lisp(value: Value) -> Result<Agent> {

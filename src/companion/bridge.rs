@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::ide::ReviewId;
 use crate::lock::lock;
+use crate::mcp::model_tools::ArgumentValue;
 use crate::quota::Quota;
 
 /// Proposals that may be queued while Emacs is busy, and the bytes of their content. More are
@@ -24,6 +25,8 @@ const MAX_WAITING_PROPOSALS: usize = 256;
 const MAX_WAITING_BYTES: usize = 256 << 20;
 /// Requests for decisions that may be queued. More are refused.
 const MAX_WAITING_DECISIONS: usize = 256;
+/// Calls of tools for the model that may be queued. More are refused.
+const MAX_WAITING_TOOL_CALLS: usize = 64;
 /// Messages of clients to the user that may be queued. More are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;
 /// Trace events that may be queued. More are dropped.
@@ -82,6 +85,19 @@ pub enum Event {
     /// A client asks that the review be accepted or rejected; `call` waits for the answer.
     /// `directory` is where the client works, if that is known.
     DecideReview { review: ReviewId, accept: bool, call: CallId, directory: Option<String> },
+    /// A client wants the tools for the model, which Lisp has not registered.
+    ToolsWanted,
+    /// A model asks for `tool`, with `arguments` in the order in which Lisp has declared them;
+    /// `call` waits for the answer. `directory` is where its client works, if that is known.
+    CallTool {
+        call: CallId,
+        agent: String,
+        tool: String,
+        arguments: Vec<Option<ArgumentValue>>,
+        directory: Option<String>,
+    },
+    /// Nobody waits for the answer to `call` any more, for which Lisp works.
+    CancelCall { call: CallId },
     /// A message from or to the client of `session`, for the log.
     Trace { direction: Direction, session: String, text: String },
     /// The thread of the server has died: `Companion::restart` starts another one.
@@ -107,6 +123,7 @@ pub struct Bridge {
     proposals: Quota,
     proposal_bytes: Quota,
     decisions: Quota,
+    tool_calls: Quota,
     messages: Quota,
     traces: Quota,
     lost_traces: AtomicUsize,
@@ -137,6 +154,7 @@ impl Bridge {
             proposals: Quota::new(MAX_WAITING_PROPOSALS),
             proposal_bytes: Quota::new(MAX_WAITING_BYTES),
             decisions: Quota::new(MAX_WAITING_DECISIONS),
+            tool_calls: Quota::new(MAX_WAITING_TOOL_CALLS),
             messages: Quota::new(MAX_WAITING_MESSAGES),
             traces: Quota::new(MAX_WAITING_TRACES),
             lost_traces: AtomicUsize::new(0),
@@ -156,6 +174,16 @@ impl Bridge {
     /// Whether Emacs may be asked for one more decision.
     pub(crate) fn has_room_for_decision(&self) -> bool {
         self.decisions.has_room_for(1)
+    }
+
+    /// Queues a call of a tool for the model, unless too much is waiting. Returns whether it was
+    /// queued.
+    pub(crate) fn send_call(&self, call: Event) -> bool {
+        let has_room = self.quotas(&call).all(|(quota, amount)| quota.has_room_for(amount));
+        if has_room {
+            self.send(call);
+        }
+        has_room
     }
 
     /// Queues an event for Lisp and wakes it up.
@@ -223,6 +251,10 @@ impl Bridge {
         let (count, bytes) = match event {
             Event::OpenReview { content, .. } => {
                 (Some(&self.proposals), Some((&self.proposal_bytes, content.len())))
+            }
+            Event::CallTool { arguments, .. } => {
+                let bytes = arguments.iter().flatten().map(ArgumentValue::len).sum();
+                (Some(&self.tool_calls), Some((&self.proposal_bytes, bytes)))
             }
             Event::DecideReview { .. } => (Some(&self.decisions), None),
             Event::Message { .. } => (Some(&self.messages), None),

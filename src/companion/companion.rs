@@ -12,6 +12,7 @@ use crate::bridge::Bridge;
 use crate::limits::Limits;
 use crate::lock::lock;
 use crate::mcp::Protocol;
+use crate::mcp::model_tools::ModelTools;
 use crate::mcp::sessions::Sessions;
 use crate::server::Server;
 
@@ -20,6 +21,7 @@ pub struct Companion {
     agents: Vec<Arc<Agent>>,
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
+    model_tools: Arc<ModelTools>,
     limits: Limits,
     running: Mutex<Option<Running>>,
 }
@@ -50,6 +52,7 @@ impl Companion {
         let companion = Companion {
             agents: agents.into_iter().map(Arc::new).collect(),
             sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
+            model_tools: Arc::new(ModelTools::new(bridge.clone(), &limits)),
             bridge,
             limits,
             running: Mutex::new(None),
@@ -82,7 +85,8 @@ impl Companion {
 
     fn serve(&self, listener: &TcpListener, announcement: &Arc<Announcement>) -> Result<Server> {
         let listener = listener.try_clone().context("cannot listen any more")?;
-        let protocol = Protocol::new(self.bridge.clone(), self.sessions.clone());
+        let protocol =
+            Protocol::new(self.bridge.clone(), self.sessions.clone(), self.model_tools.clone());
         let announcement = announcement.clone();
         Server::start(listener, self.agents.clone(), protocol, announcement, &self.limits)
     }
@@ -105,6 +109,11 @@ impl Companion {
     /// The sessions of the clients.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// The tools for the model.
+    pub fn model_tools(&self) -> &ModelTools {
+        &self.model_tools
     }
 
     /// Why the port is not the requested one, if it is not.

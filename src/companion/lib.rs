@@ -33,6 +33,7 @@ pub use bridge::{Answer, Bridge, CallError, CallId, CallResult, Direction, Event
 pub use companion::Companion;
 
 pub use limits::Limits;
+pub use mcp::model_tools::{Argument, ArgumentKind, ArgumentValue, ModelTool, ModelTools};
 pub use mcp::places::Place;
 pub use mcp::sessions::{Description, Sessions};
 pub use token::Token;

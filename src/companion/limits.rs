@@ -33,6 +33,10 @@ pub struct Limits {
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
     /// headers, 600 s in all), which would end the connection.
     pub emacs_time: Duration,
+    /// Calls of tools for the model that may wait for Emacs at once.
+    pub tool_calls: usize,
+    /// How long one may take.
+    pub tool_time: Duration,
     /// How long the answer to a request may take before it becomes an event stream, which is kept
     /// alive with comments.
     pub stream_after: Duration,
@@ -63,6 +67,8 @@ impl Default for Limits {
             review_bytes: 512 << 20,
             kept_bytes: 64 << 20,
             emacs_time: Duration::from_secs(60),
+            tool_calls: 8,
+            tool_time: Duration::from_secs(20),
             stream_after: Duration::from_secs(1),
             first_context: Duration::from_millis(800),
             file_checks: 16,

@@ -8,6 +8,7 @@ mod discovery;
 mod hostile;
 mod lifecycle;
 mod limits;
+mod model_tools;
 mod places;
 mod process;
 mod reviews;

@@ -178,7 +178,7 @@ impl TestCompanion {
 }
 
 impl Response {
-    fn read(mut connection: TcpStream) -> Response {
+    pub fn read(mut connection: TcpStream) -> Response {
         let mut text = String::new();
         connection.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").expect("a complete response");
@@ -193,8 +193,11 @@ impl Response {
         })
     }
 
+    /// The JSON in the body, or in the only event of it, if the answer took long.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+        let event = self.body.lines().find_map(|line| line.strip_prefix("data: "));
+        serde_json::from_str(event.unwrap_or(&self.body))
+            .unwrap_or_else(|_| panic!("no JSON: {}", self.body))
     }
 
     /// The code of the JSON-RPC error in the body.

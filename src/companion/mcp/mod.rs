@@ -3,6 +3,7 @@
 //! Revisions up to 2025-11-25: later ones have no sessions and no custom notifications, on which
 //! companions depend.
 
+pub mod model_tools;
 pub mod sessions;
 mod tools;
 
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::bridge::Bridge;
 use message::{Message, Output, Params, Request, Response, RpcError};
+use model_tools::ModelTools;
 use revision::Revision;
 use sessions::{ActiveSession, Client, SessionId, Sessions};
 use tools::Tools;
@@ -33,12 +35,17 @@ pub struct Protocol {
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
     tools: Tools,
+    model_tools: Arc<ModelTools>,
 }
 
 impl Protocol {
-    pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Protocol {
+    pub fn new(
+        bridge: Arc<Bridge>,
+        sessions: Arc<Sessions>,
+        model_tools: Arc<ModelTools>,
+    ) -> Protocol {
         let tools = Tools::new(bridge.clone(), sessions.clone());
-        Protocol { bridge, sessions, tools }
+        Protocol { bridge, sessions, tools, model_tools }
     }
 
     pub fn bridge(&self) -> &Arc<Bridge> {
@@ -47,6 +54,10 @@ impl Protocol {
 
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.sessions
+    }
+
+    pub fn model_tools(&self) -> &ModelTools {
+        &self.model_tools
     }
 
     /// Answers `initialize`, the request that starts a session.
@@ -73,11 +84,7 @@ impl Protocol {
         let result = json!({
             "protocolVersion": revision.as_str(),
             "capabilities": { "tools": {} },
-            "serverInfo": {
-                "name": "gemini-companion",
-                "title": "Emacs",
-                "version": env!("CARGO_PKG_VERSION"),
-            },
+            "serverInfo": server_info(),
         });
         Ok((result, session))
     }
@@ -121,6 +128,14 @@ impl Protocol {
             _ => Err(RpcError::method_not_found(method)),
         }
     }
+}
+
+fn server_info() -> Value {
+    json!({
+        "name": "gemini-companion",
+        "title": "Emacs",
+        "version": env!("CARGO_PKG_VERSION"),
+    })
 }
 
 /// The parameters of `initialize`, all of them optional.

@@ -155,13 +155,14 @@ impl Endpoint {
     ) -> Result<CallResult, HttpError> {
         match request.uri().path() {
             "/mcp" => {}
+            "/mcp/tools" => return self.tools(request, &agent, from, tracer).await,
             "/events" => {
                 return self.events(request.method(), agent, from, tracer).await;
             }
             _ => {
                 return Err(HttpError::new(
                     StatusCode::NOT_FOUND,
-                    "the paths here are /mcp and /events",
+                    "the paths here are /mcp, /mcp/tools and /events",
                 ));
             }
         }
@@ -196,6 +197,34 @@ impl Endpoint {
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
+    /// The tools for the model. If the client disconnects, its call is cancelled: without a session,
+    /// it could not get the answer any more.
+    async fn tools(
+        &self,
+        request: Request<Incoming>,
+        agent: &Agent,
+        from: &Peer,
+        tracer: &Tracer,
+    ) -> Result<CallResult, HttpError> {
+        if *request.method() != Method::POST {
+            tracer.log(Direction::FromClient, &format!("{} /mcp/tools", request.method()), b"");
+            return Ok(method_not_allowed("POST"));
+        }
+        let (_, incoming, _reservation) =
+            self.read_post(request, "POST /mcp/tools", tracer).await?;
+        match incoming {
+            message::Incoming::One(Message::Request(request)) => {
+                let place = self.finder.clone().place_of(from.connection).await;
+                let reply = self.protocol.model_tools().serve(request, &agent.name, place).await;
+                Ok(json(StatusCode::OK, &reply))
+            }
+            message::Incoming::One(_) => Ok(accepted()),
+            message::Incoming::Batch(_) => {
+                Err(HttpError::bad_request(RpcError::invalid_request("there are no batches here")))
+            }
+        }
+    }
+
     async fn post(
         self: &Arc<Self>,
         request: Request<Incoming>,
@@ -203,6 +232,40 @@ impl Endpoint {
         from: &Peer,
         tracer: &Tracer,
     ) -> Result<CallResult, HttpError> {
+        let (headers, incoming, reservation) = self.read_post(request, "POST", tracer).await?;
+        match incoming {
+            message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
+                self.initialize(&headers, request, agent, from).await
+            }
+            message::Incoming::One(Message::Request(request)) => {
+                let session = self.session_of(&request, &headers, &agent, from)?;
+                let stream = prefers_stream(&headers);
+                Ok(self.clone().serve(session, request, reservation, stream).await)
+            }
+            message::Incoming::One(Message::Notification) if names_no_session(&headers) => {
+                Ok(accepted()) // clients of document 004 may send `notifications/initialized`
+            }
+            message::Incoming::One(message) => {
+                let session = self.session(&headers, &agent)?;
+                self.protocol.handle(&session, &message);
+                Ok(accepted())
+            }
+            message::Incoming::Batch(items) => {
+                let session = self.session(&headers, &agent)?;
+                let stream = prefers_stream(&headers);
+                self.clone().batch(session, items, reservation, stream).await
+            }
+        }
+    }
+
+    /// The headers and the message of a POST, which is logged as `what`, and the reservation for its
+    /// body.
+    async fn read_post(
+        &self,
+        request: Request<Incoming>,
+        what: &str,
+        tracer: &Tracer,
+    ) -> Result<(HeaderMap, message::Incoming, Reservation), HttpError> {
         let (head, body) = request.into_parts();
         if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
             return Err(HttpError::new(
@@ -218,32 +281,10 @@ impl Endpoint {
         }
         named_revision(&head.headers)?;
         let (body, reservation) = self.bodies.read(body).await?;
-        tracer.log(Direction::FromClient, "POST", &body);
+        tracer.log(Direction::FromClient, what, &body);
         let incoming = message::parse(&body).map_err(HttpError::bad_request)?;
-        drop(body); // it may be large, and the call may wait
-        match incoming {
-            message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
-                self.initialize(&head.headers, request, agent, from).await
-            }
-            message::Incoming::One(Message::Request(request)) => {
-                let session = self.session_of(&request, &head.headers, &agent, from)?;
-                let stream = prefers_stream(&head.headers);
-                Ok(self.clone().serve(session, request, reservation, stream).await)
-            }
-            message::Incoming::One(Message::Notification) if names_no_session(&head.headers) => {
-                Ok(accepted()) // clients of document 004 may send `notifications/initialized`
-            }
-            message::Incoming::One(message) => {
-                let session = self.session(&head.headers, &agent)?;
-                self.protocol.handle(&session, &message);
-                Ok(accepted())
-            }
-            message::Incoming::Batch(items) => {
-                let session = self.session(&head.headers, &agent)?;
-                let stream = prefers_stream(&head.headers);
-                self.clone().batch(session, items, reservation, stream).await
-            }
-        }
+        // The body, which may be large, is dropped here, since the call may wait.
+        Ok((head.headers, incoming, reservation))
     }
 
     async fn initialize(

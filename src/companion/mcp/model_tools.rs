@@ -1,0 +1,318 @@
+//! Tools with which Emacs helps the model, on `/mcp/tools`. Lisp registers them when they are first
+//! wanted, and answers calls.
+//!
+//! There are no sessions here: each request is complete, so that a client which goes on after Emacs
+//! was restarted need not begin anew. Who breaks the connection cancels the call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use super::message::{Params, Request, Response, RpcError, truncate};
+use super::places::Place;
+use super::sessions::STOPPING;
+use super::{InitializeParams, server_info};
+use crate::bridge::{Answer, Bridge, CallError, CallId, Event};
+use crate::limits::Limits;
+use crate::quota::Quota;
+
+/// A tool that Lisp offers to the model.
+#[derive(Clone, Debug)]
+pub struct ModelTool {
+    /// What the model calls it.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// Whether it changes nothing. Clients may then call it without asking the user.
+    pub is_read_only: bool,
+    /// Whether it is listed. Those that are not are for programs, not for the model.
+    pub is_listed: bool,
+    /// What it is called with.
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument of a tool.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// What the model calls it.
+    pub name: String,
+    /// What it may be.
+    pub kind: ArgumentKind,
+    /// What it means, for the model.
+    pub description: String,
+    /// Whether each call must have it.
+    pub is_required: bool,
+}
+
+/// The type of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// A string.
+    Text,
+    /// A whole number.
+    Integer,
+    /// True or false.
+    Flag,
+}
+
+/// The value of an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are those of ArgumentKind")]
+pub enum ArgumentValue {
+    Text(String),
+    Integer(i64),
+    Flag(bool),
+}
+
+impl ArgumentValue {
+    /// About how many bytes it takes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            ArgumentValue::Text(text) => text.len(),
+            ArgumentValue::Integer(_) | ArgumentValue::Flag(_) => 0,
+        }
+    }
+}
+
+impl ArgumentKind {
+    /// The type with this name in JSON Schema.
+    pub fn named(name: &str) -> Option<ArgumentKind> {
+        match name {
+            "string" => Some(ArgumentKind::Text),
+            "integer" => Some(ArgumentKind::Integer),
+            "boolean" => Some(ArgumentKind::Flag),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            ArgumentKind::Text => "string",
+            ArgumentKind::Integer => "integer",
+            ArgumentKind::Flag => "boolean",
+        }
+    }
+
+    fn read(self, value: Value) -> Option<ArgumentValue> {
+        match (self, value) {
+            (ArgumentKind::Text, Value::String(text)) => Some(ArgumentValue::Text(text)),
+            (ArgumentKind::Integer, Value::Number(number)) => {
+                // Models write 3.0, too.
+                let whole = number.as_f64().filter(|float| float.fract() == 0.0);
+                number.as_i64().or(whole.map(|float| float as i64)).map(ArgumentValue::Integer)
+            }
+            (ArgumentKind::Flag, Value::Bool(flag)) => Some(ArgumentValue::Flag(flag)),
+            _ => None,
+        }
+    }
+}
+
+impl ModelTool {
+    fn describe(&self) -> Value {
+        let properties: Map<_, _> = self
+            .arguments
+            .iter()
+            .map(|it| {
+                let schema = json!({ "type": it.kind.name(), "description": it.description });
+                (it.name.clone(), schema)
+            })
+            .collect();
+        let required: Vec<_> =
+            self.arguments.iter().filter(|it| it.is_required).map(|it| &it.name).collect();
+        json!({
+            "name": self.name,
+            "description": self.description,
+            "annotations": { "readOnlyHint": self.is_read_only, "openWorldHint": false },
+            "inputSchema": { "type": "object", "properties": properties, "required": required },
+        })
+    }
+
+    /// The values of the arguments, in their order, or why a call with them is wrong.
+    fn read(&self, mut given: Map<String, Value>) -> Result<Vec<Option<ArgumentValue>>, String> {
+        let values = self.arguments.iter().map(|argument| {
+            let Argument { name, kind, is_required, .. } = argument;
+            match given.remove(name).filter(|value| !value.is_null()) {
+                Some(value) => kind.read(value).map(Some).ok_or_else(|| {
+                    format!("the argument \"{name}\" must be of the type {}", kind.name())
+                }),
+                None if *is_required => Err(format!("the argument \"{name}\" is missing")),
+                None => Ok(None),
+            }
+        });
+        let values = values.collect::<Result<_, _>>()?;
+        match given.keys().next() {
+            Some(name) => Err(format!("there is no argument \"{}\"", truncate(name))),
+            None => Ok(values),
+        }
+    }
+}
+
+/// The tools that Lisp has registered, and their calls.
+pub struct ModelTools {
+    bridge: Arc<Bridge>,
+    /// `None` until Lisp has registered some.
+    registered: watch::Sender<Option<Arc<[ModelTool]>>>,
+    wanted: AtomicBool,
+    running: Quota,
+    most_running: usize,
+    time: Duration,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    name: String,
+    #[serde(default)]
+    arguments: Params,
+}
+
+impl ModelTools {
+    pub(crate) fn new(bridge: Arc<Bridge>, limits: &Limits) -> ModelTools {
+        ModelTools {
+            bridge,
+            registered: watch::Sender::default(),
+            wanted: AtomicBool::new(false),
+            running: Quota::new(limits.tool_calls),
+            most_running: limits.tool_calls,
+            time: limits.tool_time,
+        }
+    }
+
+    /// Offers `tools` from now on, and no others.
+    pub fn register(&self, tools: Vec<ModelTool>) {
+        self.registered.send_replace(Some(tools.into()));
+    }
+
+    /// The tools; there are none if Lisp registers none in time.
+    async fn registered(&self) -> Arc<[ModelTool]> {
+        let mut registered = self.registered.subscribe();
+        if registered.borrow().is_none() && !self.wanted.swap(true, Ordering::Relaxed) {
+            self.bridge.send(Event::ToolsWanted);
+        }
+        let found = tokio::time::timeout(self.time, registered.wait_for(Option::is_some)).await;
+        let tools = found.ok().and_then(Result::ok).and_then(|found| found.clone());
+        if tools.is_none() {
+            self.wanted.store(false, Ordering::Relaxed); // the next client wants them, too
+        }
+        tools.unwrap_or_default()
+    }
+
+    /// Answers a request of a client of `agent` that works in `place`.
+    pub(crate) async fn serve(&self, request: Request, agent: &str, place: Place) -> Response {
+        let Request { id, method, params } = request;
+        let outcome = match &*method {
+            "initialize" => initialize(params),
+            "ping" => Ok(json!({})),
+            "tools/list" => Ok(self.list().await),
+            "tools/call" => self.call(params, agent, place).await,
+            _ => Err(RpcError::method_not_found(&method)),
+        };
+        Response::new(id, outcome.map(Into::into))
+    }
+
+    async fn list(&self) -> Value {
+        let tools = self.registered().await;
+        let listed: Vec<_> =
+            tools.iter().filter(|tool| tool.is_listed).map(ModelTool::describe).collect();
+        json!({ "tools": listed })
+    }
+
+    async fn call(&self, params: Params, agent: &str, place: Place) -> Result<Value, RpcError> {
+        let Call { name, arguments } = params.read()?;
+        let tools = self.registered().await;
+        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+            return Err(RpcError::invalid_params(format!("unknown tool {}", truncate(&name))));
+        };
+        // The model reads what was wrong, and can mend it.
+        let outcome = match arguments.read::<Map<_, _>>() {
+            Ok(given) => match tool.read(given) {
+                Ok(arguments) => self.ask_emacs(name, arguments, agent, place).await,
+                Err(reason) => Err(reason),
+            },
+            Err(failure) => Err(failure.message),
+        };
+        let (text, failed) = match outcome {
+            Ok(text) => (text, false),
+            Err(reason) => (reason, true),
+        };
+        let content = json!([{ "type": "text", "text": text }]);
+        Ok(json!({ "content": content, "isError": failed }))
+    }
+
+    async fn ask_emacs(
+        &self,
+        tool: String,
+        arguments: Vec<Option<ArgumentValue>>,
+        agent: &str,
+        place: Place,
+    ) -> Result<String, String> {
+        let event = |call| Event::CallTool {
+            call,
+            agent: agent.to_owned(),
+            tool,
+            arguments,
+            directory: place.directory().map(str::to_owned),
+        };
+        let Some(_running) = Running::begin(&self.running) else {
+            let most = self.most_running;
+            return Err(format!("Emacs answers {most} calls at the same time: call again later"));
+        };
+        let (call, answer) = self.bridge.call();
+        if !self.bridge.send_call(event(call)) {
+            return Err("Emacs is busy: call again later".to_owned());
+        }
+        let waiting = Waiting { bridge: &self.bridge, call };
+        let answer = tokio::time::timeout(self.time, answer).await;
+        match answer {
+            Ok(answer) => {
+                std::mem::forget(waiting); // it does not wait any more
+                match answer {
+                    Ok(Ok(Answer { text, .. })) => Ok(text),
+                    Ok(Err(CallError(reason))) => Err(reason),
+                    Err(_) => Err(STOPPING.to_owned()),
+                }
+            }
+            Err(_) => Err(format!("Emacs did not answer for {:?}", self.time)),
+        }
+    }
+}
+
+fn initialize(params: Params) -> Result<Value, RpcError> {
+    let hello: InitializeParams = params.read()?;
+    Ok(json!({
+        "protocolVersion": hello.revision().as_str(),
+        "capabilities": { "tools": {} },
+        "serverInfo": server_info(),
+    }))
+}
+
+/// A call that runs.
+struct Running<'a>(&'a Quota);
+
+impl Running<'_> {
+    fn begin(quota: &Quota) -> Option<Running<'_>> {
+        let running = Running(quota);
+        quota.add(1).then_some(running) // dropping it removes what was added
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.remove(1);
+    }
+}
+
+/// A call for which Lisp works. If it is dropped, Lisp need not go on.
+struct Waiting<'a> {
+    bridge: &'a Bridge,
+    call: CallId,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.bridge.send(Event::CancelCall { call: self.call });
+    }
+}
