@@ -7,7 +7,7 @@
 ;;; Commentary:
 
 ;; The CLI has the home of Emacs, into which Emacs writes the extension.  What
-;; each tool answers is tested elsewhere: here, Emacs has two of its own.
+;; each tool answers is tested elsewhere.
 
 ;;; Code:
 
@@ -22,30 +22,27 @@
   "MCP issues\\|MCP ERROR\\|[Ee]rror\\|[Ww]arning\\|not trusted\\|Allow"
   "Regexp for what must not be on the screen of the CLI.")
 
-(defun gemini-companion-tools-test--offer (emacs)
-  "Let EMACS offer a tool for the model, and the one for the hook.
-The latter's arguments are in the variable `edits'."
+(defconst gemini-companion-tools-test--open "a\\.txt (text"
+  "Regexp for the answer of getOpenFiles.")
+
+(defun gemini-companion-tools-test--watch-edits (emacs)
+  "Let EMACS find a fault in each edit of which a hook tells it.
+What it is told is in the variable `edits'."
   (gemini-companion-test-eval
    emacs
    '(progn
       (defvar edits nil)
-      (put 'tools-wanted 'gemini-companion-handler
-           (lambda ()
-             (gemini-companion--mod-set-tools
-              gemini-companion-bridge--companion
-              [["getOpenFiles" "Lists what is open" t t []]
-               ["noteEdit" "For the hook" nil nil
-                [["path" "string" "" t] ["tool" "string" "" t]
-                 ["before" "string" "" nil] ["after" "string" "" nil]]]])))
-      (put 'call-tool 'gemini-companion-handler
-           (lambda (call _agent tool arguments _directory)
-             (gemini-companion-bridge-answer
-              call
-              (if (equal tool "getOpenFiles") "a.txt, with unsaved edits"
-                (push (append arguments nil) edits)
-                "a.txt:1: error: no number")
-              nil)))
-      (put 'cancel-call 'gemini-companion-handler #'ignore)
+      (require 'gemini-companion-tools)
+      (add-hook 'gemini-companion-tools-hook
+                (lambda ()
+                  (gemini-companion-define-tool "noteEdit"
+                    :hidden t :description "For the hook"
+                    :arguments '(("path" string "") ("tool" string "")
+                                 ("before" string "" t) ("after" string "" t))
+                    :function (lambda (_call &rest arguments)
+                                (push arguments edits)
+                                "a.txt:1: error: no number")))
+                t)
       nil)))
 
 (defun gemini-companion-tools-test--enable (emacs)
@@ -74,7 +71,7 @@ CLI, by default so that it is connected."
        (gemini-companion-test-require-real-client)
        (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
          (gemini-companion-test-visit ,emacs "a.txt")
-         (gemini-companion-tools-test--offer ,emacs)
+         (gemini-companion-tools-test--watch-edits ,emacs)
          (gemini-companion-tools-test--enable ,emacs)
          (gemini-companion-test-with-cli
              (,cli (funcall ,(or start '#'gemini-companion-tools-test--start) ,emacs))
@@ -106,12 +103,15 @@ CLI, by default so that it is connected."
     (gemini-companion-test-cli-submit cli "please look")
     (gemini-companion-test-cli-wait-screen cli "All done")
     (should (gemini-companion-tools-test--quiet-p cli))
-    (should (equal (gemini-companion-tools-test--declarations
-                    (gemini-companion-test-cli-wait-requests cli 1))
-                   '("mcp_emacs_getOpenFiles")))
-    (should (string-search "a.txt, with unsaved edits"
-                           (format "%s" (gemini-companion-test-request-responses
-                                         (gemini-companion-test-cli-wait-requests cli 2)))))))
+    (let ((names (gemini-companion-tools-test--declarations
+                  (gemini-companion-test-cli-wait-requests cli 1))))
+      (dolist (name '("getDiagnostics" "findDefinition" "findReferences" "describeSymbol"
+                      "getOpenFiles" "getUnsaved" "showFile"))
+        (should (member (concat "mcp_emacs_" name) names)))
+      (should-not (member "mcp_emacs_noteEdit" names)))
+    (should (string-match-p gemini-companion-tools-test--open
+                            (format "%s" (gemini-companion-test-request-responses
+                                          (gemini-companion-test-cli-wait-requests cli 2)))))))
 
 (ert-deftest gemini-companion-tools/the-model-is-told-of-faults-in-its-edit ()
   :tags '(e2e real any-emacs)
@@ -172,9 +172,9 @@ CLI, by default so that it is connected."
     (gemini-companion-test-cli-submit cli "look again")
     (gemini-companion-test-cli-wait-screen cli "All done")
     (should (gemini-companion-tools-test--quiet-p cli))
-    (should (string-search "a.txt, with unsaved edits"
-                           (format "%s" (gemini-companion-test-request-responses
-                                         (gemini-companion-test-cli-wait-requests cli 3)))))))
+    (should (string-match-p gemini-companion-tools-test--open
+                            (format "%s" (gemini-companion-test-request-responses
+                                          (gemini-companion-test-cli-wait-requests cli 3)))))))
 
 (ert-deftest gemini-companion-tools/qwen-code-has-them-too ()
   :tags '(e2e real any-emacs)
@@ -185,7 +185,7 @@ CLI, by default so that it is connected."
     (make-directory (expand-file-name ".qwen" (gemini-companion-test-home emacs)))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-mode-on emacs)
-    (gemini-companion-tools-test--offer emacs)
+    (gemini-companion-tools-test--watch-edits emacs)
     (gemini-companion-tools-test--enable emacs)
     (gemini-companion-test-with-cli (qwen (gemini-companion-test-qwen-start emacs))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -199,7 +199,7 @@ CLI, by default so that it is connected."
         (gemini-companion-test-cli-wait-screen qwen "All done")
         (let ((responses (format "%s" (mapcar #'gemini-companion-test-request-responses
                                               (gemini-companion-test-cli-requests qwen)))))
-          (should (string-search "a.txt, with unsaved edits" responses))
+          (should (string-match-p gemini-companion-tools-test--open responses))
           (should (string-search "a.txt:1: error: no number" responses)))
         (should (equal (gemini-companion-test-eval emacs 'edits)
                        `((,file "write_file" "one\n" "two\n"))))))))
