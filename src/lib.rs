@@ -49,6 +49,12 @@ fn init(env: &Env) -> Result<()> {
 /// Lisp searches the file for it, to know the version before loading the module.
 const MARKER: &str = concat!("gemini-companion-module:version=", env!("CARGO_PKG_VERSION"), ":end");
 
+/// Return the program that lets a CLI use the tools of Emacs, as JavaScript.
+#[defun]
+fn tools_adapter() -> Result<&'static str> {
+    Ok(include_str!("tools_adapter.mjs"))
+}
+
 /// Return the version of this module, as in the package's Version header.
 #[defun]
 fn version() -> Result<String> {
