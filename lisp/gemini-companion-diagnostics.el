@@ -140,6 +140,11 @@ text, unless there are changes that were not sent."
   (cond ((bound-and-true-p flycheck-mode) 'flycheck)
         ((bound-and-true-p flymake-mode) 'flymake)))
 
+(defun gemini-companion-diagnostics-checked-p (buffer)
+  "Return non-nil if Flymake or Flycheck checks BUFFER."
+  (with-current-buffer buffer
+    (gemini-companion-diagnostics--checkers)))
+
 (defun gemini-companion-diagnostics--start-check ()
   "Start the checkers of the current buffer."
   (gemini-companion-log-errors "starting a check"

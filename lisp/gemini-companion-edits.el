@@ -97,8 +97,9 @@ if the file is new."
 
 (defun gemini-companion-edits--compare (call buffer)
   "Answer CALL with what checkers report about BUFFER only since the edit."
+  ;; A hook makes the snapshot, now or when Emacs took the edit.
+  (gemini-companion-diagnostics-take-file buffer)
   (let ((before (gemini-companion-edits--take-snapshot buffer)))
-    (gemini-companion-diagnostics-take-file buffer)
     (gemini-companion-diagnostics-when-fresh
      buffer gemini-companion-edits--patience
      (lambda (diagnostics _fresh)
