@@ -63,19 +63,46 @@ What it is told is in the variable `edits'."
 
 (defmacro gemini-companion-tools-test--with (spec &rest body)
   "Run BODY with an Emacs that visits a.txt, and a CLI that has its tools.
-SPEC is (EMACS CLI START): two variables, and a function that starts the
-CLI, by default so that it is connected."
-  (declare (indent 1) (debug ((symbolp symbolp &optional form) body)))
-  (pcase-let ((`(,emacs ,cli ,start) spec))
+SPEC is (EMACS CLI START SET-UP): two variables, a function that starts
+the CLI, by default so that it is connected, and one that is called with
+EMACS before that, by default to find a fault in each edit."
+  (declare (indent 1) (debug ((symbolp symbolp &optional form form) body)))
+  (pcase-let ((`(,emacs ,cli ,start ,set-up) spec))
     `(progn
        (gemini-companion-test-require-real-client)
        (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
          (gemini-companion-test-visit ,emacs "a.txt")
-         (gemini-companion-tools-test--watch-edits ,emacs)
+         (funcall ,(or set-up '#'gemini-companion-tools-test--watch-edits) ,emacs)
          (gemini-companion-tools-test--enable ,emacs)
          (gemini-companion-test-with-cli
              (,cli (funcall ,(or start '#'gemini-companion-tools-test--start) ,emacs))
            ,@body)))))
+
+(defconst gemini-companion-tools-test--lisp
+  ";;; a.el --- A  -*- lexical-binding: t -*-\n(defun my-own (x) \"Return X.\" x)\n(my-own 1)\n"
+  "The text of a.el.")
+
+(defun gemini-companion-tools-test--visit-lisp (emacs)
+  "Visit a.el, which Flymake checks, in EMACS, and a file that is withheld."
+  (gemini-companion-test-write (gemini-companion-test-project emacs ".env") "KEY=secret\n")
+  (gemini-companion-test-write (gemini-companion-test-project emacs "a.el")
+                               gemini-companion-tools-test--lisp)
+  (gemini-companion-test-visit emacs ".env")
+  (gemini-companion-test-visit emacs "a.el")
+  (gemini-companion-test-eval
+   emacs '(progn (require 'flymake)
+                 (defvar trusted-content)
+                 (setq trusted-content :all
+                       flymake-no-changes-timeout 0.1)
+                 (setq-local flymake-diagnostic-functions '(elisp-flymake-byte-compile))
+                 (flymake-mode 1)
+                 (eval-buffer)
+                 nil)))
+
+(defun gemini-companion-tools-test--responses (cli)
+  "Return what CLI has told the model last, as text."
+  (format "%s" (gemini-companion-test-request-responses
+                (car (last (gemini-companion-test-cli-requests cli))))))
 
 (defun gemini-companion-tools-test--start (emacs)
   "Start a CLI, wait until it has found EMACS, and return it."
@@ -129,6 +156,72 @@ CLI, by default so that it is connected."
                                            (gemini-companion-test-cli-wait-requests cli 2)))))
       (should (equal (gemini-companion-test-eval emacs 'edits)
                      `((,file "write_file" "one\n" "two\nmine\n")))))))
+
+(ert-deftest gemini-companion-tools/a-mistake-is-told-with-the-result-of-the-edit ()
+  "So is what an edit of which Emacs is not asked has done, and can be undone."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-tools-test--with (emacs cli nil #'gemini-companion-tools-test--visit-lisp)
+    (let ((file (gemini-companion-test-project emacs "a.el")))
+      (gemini-companion-test-cli-keys cli "BTab")
+      (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
+      (gemini-companion-test-cli-script
+       cli
+       `("replace" :file_path ,file :instruction "Call it." :old_string "(my-own 1)"
+         :new_string "(my-own 1 2)")
+       "All done")
+      (gemini-companion-test-cli-submit cli "please write")
+      (gemini-companion-test-cli-wait-screen cli "All done")
+      (should (string-match-p
+               "<hook_context>New in the editor's diagnostics since this edit:\n3:[0-9]+: \
+warning: my-own called with 2 arguments"
+               (gemini-companion-tools-test--responses cli)))
+      ;; The buffer shows the edit, and the history has it.
+      (should (string-suffix-p "(my-own 1 2)\n"
+                               (gemini-companion-test-eval emacs '(buffer-string))))
+      (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+      (gemini-companion-test-wait-screen emacs "unreviewed")
+      (gemini-companion-test-keys emacs "u")
+      (gemini-companion-test-wait-screen emacs "Undo the change of a\\.el\\?")
+      (gemini-companion-test-keys emacs "y")
+      (gemini-companion-test-wait-screen emacs "undone")
+      (should (equal (gemini-companion-test-read file) gemini-companion-tools-test--lisp)))))
+
+(ert-deftest gemini-companion-tools/the-model-can-call-each ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-tools-test--with (emacs cli nil #'gemini-companion-tools-test--visit-lisp)
+    (let* ((file (gemini-companion-test-project emacs "a.el"))
+           (symbol `(:path ,file :line 3 :symbol "my-own"))
+           (settings (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs)))
+           (before (gemini-companion-test-read settings)))
+      (gemini-companion-test-run emacs '(progn (goto-char (point-max)) (insert "(car 1 2)\n")))
+      (cl-loop
+       for (call answer)
+       in `((("mcp_emacs_getDiagnostics" :path ,file) "4:[0-9]+: warning: .*car")
+            (("mcp_emacs_findDefinition" ,@symbol) "a\\.el:2: (defun my-own (x)")
+            (("mcp_emacs_findReferences" ,@symbol) "grep_search")
+            (("mcp_emacs_describeSymbol" ,@symbol) "Return X\\.")
+            (("mcp_emacs_getOpenFiles") "a\\.el (emacs-lisp, unsaved edits.*1 more.*withheld")
+            (("mcp_emacs_getUnsaved" :path ,file) "(car 1 2)")
+            (("mcp_emacs_getUnsaved" :path ,(gemini-companion-test-project emacs ".env"))
+             "withheld")
+            (("mcp_emacs_showFile" :path ,(gemini-companion-test-project emacs "a.txt"))
+             "Shown\\."))
+       for turn from 1
+       do (gemini-companion-test-cli-script cli call (format "All done %d" turn))
+       (gemini-companion-test-cli-submit cli "please look")
+       (gemini-companion-test-cli-wait-screen cli (format "All done %d" turn))
+       (ert-info ((format "%S: %s" call (gemini-companion-tools-test--responses cli)))
+         (should (string-match-p answer (replace-regexp-in-string
+                                         "\n" " " (gemini-companion-tools-test--responses cli))))
+         (should-not (string-search "secret" (gemini-companion-tools-test--responses cli)))))
+      ;; It is shown, and the user is where they were.
+      (gemini-companion-test-wait-screen emacs "a\\.txt")
+      (should (equal (gemini-companion-test-eval
+                      emacs '(list (and (get-buffer-window "a.txt") t)
+                                   (buffer-name (window-buffer))))
+                     '(t "a.el")))
+      (should (equal (gemini-companion-test-read settings) before))
+      (gemini-companion-test-run emacs '(set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-tools/edits-that-nobody-reviews-are-known-as-well ()
   "In accept-edits mode the CLI proposes nothing to Emacs."
