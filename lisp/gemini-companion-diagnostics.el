@@ -20,11 +20,11 @@
 (require 'subr-x)
 (require 'gemini-companion-log)
 (require 'gemini-companion-tools)
+(require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
 (declare-function eglot--signal-textDocument/didChange "ext:eglot" ())
 (declare-function eglot-managed-p "ext:eglot" ())
-(declare-function eglot-uri-to-path "ext:eglot" (uri))
 (declare-function flycheck-buffer "ext:flycheck" ())
 (declare-function flycheck-error-buffer "ext:flycheck" (error) t)
 (declare-function flycheck-error-column "ext:flycheck" (error) t)
@@ -38,6 +38,10 @@
 (declare-function flymake-reporting-backends "flymake" ())
 (declare-function flymake-running-backends "flymake" ())
 (declare-function flymake-start "flymake" (&optional deferred force))
+(declare-function eglot-uri-to-path "ext:eglot" (uri))
+(declare-function eglot--uri-to-path "ext:eglot" (uri))
+(declare-function lsp--uri-to-path "ext:lsp-mode" (uri))
+(declare-function url-unhex-string "url-util" (str &optional allow-newlines))
 (declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
 (defvar eglot--docver)
 (defvar eglot--recent-changes)
@@ -70,8 +74,8 @@ PARAMETERS are those of the notification."
   (when (eq method 'textDocument/publishDiagnostics)
     (gemini-companion-log-errors "diagnostics"
       (when-let* ((buffer (gemini-companion-tool-buffer
-                           (expand-file-name
-                            (eglot-uri-to-path (plist-get parameters :uri))))))
+                           (gemini-companion-diagnostics-uri-file
+                            (plist-get parameters :uri)))))
         (with-current-buffer buffer
           (let ((tick (buffer-chars-modified-tick))
                 (version (plist-get parameters :version)))
@@ -79,6 +83,16 @@ PARAMETERS are those of the notification."
                        (or (null version)
                            (eql version (gemini-companion-diagnostics--version))))
               (setq gemini-companion-diagnostics--published tick))))))))
+
+(defun gemini-companion-diagnostics-uri-file (uri)
+  "Return the name of the file with URI, from a language server.
+If URI names no file, the value is no absolute file name."
+  (let ((file-name-handler-alist nil))
+    (cond ((fboundp 'eglot-uri-to-path) (eglot-uri-to-path uri))
+          ((fboundp 'eglot--uri-to-path) (eglot--uri-to-path uri)) ; Emacs 29
+          ((fboundp 'lsp--uri-to-path) (lsp--uri-to-path uri))
+          (t (decode-coding-string
+              (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))))
 
 (defun gemini-companion-diagnostics--version ()
   "Return the version of the text that the server of the current buffer has."
@@ -227,6 +241,9 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 ;;;; Waiting until they are fresh
 
+(defconst gemini-companion-diagnostics--pause 0.5
+  "Seconds without a key after which changes are checked again.")
+
 (cl-defstruct (gemini-companion-diagnostics--wait (:copier nil))
   "A wait for the diagnostics of a buffer."
   buffer
@@ -264,6 +281,7 @@ only checks that the present text needs."
   "Return a wait for `gemini-companion-diagnostics-when-fresh'.
 BUFFER, PATIENCE and LAZY are as there."
   (with-current-buffer buffer
+    (gemini-companion-diagnostics-flush)
     (make-gemini-companion-diagnostics--wait
      :buffer buffer :deadline (+ (float-time) patience)
      :managed (gemini-companion-diagnostics--eglot-p)
@@ -283,28 +301,29 @@ BUFFER, PATIENCE and LAZY are as there."
 
 (defun gemini-companion-diagnostics--step (wait)
   "Start the checkers of the current buffer for WAIT if needed.
-Return `fresh' if they have all reported about the present text."
-  (let ((tick (buffer-chars-modified-tick)))
-    (gemini-companion-diagnostics-flush)
-    (if (gemini-companion-diagnostics--server-behind-p)
-        ;; Others can begin meanwhile.
-        (unless (gemini-companion-diagnostics--wait-started wait)
-          (gemini-companion-diagnostics--start wait t))
-      (cond ((or (not (eql tick (gemini-companion-diagnostics--wait-started wait)))
-                 (gemini-companion-diagnostics--wait-dated wait))
-             ;; Flymake gets from Eglot what was published last.
-             (unless (and (gemini-companion-diagnostics--wait-started wait)
-                          (gemini-companion-diagnostics--checking-p))
-               (gemini-companion-diagnostics--start wait nil))
-             nil)
-            ((not (gemini-companion-diagnostics--checking-p)) 'fresh)))))
+Return `fresh' if they have all reported about the present text.  While the
+user types, nothing is started or sent again."
+  (let ((started (gemini-companion-diagnostics--wait-started wait))
+        (idle (gemini-companion-ui-idle-p gemini-companion-diagnostics--pause)))
+    (when idle (gemini-companion-diagnostics-flush))
+    (cond ((gemini-companion-diagnostics--server-behind-p)
+           ;; Others can begin meanwhile.
+           (unless started (gemini-companion-diagnostics--start wait t)))
+          ((not started) (gemini-companion-diagnostics--start wait nil))
+          ((gemini-companion-diagnostics--checking-p) nil)
+          ((and (eql started (buffer-chars-modified-tick))
+                (not (gemini-companion-diagnostics--wait-dated wait)))
+           'fresh)
+          ;; Flymake gets from Eglot what was published last.
+          (idle (gemini-companion-diagnostics--start wait nil)))))
 
 (defun gemini-companion-diagnostics--start (wait dated)
-  "Start the checkers of the current buffer for WAIT.
+  "Start the checkers of the current buffer for WAIT, and return nil.
 DATED is non-nil if its language server has not checked it yet."
   (setf (gemini-companion-diagnostics--wait-started wait) (buffer-chars-modified-tick)
         (gemini-companion-diagnostics--wait-dated wait) dated)
-  (gemini-companion-diagnostics--start-check))
+  (gemini-companion-diagnostics--start-check)
+  nil)
 
 (defun gemini-companion-diagnostics--sure-p (wait)
   "Return non-nil if it is known what a language server has checked for WAIT."
@@ -361,19 +380,27 @@ PATIENCE is in seconds."
 (defun gemini-companion-diagnostics--get-all (call patience)
   "Answer CALL by the diagnostics of all open files.
 PATIENCE is as in `gemini-companion-diagnostics--get-one'."
-  (let ((buffers
-         (cl-loop for buffer in (buffer-list)
-                  if (and (buffer-file-name buffer)
-                          (with-current-buffer buffer (gemini-companion-diagnostics--checkers))
-                          (gemini-companion-tool-visible-p
-                           call (buffer-file-name buffer)
-                           (length (gemini-companion-diagnostics--list buffer))))
-                  collect buffer into found
-                  until (= (length found) gemini-companion-diagnostics--max-buffers)
-                  finally return found)))
-    (if (not buffers) "Neither Flymake nor Flycheck checks an open file."
-      (mapc #'gemini-companion-diagnostics-take-file buffers)
-      (gemini-companion-diagnostics--collect call buffers patience 'lazy))))
+  (let ((found nil))
+    (gemini-companion-tool-each
+     call (seq-filter #'gemini-companion-diagnostics--checked-p (buffer-list))
+     (lambda (buffer)
+       (when (and (gemini-companion-diagnostics--checked-p buffer)
+                  (length< found gemini-companion-diagnostics--max-buffers)
+                  (gemini-companion-tool-visible-p
+                   call (buffer-file-name buffer)
+                   (length (gemini-companion-diagnostics--list buffer))))
+         (push buffer found)))
+     (lambda ()
+       (if (not found)
+           (gemini-companion-tool-answer call "Neither Flymake nor Flycheck checks an open file.")
+         (mapc #'gemini-companion-diagnostics-take-file found)
+         (gemini-companion-diagnostics--collect call (nreverse found) patience 'lazy))))))
+
+(defun gemini-companion-diagnostics--checked-p (buffer)
+  "Return non-nil if BUFFER visits a file and has checkers."
+  (and (buffer-live-p buffer)
+       (buffer-file-name buffer)
+       (with-current-buffer buffer (gemini-companion-diagnostics--checkers))))
 
 (defun gemini-companion-diagnostics--collect (call buffers patience &optional lazy)
   "Answer CALL when BUFFERS are checked, or after PATIENCE seconds.

@@ -21,14 +21,11 @@
 (declare-function eglot-current-server "ext:eglot" ())
 (declare-function eglot-path-to-uri "ext:eglot" (path))
 (declare-function eglot-server-capable "ext:eglot" (&rest features))
-(declare-function eglot-uri-to-path "ext:eglot" (uri))
 (declare-function help-function-arglist "help" (def &optional preserve-names))
 (declare-function jsonrpc-async-request "ext:jsonrpc")
 (declare-function lsp--text-document-position-params "ext:lsp-mode")
-(declare-function lsp--uri-to-path "ext:lsp-mode" (uri))
 (declare-function lsp-feature? "ext:lsp-mode" (method))
 (declare-function lsp-request-async "ext:lsp-mode")
-(declare-function url-unhex-string "url-util" (str &optional allow-newlines))
 (declare-function xref-backend-definitions "xref" (backend identifier))
 (declare-function xref-item-location "xref" (item) t)
 (declare-function xref-location-group "xref" (location))
@@ -36,8 +33,8 @@
 (defconst gemini-companion-symbols--max-size (* 1024 1024)
   "Number of bytes of a file that are read to show lines of it.")
 
-(defconst gemini-companion-symbols--max-time 0.1
-  "Seconds for which files are read to show lines of them.")
+(defconst gemini-companion-symbols--max-places 90
+  "Maximum number of places in an answer.")
 
 (defconst gemini-companion-symbols--no-server
   "No language server in this buffer: use grep_search"
@@ -94,12 +91,12 @@ That is `eglot' or `lsp'."
 
 (defun gemini-companion-symbols--request (call method capability extra answer)
   "Request METHOD, a string, at point from the language server of the buffer.
-Then answer CALL by what the function ANSWER returns for the result.
+Then call the function ANSWER with the result; it answers CALL.
 CAPABILITY is what the server needs for that, a keyword; EXTRA is a plist
 of more parameters."
   (let* ((done (lambda (result)
                  (gemini-companion-tool-go-on call
-                   (gemini-companion-tool-answer call (funcall answer result)))))
+                   (funcall answer result))))
          (fail (lambda (reason)
                  (gemini-companion-tool-fail call (format "The language server: %s" reason)))))
     (pcase (gemini-companion-symbols--server)
@@ -164,17 +161,10 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
   (or (hash-table-p value)
       (and (consp value) (keywordp (car value)))))
 
-(defun gemini-companion-symbols--uri-file (uri)
-  "Return the name of the file with URI."
-  (cond ((fboundp 'eglot-uri-to-path) (eglot-uri-to-path uri))
-        ((fboundp 'lsp--uri-to-path) (lsp--uri-to-path uri))
-        (t (decode-coding-string (url-unhex-string (string-remove-prefix "file://" uri))
-                                 'utf-8))))
-
 ;;;; Places
 
 (defun gemini-companion-symbols--locations (call result)
-  "Return the answer to CALL for RESULT, the locations that a server has found.
+  "Answer CALL by RESULT, the locations that a server has found.
 RESULT is one location, a vector or list of locations, or nil."
   (let ((locations (if (gemini-companion-symbols--object-p result) (list result)
                      (append result nil))))
@@ -186,34 +176,45 @@ RESULT is one location, a vector or list of locations, or nil."
                                    keys))
               for start = (gemini-companion-symbols--get
                            (funcall get :range :targetSelectionRange) :start)
-              collect (cons (gemini-companion-symbols--uri-file (funcall get :uri :targetUri))
+              collect (cons (gemini-companion-diagnostics-uri-file (funcall get :uri :targetUri))
                             (1+ (gemini-companion-symbols--get start :line)))))))
 
 (defun gemini-companion-symbols--places (call places)
-  "Return the answer to CALL for PLACES, each (FILE . LINE)."
-  (let* ((visible (cl-loop for place in places
-                           if (and (file-name-absolute-p (car place))
-                                   (gemini-companion-tool-visible-p call (car place)))
-                           collect place))
-         (deadline (+ (float-time) gemini-companion-symbols--max-time))
-         (groups (seq-group-by #'car (delete-dups visible))))
-    (if (not groups) "Nothing was found."
-      (mapconcat (pcase-lambda (`(,file . ,places))
-                   (gemini-companion-symbols--lines
-                    call file (sort (mapcar #'cdr places) #'<)
-                    (> (float-time) deadline)))
-                 groups "\n"))))
+  "Answer CALL by PLACES, each (FILE . LINE), of which there may be thousands."
+  (let ((visible nil)
+        (more 0))
+    (gemini-companion-tool-each
+     call (delete-dups places)
+     (lambda (place)
+       (if (length= visible gemini-companion-symbols--max-places)
+           (setq more (1+ more))
+         (when (gemini-companion-tool-visible-p call (car place))
+           (push place visible))))
+     (lambda ()
+       (gemini-companion-symbols--read call (nreverse visible) more)))))
 
-(defun gemini-companion-symbols--lines (call file numbers late)
-  "Return lines for the answer to CALL: those of FILE with NUMBERS, in order.
-If LATE is non-nil do not read FILE."
+(defun gemini-companion-symbols--read (call places more)
+  "Answer CALL by PLACES, and the text there; MORE is how many others there are."
+  (let ((lines nil))
+    (gemini-companion-tool-each
+     call (seq-group-by #'car places)
+     (pcase-lambda (`(,file . ,places))
+       (push (gemini-companion-symbols--lines call file (sort (mapcar #'cdr places) #'<))
+             lines))
+     (lambda ()
+       (gemini-companion-tool-answer
+        call (concat (if lines (string-join (nreverse lines) "\n") "Nothing was found.")
+                     (unless (zerop more) (format "\n(%d more)" more))))))))
+
+(defun gemini-companion-symbols--lines (call file numbers)
+  "Return lines for the answer to CALL: those of FILE with NUMBERS, in order."
   (let ((name (gemini-companion-tool-file-name call file))
         (buffer (gemini-companion-tool-buffer file)))
     (if buffer
         (with-current-buffer buffer
           (gemini-companion-symbols--lines-here name numbers))
       (with-temp-buffer
-        (unless late (gemini-companion-symbols--insert file))
+        (gemini-companion-symbols--insert file)
         (gemini-companion-symbols--lines-here name numbers)))))
 
 (defun gemini-companion-symbols--lines-here (name numbers)
@@ -249,7 +250,7 @@ If LATE is non-nil do not read FILE."
   (derived-mode-p 'emacs-lisp-mode))
 
 (defun gemini-companion-symbols--elisp-definitions (call symbol)
-  "Return the answer to CALL: where SYMBOL is defined, as far as Emacs knows.
+  "Answer CALL by where SYMBOL is defined, as far as Emacs knows.
 The current buffer is searched as well: it may not have been loaded."
   (require 'xref)
   (let ((files (cl-loop for item in (xref-backend-definitions 'elisp symbol)
@@ -361,7 +362,9 @@ If there are none, return the start of FILE, unless HERE is non-nil."
          (gemini-companion-symbols--elisp-describe symbol)
        (gemini-companion-symbols--request
         call "textDocument/hover" :hoverProvider nil
-        #'gemini-companion-symbols--hover-text)))))
+        (lambda (result)
+          (gemini-companion-tool-answer
+           call (gemini-companion-symbols--hover-text result))))))))
 
 (defun gemini-companion-symbols--hover-text (result)
   "Return the text of RESULT, the answer of a language server to hover."

@@ -45,8 +45,11 @@
 (defconst gemini-companion-tools--max-calls 20
   "Number of calls that are remembered for the user.")
 
-(defconst gemini-companion-tools--max-buffers 300
-  "Number of open files that are checked for a list.")
+(defvar gemini-companion-tools--slice 0.01
+  "Seconds for which Emacs works on many items before it does something else.")
+
+(defconst gemini-companion-tools--pause 0.01
+  "Seconds from one slice of such work to the next.")
 
 (defconst gemini-companion-tools-patience 15
   "Seconds for which a call waits for checkers or the user.
@@ -290,6 +293,16 @@ Return nil if nobody waits for it any more."
              (and ended (format ", %.0f ms"
                                 (* 1000 (- ended (gemini-companion-tool-call-started call)))))))))
 
+(defvar gemini-companion-tools--index nil
+  "A hash table of buffers by the names of their files, or nil.")
+
+(defmacro gemini-companion-tools--with-index (&rest body)
+  "Evaluate BODY, which looks up the buffers of many files but visits none.
+Otherwise each would be looked for among all buffers."
+  (declare (indent 0) (debug t))
+  `(let ((gemini-companion-tools--index (gemini-companion-tools--make-index)))
+     ,@body))
+
 (defun gemini-companion-tool-poll (call check &optional interval)
   "Call CHECK for CALL every few milliseconds, until it returns non-nil.
 Stop when CALL has ended; an error of CHECK fails it.  INTERVAL is in
@@ -301,6 +314,23 @@ seconds."
          (setq done (funcall check)))
        done))
    interval))
+
+(defun gemini-companion-tool-each (call items function finish)
+  "Call FUNCTION with each of ITEMS for CALL, then FINISH; return nil.
+If that takes long, go on in timers, so that the user need not wait.
+FUNCTION must visit no file."
+  (let ((slice (lambda ()
+                 (let ((end (+ (float-time) gemini-companion-tools--slice)))
+                   (gemini-companion-tools--with-index
+                     (while (and items
+                                 (progn (funcall function (pop items)) t)
+                                 (< (float-time) end)))))
+                 (unless items
+                   (funcall finish)
+                   t))))
+    (unless (funcall slice)
+      (gemini-companion-tool-poll call slice gemini-companion-tools--pause))
+    nil))
 
 (defun gemini-companion-tools-repeat (check &optional interval)
   "Call CHECK in a timer, until it returns non-nil or signals an error.
@@ -349,8 +379,10 @@ If not, this counts as COUNT results that are withheld, by default one."
                          verdicts))))))
 
 (defun gemini-companion-tools--secret-p (call file)
-  "Return non-nil if FILE is remote, private, or not in the scope of CALL."
-  (or (and (string-search ":" file) (file-remote-p file))
+  "Return non-nil if FILE is remote, private, or not in the scope of CALL.
+What is not absolute is no file, but perhaps the address of something else."
+  (or (not (file-name-absolute-p file))
+      (and (string-search ":" file) (file-remote-p file))
       (let* ((file-name-handler-alist nil)
              (truename (file-truename file)))
         (not (gemini-companion-workspace-in-scope-p
@@ -380,7 +412,20 @@ No buffer visits it."
 (defun gemini-companion-tool-buffer (file)
   "Return the buffer that visits FILE, or nil."
   (let ((file-name-handler-alist nil))
-    (find-buffer-visiting file)))
+    (if gemini-companion-tools--index
+        (or (gethash file gemini-companion-tools--index)
+            (gethash (file-truename file) gemini-companion-tools--index))
+      (find-buffer-visiting file))))
+
+(defun gemini-companion-tools--make-index ()
+  "Return a value for `gemini-companion-tools--index'."
+  (let ((index (make-hash-table :test #'equal))
+        (file-name-handler-alist nil))
+    (dolist (buffer (buffer-list) index)
+      (when-let* ((file (buffer-file-name buffer)))
+        (puthash file buffer index)
+        (when-let* ((truename (buffer-local-value 'buffer-file-truename buffer)))
+          (puthash (expand-file-name truename) buffer index))))))
 
 (defun gemini-companion-tool-open-buffer (call path)
   "Return the buffer that visits PATH in CALL; see `gemini-companion-tool-file'.
@@ -435,17 +480,17 @@ It is relative to the directory of the client if FILE is below that."
 ;;;; Open files
 
 (defun gemini-companion-tools--get-open-files (call)
-  "Return the answer to CALL: the open files, one in a line."
-  (let* ((buffers (seq-filter #'buffer-file-name (buffer-list)))
-         (checked (seq-take buffers gemini-companion-tools--max-buffers))
-         (unchecked (- (length buffers) (length checked)))
-         (lines (cl-loop for buffer in checked
-                         for file = (buffer-file-name buffer)
-                         if (gemini-companion-tool-visible-p call file)
-                         collect (gemini-companion-tools--describe-buffer call file buffer))))
-    (concat (if lines (string-join lines "\n") "No files.")
-            (unless (zerop unchecked)
-              (format "\n(%d files that were used less recently are not listed)" unchecked)))))
+  "Answer CALL by the open files, one in a line."
+  (let ((lines nil))
+    (gemini-companion-tool-each
+     call (seq-filter #'buffer-file-name (buffer-list))
+     (lambda (buffer)
+       (when-let* ((file (and (buffer-live-p buffer) (buffer-file-name buffer))))
+         (when (gemini-companion-tool-visible-p call file)
+           (push (gemini-companion-tools--describe-buffer call file buffer) lines))))
+     (lambda ()
+       (gemini-companion-tool-answer
+        call (if lines (string-join (nreverse lines) "\n") "No files."))))))
 
 (defun gemini-companion-tools--describe-buffer (call file buffer)
   "Return a line for the answer to CALL about FILE, which BUFFER visits."

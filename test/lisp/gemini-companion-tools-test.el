@@ -169,6 +169,77 @@
     (should-not (memq #'gemini-companion-status--print-context
                       gemini-companion-tools-change-hook))))
 
+;;;; Over HTTP
+
+(defun gemini-companion-tools-test--post (method &optional parameters)
+  "Post a request of METHOD with PARAMETERS for the tools; return its exchange."
+  (fake-cli-http (gemini-companion-bridge-port) "POST"
+                 :path "/mcp/tools"
+                 :headers `(("Content-Type" . "application/json")
+                            ("Accept" . "application/json, text/event-stream")
+                            ("Authorization" . ,(concat "Bearer " (gemini-companion-bridge-token))))
+                 :body (gemini-companion-test-json-encode
+                        `(:jsonrpc "2.0" :id 1 :method ,method
+                                   ,@(and parameters (list :params parameters))))))
+
+(defun gemini-companion-tools-test--result (exchange)
+  "Return the result of EXCHANGE when it is complete."
+  (alist-get 'result (gemini-companion-test-json-decode
+                      (fake-cli-exchange-body (fake-cli-await exchange)))))
+
+(defun gemini-companion-tools-test--call (name arguments)
+  "Call the tool NAME with ARGUMENTS, a plist; return the text, in a list if it failed."
+  (let* ((result (gemini-companion-tools-test--result
+                  (gemini-companion-tools-test--post
+                   "tools/call" `(:name ,name :arguments ,arguments))))
+         (text (fake-cli-result-text result)))
+    (if (alist-get 'isError result) (list text) text)))
+
+(defmacro gemini-companion-tools-test--with-server (&rest body)
+  "Evaluate BODY with the mode on, and a file a.txt that is known to be in a project."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (make-directory (gemini-companion-test-file ".git"))
+     (let ((inhibit-message t)
+           (gemini-companion-tools--wanted nil)
+           (gemini-companion-tools--table nil))
+       (gemini-companion-test-open "a.txt" "one\n")
+       (gemini-companion-mode 1)
+       ,@body)))
+
+(ert-deftest gemini-companion-tools/clients-list-and-call-them ()
+  (gemini-companion-tools-test--with-server
+    (let ((tools (alist-get 'tools (gemini-companion-tools-test--result
+                                    (gemini-companion-tools-test--post "tools/list")))))
+      (should (member "getDiagnostics" (mapcar (lambda (tool) (alist-get 'name tool)) tools)))
+      (dolist (tool tools)
+        (should (alist-get 'readOnlyHint (alist-get 'annotations tool)))))
+    (with-current-buffer "a.txt"
+      (insert "zero ä 𝕏 \0 " (string (unibyte-char-to-multibyte 255)) "\n")
+      (should (equal (gemini-companion-tools-test--call "getUnsaved"
+                                                        (list :path buffer-file-name))
+                     "Lines 1 to 3 of 3:\nzero ä 𝕏 \0 \ufffd\none"))
+      (should (equal (gemini-companion-tools-test--call "getUnsaved"
+                                                        (list :path buffer-file-name :line 2))
+                     "Lines 2 to 3 of 3:\none")))
+    (should (equal (gemini-companion-tools-test--call "getUnsaved" '(:path "/etc/passwd"))
+                   '("This file is withheld: /etc/passwd")))
+    (should (equal (gemini-companion-tools-test--call "getUnsaved" '(:line 1))
+                   '("the argument \"path\" is missing")))))
+
+(ert-deftest gemini-companion-tools/a-client-that-disconnects-cancels-its-call ()
+  (gemini-companion-tools-test--with-server
+    (let ((call nil))
+      (gemini-companion-define-tool "mine" :description "Mine." :function
+        (lambda (it) (setq call it) 'later))
+      (let ((exchange (gemini-companion-tools-test--post "tools/call" '(:name "mine"))))
+        (gemini-companion-test-wait "the call" (lambda () call))
+        (should (gemini-companion-tool-live-p call))
+        (delete-process (fake-cli-exchange-process exchange))
+        (gemini-companion-test-wait "it to be cancelled"
+                                    (lambda () (gemini-companion-tool-call-outcome call)))
+        (should (equal (gemini-companion-tool-call-outcome call) "cancelled"))))))
+
 ;;;; Privacy
 
 (ert-deftest gemini-companion-tools/only-files-of-the-scope-are-named ()
@@ -239,11 +310,21 @@
     (should (equal (gemini-companion-test-call-tool "getOpenFiles")
                    "sub/a.el (emacs-lisp, unsaved edits)\nb.txt (text)
 (1 more in files that are withheld)"))
-    (let ((gemini-companion-tools--max-buffers 1)
-          (gemini-companion-context-paused t))
+    (let ((gemini-companion-context-paused t))
       (should (equal (gemini-companion-test-call-tool "getOpenFiles")
-                     "No files.\n(2 files that were used less recently are not listed)
-(1 more in files that are withheld)")))))
+                     "No files.\n(3 more in files that are withheld)")))))
+
+(ert-deftest gemini-companion-tools/many-files-are-listed-in-slices ()
+  (gemini-companion-test-with-tools
+    (kill-buffer ".gitignore")
+    (dotimes (i 9) (gemini-companion-test-open (format "%d.txt" i) "x\n"))
+    (let* ((gemini-companion-tools--slice 0)
+           (id (gemini-companion-test-tools-begin "getOpenFiles")))
+      (should-not (gemini-companion-test-tools-answer id))
+      (kill-buffer "8.txt")
+      (setq gemini-companion-tools--slice 0.01)
+      (should (equal (sort (split-string (gemini-companion-test-tools-wait id) "\n") #'string<)
+                     (cl-loop for i below 8 collect (format "%d.txt (text)" i)))))))
 
 (ert-deftest gemini-companion-tools/unsaved-text-is-told ()
   (gemini-companion-test-with-tools
