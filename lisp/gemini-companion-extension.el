@@ -343,10 +343,13 @@ are."
 
 (defun gemini-companion-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
-  (y-or-n-p
-   (format "Let the model use Emacs in %s?  What only reads needs no confirmation.  (Writes %s) "
-           (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-           (string-join (mapcan #'gemini-companion-extension--places agents) " and "))))
+  (let ((question
+         (format "Let the model use Emacs in %s?  What only reads needs no confirmation.  \
+(Writes %s) "
+                 (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
+                            agents " and ")
+                 (string-join (mapcan #'gemini-companion-extension--places agents) " and "))))
+    (y-or-n-p question)))
 
 (defun gemini-companion-extension--places (agent)
   "Return where the files for AGENT are, as text for the user, a list."

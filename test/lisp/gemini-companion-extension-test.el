@@ -298,17 +298,19 @@ no confirmation.  (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/ema
     (gemini-companion-extension-keep-current)
     (should (equal (gemini-companion-extension-test--files) '(".qwen")))))
 
+(defun gemini-companion-extension-test--count-timers ()
+  "Return how many timers wait until Emacs is idle to check the files."
+  (seq-count (lambda (timer)
+               (eq (timer--function timer) 'gemini-companion--check-extensions))
+             timer-idle-list))
+
 (ert-deftest gemini-companion-extension/the-mode-keeps-them-current-when-idle ()
   "It loads nothing for that unless there is something."
   (gemini-companion-extension-test--with 'yes
-    (cl-flet ((timers ()
-                (seq-count (lambda (timer) (eq (timer--function timer)
-                                               'gemini-companion--check-extensions))
-                           timer-idle-list)))
-      (gemini-companion-mode 1)
-      (should (= 1 (timers)))
-      (gemini-companion-mode -1)
-      (should (= 0 (timers))))
+    (gemini-companion-mode 1)
+    (should (= 1 (gemini-companion-extension-test--count-timers)))
+    (gemini-companion-mode -1)
+    (should (= 0 (gemini-companion-extension-test--count-timers)))
     (let ((called 0))
       (cl-letf (((symbol-function 'gemini-companion-extension-keep-current)
                  (lambda () (setq called (1+ called)))))
