@@ -131,7 +131,8 @@ priority = 100
   "Return the files for AGENT, an alist of names in its directory and texts.
 MADE are the directories that were made for them.  The manifest is the
 first one.  The text of the program is nil if the native module, which
-has it, is not loaded."
+has it, is not loaded.  A policy that somebody else has written is not
+among them."
   (let ((spec `((?v . ,gemini-companion-native-version)
                 (?m . ,(mapconcat #'json-encode-string made ", "))
                 (?h . ,(gemini-companion-extension--get agent :here))
@@ -146,7 +147,8 @@ has it, is not loaded."
        . ,(and (gemini-companion-native-current-p) (gemini-companion-bridge-tools-adapter)))
       (,(concat directory "/hooks/hooks.json")
        . ,(format-spec gemini-companion-extension--hooks spec))
-      ,@(and policy `((,policy . ,gemini-companion-extension--policy))))))
+      ,@(unless (or (null policy) (gemini-companion-extension--foreign-policy-p policy))
+          `((,policy . ,gemini-companion-extension--policy))))))
 
 (defun gemini-companion-extension--directories (agent)
   "Return the directories for the files of AGENT, the innermost ones first."
@@ -185,19 +187,16 @@ else has written it."
             (t 'current)))))
 
 (defun gemini-companion-extension--foreign (agent)
-  "Return why the files in the directory of AGENT are not ours, or nil."
-  (let ((directory gemini-companion-extension--directory)
-        (manifest (gemini-companion-extension--manifest-name agent))
-        (policy (gemini-companion-extension--get agent :policy)))
-    (seq-some (pcase-lambda (`(,file . ,foreign))
-                (when foreign
-                  (format "%s is left alone, since it was not written by this package: rename it \
-to enable the tools of Emacs" (abbreviate-file-name (expand-file-name file)))))
-              `((,directory . ,(and (not (gemini-companion-extension--vacant-p directory))
-                                    (or (file-symlink-p directory)
-                                        (not (gemini-companion-extension--mark manifest)))))
-                (,(concat directory "/hooks") . ,(file-symlink-p (concat directory "/hooks")))
-                (,policy . ,(and policy (gemini-companion-extension--foreign-policy-p policy)))))))
+  "Return why the extension in the directory of AGENT is not ours, or nil."
+  (let* ((directory gemini-companion-extension--directory)
+         (hooks (concat directory "/hooks"))
+         (manifest (gemini-companion-extension--manifest-name agent)))
+    (unless (or (gemini-companion-extension--vacant-p directory)
+                (and (not (file-symlink-p directory))
+                     (not (file-symlink-p hooks))
+                     (gemini-companion-extension--mark manifest)))
+      (format "%s is left alone, since it was not written by this package: rename it to enable \
+the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
 
 (defun gemini-companion-extension--vacant-p (directory)
   "Return non-nil if there is nothing called DIRECTORY, or it is empty."
@@ -343,10 +342,13 @@ are."
 
 (defun gemini-companion-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
-  (y-or-n-p
-   (format "Let the model use Emacs in %s?  What only reads needs no confirmation.  (Writes %s) "
-           (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-           (string-join (mapcan #'gemini-companion-extension--places agents) " and "))))
+  (let ((question
+         (format "Let the model use Emacs in %s?  What only reads needs no confirmation.  \
+(Writes %s) "
+                 (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
+                            agents " and ")
+                 (string-join (mapcan #'gemini-companion-extension--places agents) " and "))))
+    (y-or-n-p question)))
 
 (defun gemini-companion-extension--places (agent)
   "Return where the files for AGENT are, as text for the user, a list."
@@ -362,11 +364,20 @@ Return the outcome, as a list of a text for the user and whether it failed."
   (let ((title (gemini-companion-agent-get agent :title))
         (state (gemini-companion-extension-state agent process-environment)))
     (condition-case problem
-        (cond ((stringp state) (list state t))
-              ((gemini-companion-extension--write agent process-environment)
-               (list (format "The model can use Emacs in %s when it next starts" title)))
-              (t (list (format "The model can use Emacs in %s" title))))
+        (if (stringp state) (list state t)
+          (list (concat (format "The model can use Emacs in %s" title)
+                        (and (gemini-companion-extension--write agent process-environment)
+                             " when it next starts")
+                        (gemini-companion-extension--describe-policy agent))))
       (file-error (list (gemini-companion-ui-error-text problem) t)))))
+
+(defun gemini-companion-extension--describe-policy (agent)
+  "Return what follows if somebody else has written the policy of AGENT, or nil."
+  (when-let* ((policy (gemini-companion-extension--get agent :policy)))
+    (gemini-companion-extension--in (gemini-companion-extension--home agent process-environment)
+      (when (gemini-companion-extension--foreign-policy-p policy)
+        (format ", which may ask you first: %s was not written by this package, and is left alone"
+                (abbreviate-file-name (expand-file-name policy)))))))
 
 (defun gemini-companion-extension--disable (agent)
   "Remove the files for AGENT, if there are any of this package.

@@ -244,6 +244,7 @@ It is made only once, since the mode line is displayed often.")
     ("The CLI"
      ["Run Another Agent" gemini-companion-run-other]
      ["Set Up to Connect" gemini-companion-setup]
+     ["Let the Model Use Emacs" gemini-companion-tools-enable]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
      ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
     ("Send"

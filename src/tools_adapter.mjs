@@ -228,11 +228,12 @@ class Server {
     this.directory = process.cwd();
     // Requests without an answer, by their ids.
     this.pending = new Map();
-    // What the CLI was told last, as JSON; undefined if it has not asked.
+    // What the CLI knows or was told to ask for, as JSON; undefined if it has not asked.
     this.told = undefined;
     // The tools to tell, a promise, and since when it is fulfilled.
     this.listing = undefined;
-    // The Emacs that they are from, and a timer if it has told none.
+    // The last of the requests for them, and the Emacs that they are from.
+    this.fetched = Promise.resolve();
     this.emacs = undefined;
     this.timer = undefined;
   }
@@ -349,7 +350,13 @@ class Server {
     return tools;
   }
 
-  async fetch() {
+  // One after the other, so that a late failure does not hide what came after it.
+  fetch() {
+    this.fetched = this.fetched.then(() => this.fetchNow());
+    return this.fetched;
+  }
+
+  async fetchNow() {
     let tools;
     try {
       this.emacs = (await findEmacs(this.agent, this.directory))[0];
@@ -395,7 +402,9 @@ class Server {
   }
 
   announce(tools) {
-    if (JSON.stringify(tools) === this.told) return;
+    const now = JSON.stringify(tools);
+    if (now === this.told) return;
+    this.told = now;
     this.listing = { time: Date.now(), tools: Promise.resolve(tools) };
     this.send({ method: 'notifications/tools/list_changed' });
     this.send({ method: 'notifications/prompts/list_changed' });

@@ -173,7 +173,7 @@ EMACS before that, by default to find a fault in each edit."
       (gemini-companion-test-cli-wait-screen cli "All done")
       (should (string-match-p
                "<hook_context>New in the editor's diagnostics since this edit:\n3:[0-9]+: \
-warning: my-own called with 2 arguments"
+warning: .?my-own.? called with 2 arguments"
                (gemini-companion-tools-test--responses cli)))
       ;; The buffer shows the edit, and the history has it.
       (should (string-suffix-p "(my-own 1 2)\n"

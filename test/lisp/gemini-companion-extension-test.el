@@ -192,8 +192,7 @@ no confirmation.  (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/ema
                   (".gemini/extensions/emacs/gemini-extension.json"
                    "{\"gemini-companion\": true}")
                   (".gemini/extensions/emacs/notes" "mine")
-                  (".gemini/extensions/emacs" "a file")
-                  (".gemini/policies/emacs.toml" "[[rule]]")))
+                  (".gemini/extensions/emacs" "a file")))
     (gemini-companion-extension-test--with 'yes
       (pcase-let ((`(,name ,text) case))
         (ert-info ((format "%s %S" name text))
@@ -209,6 +208,22 @@ no confirmation.  (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/ema
           (gemini-companion-extension-keep-current)
           (gemini-companion-tools-disable)
           (should (equal (gemini-companion-extension-test--read name) text)))))))
+
+(ert-deftest gemini-companion-extension/a-policy-of-the-user-is-kept ()
+  "The CLI has the tools all the same."
+  (gemini-companion-extension-test--with 'yes
+    (let ((policy ".gemini/policies/emacs.toml"))
+      (gemini-companion-extension-test--write policy "# Mine\n")
+      (gemini-companion-tools-enable)
+      (should (gemini-companion-extension-test--said-p
+               "which may ask you first: ~/.gemini/policies/emacs.toml was not written by"))
+      (should (equal (gemini-companion-extension-test--files)
+                     gemini-companion-extension-test--written))
+      (should (eq 'current (gemini-companion-extension-state 'gemini process-environment)))
+      (gemini-companion-extension-keep-current)
+      (gemini-companion-tools-disable)
+      (should (equal (gemini-companion-extension-test--files) (list policy ".qwen")))
+      (should (equal (gemini-companion-extension-test--read policy) "# Mine\n")))))
 
 (ert-deftest gemini-companion-extension/symbolic-links-are-not-followed ()
   (gemini-companion-extension-test--with 'yes
@@ -298,17 +313,19 @@ no confirmation.  (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/ema
     (gemini-companion-extension-keep-current)
     (should (equal (gemini-companion-extension-test--files) '(".qwen")))))
 
+(defun gemini-companion-extension-test--count-timers ()
+  "Return how many timers wait until Emacs is idle to check the files."
+  (seq-count (lambda (timer)
+               (eq (timer--function timer) 'gemini-companion--check-extensions))
+             timer-idle-list))
+
 (ert-deftest gemini-companion-extension/the-mode-keeps-them-current-when-idle ()
   "It loads nothing for that unless there is something."
   (gemini-companion-extension-test--with 'yes
-    (cl-flet ((timers ()
-                (seq-count (lambda (timer) (eq (timer--function timer)
-                                               'gemini-companion--check-extensions))
-                           timer-idle-list)))
-      (gemini-companion-mode 1)
-      (should (= 1 (timers)))
-      (gemini-companion-mode -1)
-      (should (= 0 (timers))))
+    (gemini-companion-mode 1)
+    (should (= 1 (gemini-companion-extension-test--count-timers)))
+    (gemini-companion-mode -1)
+    (should (= 0 (gemini-companion-extension-test--count-timers)))
     (let ((called 0))
       (cl-letf (((symbol-function 'gemini-companion-extension-keep-current)
                  (lambda () (setq called (1+ called)))))

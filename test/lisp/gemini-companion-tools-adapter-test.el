@@ -113,8 +113,9 @@ SPEC is (PROGRAM &key AGENT DIRECTORY ENVIRONMENT)."
                   directory
                   (apply #'gemini-companion-adapter-test--environment environment))))
     (gemini-companion-adapter-test--request
-     program 0 "initialize" '(:protocolVersion "2025-06-18" :capabilities #s(hash-table)
-                              :clientInfo (:name "test" :version "1")))
+     program 0 "initialize"
+     (list :protocolVersion "2025-06-18" :capabilities (make-hash-table)
+           :clientInfo '(:name "test" :version "1")))
     (gemini-companion-test-program-send
      program '(:jsonrpc "2.0" :method "notifications/initialized"))
     program))
@@ -153,9 +154,8 @@ SPEC is (PROGRAM &key AGENT DIRECTORY ENVIRONMENT)."
 They are requested in the order of the CLI, as ID and the next one."
   (let ((prompts (gemini-companion-adapter-test--request program id "prompts/list"))
         (tools (gemini-companion-adapter-test--request program (1+ id) "tools/list")))
-    (cl-flet ((names (member result)
-                (mapcar (lambda (it) (alist-get 'name it)) (alist-get member result))))
-      (list (names 'tools tools) (names 'prompts prompts)))))
+    (mapcar (lambda (objects) (mapcar (lambda (it) (alist-get 'name it)) objects))
+            (list (alist-get 'tools tools) (alist-get 'prompts prompts)))))
 
 (defun gemini-companion-adapter-test--count (program method)
   "Return how often PROGRAM has sent the notification METHOD."
@@ -323,8 +323,8 @@ By default it is of the Emacs in this project, on a port without a server."
    (decode-coding-string
     (gemini-companion-test-json-encode
      (append object
-             `(:port 1 :authToken "wrong" :ideInfo (:name "emacs" :displayName "Emacs")
-               :workspacePath ,(directory-file-name gemini-companion-test-project))))
+             (list :port 1 :authToken "wrong" :ideInfo '(:name "emacs" :displayName "Emacs")
+                   :workspacePath (directory-file-name gemini-companion-test-project))))
     'utf-8)))
 
 (ert-deftest gemini-companion-adapter/another-emacs-is-asked-if-the-first-one-fails ()
@@ -524,17 +524,20 @@ It must succeed, and write nothing to stderr."
     (let ((kill-buffer-query-functions nil)) (kill-buffer stderr))
     output))
 
+(defun gemini-companion-adapter-test--response (shown)
+  "Return what a tool has answered, and has SHOWN to the user, a value."
+  (list :llmContent "Successfully created and wrote to new file: a.txt." :returnDisplay shown))
+
 (defun gemini-companion-adapter-test--input (&rest members)
   "Return what Gemini CLI gives a hook after write_file, with MEMBERS before that."
   (append members
-          `(:session_id "x" :cwd ,(directory-file-name gemini-companion-test-project)
-            :hook_event_name "AfterTool" :tool_name "write_file"
-            :tool_input (:file_path "a.txt" :content "two\n")
-            :tool_response
-            (:llmContent "Successfully overwrote file"
-             :returnDisplay (:fileName "a.txt" :filePath ,(gemini-companion-test-file "a.txt")
-                             :originalContent "one\n" :newContent "two ä\n"
-                             :isNewFile :false)))))
+          (list :session_id "x" :cwd (directory-file-name gemini-companion-test-project)
+                :hook_event_name "AfterTool" :tool_name "write_file"
+                :tool_input '(:file_path "a.txt" :content "two\n")
+                :tool_response
+                (gemini-companion-adapter-test--response
+                 (list :fileName "a.txt" :filePath (gemini-companion-test-file "a.txt")
+                       :originalContent "one\n" :newContent "two ä\n" :isNewFile :false)))))
 
 (ert-deftest gemini-companion-adapter/the-hook-tells-emacs-and-then-the-model ()
   (gemini-companion-adapter-test--with
@@ -591,17 +594,15 @@ It must succeed, and write nothing to stderr."
         (gemini-companion-adapter-test--hook
          "gemini" (gemini-companion-adapter-test--input
                    :tool_input (append '(:file_path "sub/b.txt") asked)
-                   :tool_response
-                   `(:llmContent "Successfully created and wrote to new file: b.txt."
-                     :returnDisplay ,shown)))
+                   :tool_response (gemini-companion-adapter-test--response shown)))
         (should (equal (nth 3 (car gemini-companion-adapter-test--calls))
                        (list (gemini-companion-test-file "sub/b.txt") "write_file"
                              before after)))))
-    ;; An empty file that was there.
+    ;; An empty file that was there, for Gemini CLI.
     (gemini-companion-adapter-test--hook
      "gemini" (gemini-companion-adapter-test--input
-               :tool_response '(:llmContent "Successfully overwrote file: a.txt."
-                                :returnDisplay (:originalContent "" :newContent "2"))))
+               :tool_response (gemini-companion-adapter-test--response
+                               '(:originalContent "" :newContent "2" :isNewFile :false))))
     (should (equal (nthcdr 2 (nth 3 (car gemini-companion-adapter-test--calls))) '("" "2")))))
 
 ;;; gemini-companion-tools-adapter-test.el ends here
