@@ -101,13 +101,14 @@ If URI names no file, the value is no absolute file name."
 
 (defun gemini-companion-diagnostics--observe-eglot ()
   "Record from now on what Eglot's servers have checked.
-The server of the current buffer has its text."
+That of the current buffer was just sent its text, and has checked nothing."
   ;; Not a method: many users define one with the same specializers, which would replace it.
   (advice-add 'eglot-handle-notification :after
               #'gemini-companion-diagnostics--record-published)
   (dolist (function '(eglot--signal-textDocument/didOpen eglot--signal-textDocument/didChange))
     (when (fboundp function)
       (advice-add function :after #'gemini-companion-diagnostics--record-sent)))
+  (setq gemini-companion-diagnostics--published nil)
   (gemini-companion-diagnostics--record-sent))
 
 (defun gemini-companion-diagnostics--observe-present ()

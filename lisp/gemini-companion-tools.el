@@ -96,10 +96,11 @@ The function is called with a call, an object, and the value of each
 argument, nil where it is missing or false.  If it returns a string, that
 is the answer.  Otherwise it must answer later, by
 `gemini-companion-tool-answer' or `gemini-companion-tool-fail'; Emacs must
-not wait.  If it signals an error, the call fails.  The answer goes to the
-model: use
-`gemini-companion-tool-file' for names of files that the model gives, and
-`gemini-companion-tool-visible-p' for those in the answer.
+not wait.  If it signals an error, the call fails.
+
+The answer goes to the model.  For names of files that the model gives use
+`gemini-companion-tool-file', for those in the answer
+`gemini-companion-tool-visible-p'.
 
 A tool with the same NAME is replaced.  To replace one of ours do so in
 `gemini-companion-tools-hook'."
@@ -240,11 +241,20 @@ current buffer, point there and the match data stay as they are."
     (gemini-companion-tools--end call "cancelled")))
 ;;;###autoload (put 'cancel-call 'gemini-companion-handler #'gemini-companion-tools-cancel)
 
+(defun gemini-companion-tools--cancel-all (_clients)
+  "If the companion was stopped, record that nobody waits for any answer.
+Another companion may give its calls the same numbers."
+  (unless (gemini-companion-bridge-running-p)
+    (dolist (call gemini-companion-tools--calls)
+      (gemini-companion-tools--end call "cancelled"))))
+
+(add-hook 'gemini-companion-clients-functions #'gemini-companion-tools--cancel-all)
+
 (defun gemini-companion-tool-live-p (call)
   "Return non-nil if somebody waits for the answer to CALL."
   (and (not (gemini-companion-tool-call-outcome call))
        (or (gemini-companion-bridge-awaited-p (gemini-companion-tool-call-id call))
-           ;; The mode was switched off, perhaps.
+           ;; That is not known yet.
            (ignore (gemini-companion-tools--end call "cancelled")))))
 
 (defun gemini-companion-tool-answer (call text)

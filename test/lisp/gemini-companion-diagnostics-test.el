@@ -301,6 +301,18 @@ a.served:3:1: error: fake: bad line: bad one")))
       (let ((answer (gemini-companion-test-tools-wait id)))
         (should (string-search "this may be out of date" (format "%s" answer)))))))
 
+(ert-deftest gemini-companion-diagnostics/a-new-server-has-checked-nothing ()
+  (gemini-companion-test-with-server buffer "bad one\n"
+    (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+    (gemini-companion-test-server-order "hold-publish")
+    (eglot-shutdown server)
+    (setq server (gemini-companion-test-connect-server))
+    (should (string-suffix-p gemini-companion-diagnostics-test--late
+                             (gemini-companion-test-call-tool "getDiagnostics" "a.served" 0)))
+    (gemini-companion-test-server-order "hold-publish" 'remove)
+    (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+                   "a.served:1:1: error: fake: bad line: bad one"))))
+
 (ert-deftest gemini-companion-diagnostics/buffers-that-eglot-manages-already-count ()
   (gemini-companion-test-with-server buffer "bad one\n"
     (gemini-companion-test-wait "a publication" (lambda () gemini-companion-diagnostics--published))

@@ -124,6 +124,17 @@
           (should (string-search "mine for gemini: cancelled"
                                  (gemini-companion-tools-describe-call call))))))))
 
+(ert-deftest gemini-companion-tools/a-call-does-not-outlive-its-companion ()
+  (let (call)
+    (gemini-companion-tools-test--with-tool (lambda (it &rest _) (setq call it) 'later)
+      (let ((id (gemini-companion-test-tools-begin "mine" "a")))
+        (gemini-companion-mode -1)
+        (gemini-companion-mode 1)
+        ;; The new companion has a call with this number, too.
+        (should (gemini-companion-bridge-awaited-p id))
+        (should-not (gemini-companion-tool-answer call "old"))
+        (should-not (gemini-companion-test-tools-answer id))))))
+
 (ert-deftest gemini-companion-tools/calls-wait-until-the-projects-are-known ()
   (gemini-companion-tools-test--with-tool (lambda (call &rest _)
                                             (gemini-companion-tool-file call "a.txt"))
@@ -188,7 +199,8 @@
                       (fake-cli-exchange-body (fake-cli-await exchange)))))
 
 (defun gemini-companion-tools-test--call (name arguments)
-  "Call the tool NAME with ARGUMENTS, a plist; return the text, in a list if it failed."
+  "Call the tool NAME with ARGUMENTS, a plist; return the text.
+It is in a list if the call failed."
   (let* ((result (gemini-companion-tools-test--result
                   (gemini-companion-tools-test--post
                    "tools/call" `(:name ,name :arguments ,arguments))))
@@ -196,7 +208,7 @@
     (if (alist-get 'isError result) (list text) text)))
 
 (defmacro gemini-companion-tools-test--with-server (&rest body)
-  "Evaluate BODY with the mode on, and a file a.txt that is known to be in a project."
+  "Evaluate BODY with the mode on, and a file a.txt that is open."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-project
      (make-directory (gemini-companion-test-file ".git"))
@@ -231,7 +243,7 @@
   (gemini-companion-tools-test--with-server
     (let ((call nil))
       (gemini-companion-define-tool "mine" :description "Mine." :function
-        (lambda (it) (setq call it) 'later))
+                                    (lambda (it) (setq call it) 'later))
       (let ((exchange (gemini-companion-tools-test--post "tools/call" '(:name "mine"))))
         (gemini-companion-test-wait "the call" (lambda () call))
         (should (gemini-companion-tool-live-p call))
@@ -325,6 +337,17 @@
       (setq gemini-companion-tools--slice 0.01)
       (should (equal (sort (split-string (gemini-companion-test-tools-wait id) "\n") #'string<)
                      (cl-loop for i below 8 collect (format "%d.txt (text)" i)))))))
+
+(ert-deftest gemini-companion-tools/edits-in-an-indirect-buffer-are-unsaved ()
+  (gemini-companion-test-with-tools
+    (with-current-buffer (gemini-companion-test-open "a.txt" "one\ntwo\n")
+      (with-current-buffer (make-indirect-buffer (current-buffer) "indirect" t)
+        (insert "zero\n")
+        (narrow-to-region 1 3)
+        (should (equal (gemini-companion-test-call-tool "getUnsaved" "a.txt")
+                       "Lines 1 to 4 of 4:\nzero\none\ntwo"))
+        (should (buffer-narrowed-p))
+        (kill-buffer)))))
 
 (ert-deftest gemini-companion-tools/unsaved-text-is-told ()
   (gemini-companion-test-with-tools

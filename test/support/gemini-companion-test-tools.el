@@ -74,7 +74,7 @@
    (directory-file-name gemini-companion-test-project) tool arguments))
 
 (defun gemini-companion-test-tools-begin-in (directory tool arguments)
-  "Call TOOL with ARGUMENTS for a client in DIRECTORY; return the number of the call."
+  "Call TOOL with ARGUMENTS for a client in DIRECTORY; return its number."
   (let ((id (cl-incf gemini-companion-test-tools--last))
         (declared (cl-find tool gemini-companion-test-tools-set
                            :key (lambda (it) (aref it 0)) :test #'equal)))
@@ -97,7 +97,8 @@
                               (lambda () (gemini-companion-test-tools-answer id))))
 
 (defun gemini-companion-test-call-tool (tool &rest arguments)
-  "Call TOOL with ARGUMENTS; return its answer, or a list of the reason of a failure."
+  "Call TOOL with ARGUMENTS and return its answer.
+That of a call that failed is a list of the reason."
   (gemini-companion-test-tools-wait
    (apply #'gemini-companion-test-tools-begin tool arguments)))
 
@@ -123,7 +124,7 @@
       (gemini-companion-test-write file ""))))
 
 (defun gemini-companion-test-server-log ()
-  "Return the methods of the messages that the language server has got, the first one first."
+  "Return the methods of the messages that the language server has got."
   (let ((log (gemini-companion-test-file "server/log")))
     (and (file-exists-p log)
          (split-string (gemini-companion-test-read log) "\n" t))))
@@ -140,12 +141,12 @@ Skip the test if this Emacs has no Eglot, or if there is no Node."
        (let ((,buffer (gemini-companion-test-open "a.served" ,text)))
          (with-current-buffer ,buffer
            (gemini-companion-test-served-mode)
-           (let ((server (gemini-companion-test--connect)))
+           (let ((server (gemini-companion-test-connect-server)))
              (unwind-protect (progn ,@body)
                (when (process-live-p (jsonrpc--process server))
                  (ignore-errors (eglot-shutdown server))))))))))
 
-(defun gemini-companion-test--connect ()
+(defun gemini-companion-test-connect-server ()
   "Start a language server for the current buffer, and return it."
   (let ((eglot-sync-connect t)
         (eglot-autoreconnect nil)
