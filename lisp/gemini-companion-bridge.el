@@ -41,7 +41,7 @@
  (sessions companion) (disconnect companion key) (ping companion)
  (accept-review companion review text may-omit) (reject-review companion review)
  (awaited-p companion call) (answer-call companion call text may-omit)
- (fail-call companion call reason))
+ (fail-call companion call reason) (set-tools companion tools) (tools-adapter))
 
 (defconst gemini-companion-bridge--batch 64
   "Maximum number of events handled at once, so that the user need not wait.")
@@ -283,6 +283,18 @@ For MAY-OMIT see `gemini-companion-bridge-accept'."
   "Answer the tool call with id CALL by an error, the string REASON."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-fail-call gemini-companion-bridge--companion call reason)))
+
+(defun gemini-companion-bridge-tools-adapter ()
+  "Return the program that lets a CLI use the tools of Emacs, as JavaScript."
+  (gemini-companion--mod-tools-adapter))
+
+(defun gemini-companion-bridge-set-tools (tools)
+  "Offer TOOLS, a list of vectors, to the models of clients, and no others.
+Each is [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS], ARGUMENTS a vector
+of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\" or
+\"boolean\"."
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-set-tools gemini-companion-bridge--companion (vconcat tools))))
 
 (defun gemini-companion-bridge-set-awaited (awaited)
   "Poll events often if AWAITED, that is, a client waits for the user."

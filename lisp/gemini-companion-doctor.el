@@ -20,6 +20,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-client)
 (require 'gemini-companion-context)
+(require 'gemini-companion-extension)
 (require 'gemini-companion-native)
 (require 'gemini-companion-run)
 (require 'gemini-companion-setup)
@@ -314,7 +315,8 @@ come."
                               gemini-companion-doctor--check-host
                               gemini-companion-doctor--check-proxy
                               gemini-companion-doctor--check-settings
-                              gemini-companion-doctor--check-search))))
+                              gemini-companion-doctor--check-search
+                              gemini-companion-doctor--check-tools))))
 
 ;;;; Checks of this Emacs
 
@@ -683,6 +685,39 @@ that M-x gemini-companion-copy-environment copies."
                    (when (y-or-n-p (format "Delete %s? " file))
                      (delete-file file)))))
 
+;;;; Checks of the tools for the model
+
+(defun gemini-companion-doctor--check-tools (case)
+  "Check whether the model of the CLI in CASE can use the tools of Emacs."
+  (pcase (gemini-companion-extension-state 'gemini
+                                           (gemini-companion-doctor--case-environment case))
+    ('nil (if gemini-companion-tools-offer
+              (gemini-companion-doctor--note
+               "The model cannot use the tools of Emacs."
+               "Let it, M-x gemini-companion-tools-enable, and restart the CLI."
+               (gemini-companion-doctor--tools-button))
+            (gemini-companion-doctor--fine "The model has no tools of Emacs, as you wish.")))
+    ((and (pred stringp) reason)
+     (gemini-companion-doctor--note
+      (format "The model cannot use the tools of Emacs: %s." reason)))
+    (state
+     (list
+      (if (eq state 'stale)
+          (gemini-companion-doctor--note
+           "The files of the tools of Emacs were changed, or are of another version of this package."
+           "Write them again, M-x gemini-companion-tools-enable."
+           (gemini-companion-doctor--tools-button))
+        (gemini-companion-doctor--fine "The model can use the tools of Emacs."))
+      (unless (gemini-companion-doctor--find-program case "node")
+        (gemini-companion-doctor--problem
+         "There is no program `node' on PATH: the CLI cannot call the tools of Emacs."
+         "Put Node's directory on PATH, or remove the tools, \
+M-x gemini-companion-tools-disable."))))))
+
+(defun gemini-companion-doctor--tools-button ()
+  "Return a button that enables the tools for the model."
+  (cons "enable" #'gemini-companion-tools-enable))
+
 ;;;; Probes
 
 (defun gemini-companion-doctor--probe-server (case callback)
@@ -734,10 +769,8 @@ the CLI takes if that is an Emacs."
 Call CALLBACK with the finding, or nil."
   (let* ((process-environment (gemini-companion-doctor--case-environment case))
          (default-directory temporary-file-directory)
-         (path (gemini-companion-doctor--variable case "PATH"))
-         (exec-path (if path (parse-colon-path path) exec-path))
          (name (gemini-companion-run-program 'gemini))
-         (program (executable-find name)))
+         (program (gemini-companion-doctor--find-program case name)))
     (cond (program
            (gemini-companion-doctor--run-program
             program
@@ -750,6 +783,13 @@ Call CALLBACK with the finding, or nil."
                        (format "There is no program `%s' on PATH." name)
                        (format "Install it (%s), or set `gemini-companion-program'."
                                (gemini-companion-agent-get 'gemini :install))))))))
+
+(defun gemini-companion-doctor--find-program (case name)
+  "Return the file of the program NAME on the PATH in CASE, or nil."
+  (let* ((path (gemini-companion-doctor--variable case "PATH"))
+         (exec-path (if path (parse-colon-path path) exec-path))
+         (default-directory temporary-file-directory))
+    (executable-find name)))
 
 (defun gemini-companion-doctor--run-program (program callback)
   "Run PROGRAM with the option --version, and call CALLBACK with its output.

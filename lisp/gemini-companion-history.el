@@ -36,7 +36,8 @@
   (time nil :documentation "When it was decided.")
   (prompt nil :documentation "The prompt that led to it, as in `gemini-companion-review'.")
   (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client),
-`withdrawn' (the client has gone away) or `undone'.")
+`withdrawn' (the client has gone away), `unreviewed' (the client did not ask) or
+`undone'.")
   (before nil :documentation "The contents of the file before, nil if there was none,
 `unreadable' if they are not known.")
   (after nil :documentation "The text of the change when it was decided.")
@@ -51,6 +52,10 @@ The other arguments are as in `gemini-companion-history-entry'."
                                         :time (current-time))
         gemini-companion-history--entries)
   (gemini-companion-history--trim))
+
+(defun gemini-companion-history-made-p (entry)
+  "Return non-nil if the change of ENTRY was made, and not undone."
+  (memq (gemini-companion-history-outcome entry) '(accepted closed unreviewed)))
 
 (defun gemini-companion-history-list ()
   "Return the decided changes, the newest first."

@@ -33,6 +33,7 @@
   '((accepted . "accepted")
     (rejected . "rejected")
     (closed . "in the CLI")
+    (unreviewed . "unreviewed")
     (withdrawn . "withdrawn")
     (undone . "undone"))
   "Alist of outcomes and what the history calls them.")
@@ -127,11 +128,11 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-review-history--undo-keys (entry)
   "Return the keys that change the file of ENTRY."
-  (pcase (gemini-companion-history-outcome entry)
-    ('undone '((gemini-companion-review-history-undo . "make again")))
-    ((or 'accepted 'closed)
-     '((gemini-companion-review-history-undo . "undo")
-       (gemini-companion-review-history-write . "write")))))
+  (cond ((eq (gemini-companion-history-outcome entry) 'undone)
+         '((gemini-companion-review-history-undo . "make again")))
+        ((gemini-companion-history-made-p entry)
+         '((gemini-companion-review-history-undo . "undo")
+           (gemini-companion-review-history-write . "write")))))
 
 ;;;; Entries and prompts
 
@@ -158,7 +159,7 @@ ID is an entry or a prompt."
   (and prompt
        (seq-filter (lambda (entry)
                      (and (eq (gemini-companion-history-prompt entry) prompt)
-                          (memq (gemini-companion-history-outcome entry) '(accepted closed))))
+                          (gemini-companion-history-made-p entry)))
                    (gemini-companion-history-list))))
 
 (defun gemini-companion-review-history--time (time)
@@ -495,7 +496,7 @@ CURRENT is the value of `gemini-companion-review-history--current'."
   (let ((path (gemini-companion-history-path entry))
         (file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
-    (cond ((not (memq outcome '(accepted closed)))
+    (cond ((not (gemini-companion-history-made-p entry))
            (user-error "Nothing to write: the change of %s was %s" file outcome))
           ((eq current 'unreadable)
            (user-error "%s cannot be read" file))

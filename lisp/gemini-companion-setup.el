@@ -47,6 +47,11 @@ To be asked again, type \\[gemini-companion-setup]."
 (define-error 'gemini-companion-setup-unusable
   "Settings of a CLI that are left alone" 'gemini-companion-error)
 
+(defvar gemini-companion-setup-functions nil
+  "Functions that `gemini-companion-setup' calls after its own questions.
+Each may ask another one, and returns the outcome as text for the user, or
+nil.")
+
 (defvar gemini-companion-setup--settings-file nil
   "The file that error messages name.")
 
@@ -68,6 +73,11 @@ programs that are served have their settings")))
           (push (gemini-companion-setup--offer agent) done)
         (gemini-companion-setup-unusable
          (push (gemini-companion-ui-error-text problem) failed))))
+    (run-hook-wrapped 'gemini-companion-setup-functions
+                      (lambda (function)
+                        (when-let* ((text (funcall function)))
+                          (push text done))
+                        nil))
     (when done
       (message "%s" (string-join (nreverse done) "\n")))
     (when failed

@@ -28,6 +28,10 @@
 (declare-function gemini-companion-review-history "gemini-companion-review-history")
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
 (declare-function gemini-companion-toggle-protocol-log "gemini-companion")
+(declare-function gemini-companion-tool-call-started "gemini-companion-tools" (call) t)
+(declare-function gemini-companion-tools-calls "gemini-companion-tools")
+(declare-function gemini-companion-tools-describe-call "gemini-companion-tools")
+(declare-function gemini-companion-tools-signatures "gemini-companion-tools")
 
 ;;;; The buffer with the state
 
@@ -205,6 +209,10 @@
 (defconst gemini-companion-status--context-name "*gemini context*"
   "Name of the buffer with what clients are told.")
 
+(defconst gemini-companion-status--context-hooks
+  '(gemini-companion-context-change-hook gemini-companion-tools-change-hook)
+  "Hooks run when what clients are told may have changed.")
+
 (defvar gemini-companion-context-view-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "p") #'gemini-companion-toggle-context)
@@ -231,14 +239,16 @@ This works even if no client is connected."
   (let ((buffer (get-buffer-create gemini-companion-status--context-name)))
     (with-current-buffer buffer
       (gemini-companion-context-view-mode)
-      (add-hook 'gemini-companion-context-change-hook #'gemini-companion-status--print-context)
+      (dolist (hook gemini-companion-status--context-hooks)
+        (add-hook hook #'gemini-companion-status--print-context))
       (gemini-companion-context-update)
       (goto-char (point-min)))
     (display-buffer buffer)))
 
 (defun gemini-companion-status--stop-context ()
   "Stop updating the buffer with what clients are told."
-  (remove-hook 'gemini-companion-context-change-hook #'gemini-companion-status--print-context)
+  (dolist (hook gemini-companion-status--context-hooks)
+    (remove-hook hook #'gemini-companion-status--print-context))
   (gemini-companion-context-update))
 
 (defun gemini-companion-status--print-context ()
@@ -274,7 +284,22 @@ This works even if no client is connected."
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
-              "")))
+              "")
+   ;; They are loaded when a client wants them.
+   (and (featurep 'gemini-companion-tools)
+        (gemini-companion-status--tools))))
+
+(defun gemini-companion-status--tools ()
+  "Return the tools for the model and their last calls, as text for the user."
+  (concat "\nTools that the model can call\n"
+          (gemini-companion-status--lines (gemini-companion-tools-signatures))
+          "\nTheir last calls\n"
+          (gemini-companion-status--lines
+           (mapcar (lambda (call)
+                     (concat (format-time-string
+                              "%T " (gemini-companion-tool-call-started call))
+                             (gemini-companion-tools-describe-call call)))
+                   (gemini-companion-tools-calls)))))
 
 (defun gemini-companion-status--root (root)
   "Return a line for ROOT, a workspace root."

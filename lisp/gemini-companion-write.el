@@ -190,6 +190,9 @@ M-x gemini-companion-review-history"
 (defconst gemini-companion-write--max-compare-time 1.0
   "Seconds spent to find the differences, before all of the text is replaced.")
 
+(defvar gemini-companion-write-before-hook nil
+  "Hook run in a buffer before it takes what a client has written.")
+
 (defvar gemini-companion-write--timers nil
   "The files that are checked, a list of (FILE TIMER . STAMP).
 STAMP is that of FILE when its buffer agreed with it last.")
@@ -322,6 +325,7 @@ The file was written at MODTIME.  Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (same (gemini-companion-write--same-text-p source)))
     (unless same
+      (run-hooks 'gemini-companion-write-before-hook)
       ;; After an error in an after-change function the text is there all the same.
       (gemini-companion-log-errors "reverting a buffer"
         (gemini-companion-write--replace-text source)))

@@ -50,6 +50,7 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-extension-keep-current "gemini-companion-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
 (declare-function loaddefs-generate "ext:loaddefs-gen")
 
@@ -121,6 +122,12 @@ must exceed the size of your largest file.  Takes effect when
 
 (defvar gemini-companion--died 0
   "The time at which the server died last.")
+
+(defconst gemini-companion--extension-delay 10
+  "Seconds of idleness after which the extensions of CLIs are checked.")
+
+(defvar gemini-companion--extension-timer nil
+  "The timer that checks the extensions of CLIs, or nil.")
 
 (defvar gemini-companion-mode)
 
@@ -237,6 +244,7 @@ It is made only once, since the mode line is displayed often.")
     ("The CLI"
      ["Run Another Agent" gemini-companion-run-other]
      ["Set Up to Connect" gemini-companion-setup]
+     ["Let the Model Use Emacs" gemini-companion-tools-enable]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
      ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
     ("Send"
@@ -335,9 +343,25 @@ get it."
     (gemini-companion-context-start)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
     (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
+    (setq gemini-companion--extension-timer
+          (run-with-idle-timer gemini-companion--extension-delay nil
+                               #'gemini-companion--check-extensions))
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
     (gemini-companion--report-faults))
   (gemini-companion--set-mode t))
+
+(defun gemini-companion--check-extensions ()
+  "Bring the extensions of CLIs up to date, if there are any of this package."
+  (setq gemini-companion--extension-timer nil)
+  (gemini-companion-log-errors "gemini-companion--check-extensions"
+    ;; What it takes is loaded only if there are some.
+    (when (cl-loop for agent in (gemini-companion-agent-served)
+                   for settings = (gemini-companion-agent-settings-file
+                                   agent (default-toplevel-value 'process-environment))
+                   thereis (and settings
+                                (file-directory-p (concat (file-name-directory settings)
+                                                          "extensions/emacs"))))
+      (gemini-companion-extension-keep-current))))
 
 (defvar desktop-minor-mode-table)
 
@@ -441,6 +465,9 @@ Open reviews are rejected.  If one step signals an error, that is logged,
 and the others are still done."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
   (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
+  (when gemini-companion--extension-timer
+    (cancel-timer gemini-companion--extension-timer)
+    (setq gemini-companion--extension-timer nil))
   (let ((outside inhibit-quit)
         (inhibit-quit t))
     (gemini-companion--stop-part #'gemini-companion-context-stop)

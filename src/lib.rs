@@ -4,22 +4,24 @@
 //! vectors cross the border, text as UTF-8; JSON is left to the library.
 //! `gemini-companion-bridge.el` is the only caller, except for comparing texts.
 
+mod convert;
 mod wake_pipe;
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::Waker;
 
-use anyhow::Context;
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
-use gemini_companion::diff::{self, Comparison, Overlap, Region, ThreeWay};
-use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
+use convert::{
+    Text, agent_from_lisp, argument_to_lisp, context, file_name, region_to_lisp, strings,
+    tool_from_lisp, vector,
+};
+use gemini_companion::diff::{self, Comparison, Overlap, ThreeWay};
+use gemini_companion::ide::{Outcome, ReviewId};
 use gemini_companion::{
-    Agent, Answer, Argument, ArgumentKind, ArgumentValue, CallError, CallId, Companion, Direction,
-    Event, Limits, ModelTool, Token, ignore, panics,
+    Answer, CallError, CallId, Companion, Direction, Event, Limits, ignore, panics,
 };
 use wake_pipe::WakePipe;
 
@@ -48,6 +50,12 @@ fn init(env: &Env) -> Result<()> {
 
 /// Lisp searches the file for it, to know the version before loading the module.
 const MARKER: &str = concat!("gemini-companion-module:version=", env!("CARGO_PKG_VERSION"), ":end");
+
+/// Return the program that lets a CLI use the tools of Emacs, as JavaScript.
+#[defun]
+fn tools_adapter() -> Result<&'static str> {
+    Ok(include_str!("tools_adapter.mjs"))
+}
 
 /// Return the version of this module, as in the package's Version header.
 #[defun]
@@ -477,149 +485,4 @@ fn open_channel(_env: &CallEnv, _argument: usize) -> Result<WakePipe> {
     anyhow::bail!(
         "Lisp cannot be woken on this system: Emacs and the module may use different C runtimes"
     )
-}
-
-fn tool_from_lisp(value: Value) -> Result<ModelTool> {
-    let slots = Vector::from_lisp(value)?;
-    let arguments = slots.get::<Vector>(4)?.into_iter().map(argument_from_lisp);
-    Ok(ModelTool {
-        name: slots.get(0)?,
-        description: slots.get(1)?,
-        is_read_only: slots.get::<Value>(2)?.is_not_nil(),
-        is_listed: slots.get::<Value>(3)?.is_not_nil(),
-        arguments: arguments.collect::<Result<_>>()?,
-    })
-}
-
-fn argument_from_lisp(value: Value) -> Result<Argument> {
-    let slots = Vector::from_lisp(value)?;
-    let kind: String = slots.get(1)?;
-    Ok(Argument {
-        name: slots.get(0)?,
-        kind: ArgumentKind::named(&kind)
-            .with_context(|| format!("{kind:?} is no type of an argument"))?,
-        description: slots.get(2)?,
-        is_required: slots.get::<Value>(3)?.is_not_nil(),
-    })
-}
-
-fn argument_to_lisp(env: &Env, value: Option<ArgumentValue>) -> Result<Value<'_>> {
-    match value {
-        Some(ArgumentValue::Text(text)) => text.into_lisp(env),
-        Some(ArgumentValue::Integer(number)) => number.into_lisp(env),
-        Some(ArgumentValue::Flag(flag)) => flag.into_lisp(env),
-        None => ().into_lisp(env),
-    }
-}
-
-fn agent_from_lisp(value: Value) -> Result<Agent> {
-    let slots = Vector::from_lisp(value)?;
-    let directories = strings(slots.get(2)?)?;
-    Ok(Agent {
-        name: slots.get(0)?,
-        title: slots.get(1)?,
-        directories: directories.into_iter().map(PathBuf::from).collect(),
-        file: slots.get(3)?,
-        file_has_pid: slots.get::<Value>(4)?.is_not_nil(),
-        alias_pids: processes(slots.get(5)?)?,
-        token: Token::generate()?,
-    })
-}
-
-fn processes(ids: Vector) -> Result<Vec<u32>> {
-    ids.into_iter().map(|id| Ok(u32::try_from(id.into_rust::<i64>()?)?)).collect()
-}
-
-fn context(files: Vector) -> Result<IdeContext> {
-    Ok(IdeContext::new(files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?))
-}
-
-fn file_from_lisp(value: Value) -> Result<File> {
-    let slots = Vector::from_lisp(value)?;
-    let mut file = File { path: slots.get(0)?, timestamp: slots.get::<i64>(1)?, ..File::default() };
-    if slots.get::<Value>(2)?.is_not_nil() {
-        file.is_active = Some(true);
-        file.cursor = Some(Cursor { line: slots.get(3)?, character: slots.get(4)? });
-        file.selected_text = slots.get::<Option<Text>>(5)?.map(String::from);
-    }
-    Ok(file)
-}
-
-/// A file name of the operating system.
-#[cfg(unix)]
-fn file_name(bytes: Vec<u8>) -> PathBuf {
-    <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes).into()
-}
-
-#[cfg(not(unix))]
-fn file_name(bytes: Vec<u8>) -> PathBuf {
-    String::from(Text(bytes)).into()
-}
-
-fn vector<'e>(
-    env: &'e Env,
-    items: impl ExactSizeIterator<Item = Result<Value<'e>>>,
-) -> Result<Value<'e>> {
-    let vector = env.make_vector(items.len(), ())?;
-    for (index, item) in items.enumerate() {
-        vector.set(index, item?)?;
-    }
-    vector.into_lisp(env)
-}
-
-fn strings(vector: Vector) -> Result<Vec<String>> {
-    vector.into_iter().map(String::from_lisp).collect()
-}
-
-fn region_to_lisp<'e, const TEXTS: usize>(
-    env: &'e Env,
-    region: &Region<TEXTS>,
-    odd: Option<usize>,
-) -> Result<Value<'e>> {
-    let mut slots = [None; 7];
-    for (pair, lines) in slots.chunks_exact_mut(2).zip(region) {
-        pair.copy_from_slice(&[Some(lines.start as i64), Some(lines.end as i64)]);
-    }
-    slots[6] = odd.map(|text| text as i64);
-    vector(env, slots.iter().map(|slot| slot.into_lisp(env)))
-}
-
-/// A string of Lisp, which may contain bytes and other characters that are not Unicode.
-///
-/// The encoding is UTF-8, as Emacs extends it for these: nothing is lost on the way and back.
-struct Text(Vec<u8>);
-
-const TEXT_ENCODING: &str = "utf-8-emacs-unix";
-
-impl FromLisp<'_> for Text {
-    fn from_lisp(value: Value<'_>) -> Result<Self> {
-        // Emacs passes Unicode three times as fast as it encodes.
-        if let Ok(bytes) = Vec::from_lisp(value) {
-            return Ok(Self(bytes));
-        }
-        let env = value.env;
-        let encoded =
-            env.call("encode-coding-string", (value, env.intern(TEXT_ENCODING)?, true))?;
-        Ok(Self(encoded.into_rust()?))
-    }
-}
-
-impl IntoLisp<'_> for Text {
-    fn into_lisp(self, env: &Env) -> Result<Value<'_>> {
-        match String::from_utf8(self.0) {
-            Ok(text) => text.into_lisp(env),
-            Err(error) => {
-                let bytes = error.into_bytes();
-                env.call("decode-coding-string", (bytes, env.intern(TEXT_ENCODING)?, true))
-            }
-        }
-    }
-}
-
-impl From<Text> for String {
-    /// What is not Unicode becomes U+FFFD.
-    fn from(text: Text) -> Self {
-        Self::from_utf8(text.0)
-            .unwrap_or_else(|error| Self::from_utf8_lossy(error.as_bytes()).into_owned())
-    }
 }

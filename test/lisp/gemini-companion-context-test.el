@@ -372,12 +372,13 @@ all projects\n" (funcall shown)))
       (gemini-companion-test-wait
        "what changed to be shown"
        (lambda () (string-search "a.txt, active, at line 3" (funcall shown))))
-      ;; What comes last is the message.
       (with-current-buffer "*gemini context*"
         (goto-char (point-min))
         (search-forward "The message\n")
         (should (equal (gemini-companion-test-json-decode
-                        (buffer-substring-no-properties (point) (point-max)))
+                        ;; The tools come after it, if they are loaded.
+                        (buffer-substring-no-properties
+                         (point) (or (search-forward "\n\n" nil t) (point-max))))
                        (alist-get 'params (car (fake-cli-notifications client)))))
         (kill-buffer))
       (should-not gemini-companion-context-change-hook))))

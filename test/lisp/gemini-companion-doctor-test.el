@@ -567,4 +567,40 @@ ENVIRONMENT is its environment."
                (gemini-companion-test-file "home/.gemini/settings.json"))
        "-> Correct that file"))))
 
+;;;; The tools for the model
+
+(ert-deftest gemini-companion-doctor/the-tools-can-be-enabled-and-updated ()
+  (gemini-companion-doctor-test--with
+    (let ((gemini-companion-tools-offer t)
+          (noninteractive nil))
+      (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                          "Notes" "The model cannot use the tools of Emacs."
+                                          "M-x gemini-companion-tools-enable")
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
+                                            "As it should be"
+                                            "The model can use the tools of Emacs.")
+        (gemini-companion-doctor-test--home "extensions/emacs/emacs-tools.mjs" "// old")
+        (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                            "Notes" "are of another version of this package.")
+        (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
+                                            "As it should be"
+                                            "The model can use the tools of Emacs.")
+        ;; For a CLI, not for Emacs.
+        (set-default-toplevel-value
+         'process-environment
+         (cons (concat "PATH=" (gemini-companion-test-file "bin"))
+               (default-toplevel-value 'process-environment)))
+        (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                            "Problem" "There is no program `node' on PATH")))))
+
+(ert-deftest gemini-companion-doctor/tools-that-were-declined-are-no-problem ()
+  (gemini-companion-doctor-test--with
+    (let ((gemini-companion-tools-offer nil))
+      (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                          "As it should be" "The model has no tools of Emacs"))
+    (gemini-companion-doctor-test--home "extensions/emacs/notes" "mine")
+    (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                        "Notes" "is left alone")))
+
 ;;; gemini-companion-doctor-test.el ends here

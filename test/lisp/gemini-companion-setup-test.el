@@ -11,6 +11,7 @@
 
 (require 'ert)
 (require 'json)
+(require 'gemini-companion-extension)
 (require 'gemini-companion-run)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-test-companion)
@@ -24,6 +25,8 @@
 It is `yes', `no' or, if nothing may be asked, nil."
   (declare (indent 1) (debug t))
   `(let ((gemini-companion-setup-policy nil)
+         ;; See gemini-companion-extension-test.el.
+         (gemini-companion-tools-offer nil)
          ;; Emacs caches the abbreviation of the home.
          (abbreviated-home-dir nil)
          (before (default-toplevel-value 'process-environment)))

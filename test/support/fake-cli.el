@@ -102,8 +102,8 @@ larger process id, as in the CLI."
   (on-body nil :documentation "Function called with new body bytes.")
   (done nil :documentation "Non-nil if complete; `cut' if the connection broke."))
 
-(cl-defun fake-cli-http (port method &key headers body on-body)
-  "Send a request with METHOD to the endpoint at PORT; return its exchange.
+(cl-defun fake-cli-http (port method &key headers body on-body (path "/mcp"))
+  "Send a request with METHOD for PATH to the server at PORT; return its exchange.
 HEADERS are (NAME . VALUE) pairs, BODY is a string of bytes, and
 ON-BODY is called with the bytes of the answer as they come."
   (let* ((exchange (fake-cli-exchange--make :on-body on-body))
@@ -118,7 +118,7 @@ ON-BODY is called with the bytes of the answer as they come."
     (setf (fake-cli-exchange-process exchange) process)
     (process-send-string
      process
-     (concat method " /mcp HTTP/1.1\r\n"
+     (concat method " " path " HTTP/1.1\r\n"
              (mapconcat (lambda (it) (concat (car it) ": " (cdr it) "\r\n"))
                         (append headers
                                 `(("Host" . ,(format "127.0.0.1:%d" port))

@@ -218,9 +218,11 @@ the names of all buffers but Emacs's own hidden ones."
 (defvar gemini-companion-popup--interval)
 (defvar gemini-companion-workspace--delay)
 
-;; Most tests do not concern the settings of CLIs.
+;; Most tests do not concern the settings of CLIs, and their extensions.
 (defvar gemini-companion-setup-policy)
-(setq gemini-companion-setup-policy '((gemini . never) (qwen . never)))
+(defvar gemini-companion-tools-offer)
+(setq gemini-companion-setup-policy '((gemini . never) (qwen . never))
+      gemini-companion-tools-offer nil)
 
 (setq server-socket-dir (getenv "GEMINI_COMPANION_TEST_DIRECTORY")
       server-name "s")

@@ -1,0 +1,483 @@
+;;; gemini-companion-diagnostics.el --- What checkers find, for the model -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The tool getDiagnostics: what Flymake or Flycheck report about open files, once they have checked
+;; the present text.  Checkers are processes or language servers, and are polled by a timer.
+;;
+;; When a check is complete is known for Flymake's and Flycheck's own checkers.  A language server
+;; publishes diagnostics whenever it likes, and Eglot's backend for Flymake reports those published
+;; last.  So each text that Eglot sends is recorded, and whether diagnostics were published since.
+;; Where that cannot be known, the answer says that it may be out of date.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-log)
+(require 'gemini-companion-tools)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-write)
+
+(declare-function eglot--signal-textDocument/didChange "ext:eglot" ())
+(declare-function eglot-managed-p "ext:eglot" ())
+(declare-function flycheck-buffer "ext:flycheck" ())
+(declare-function flycheck-error-buffer "ext:flycheck" (error) t)
+(declare-function flycheck-error-column "ext:flycheck" (error) t)
+(declare-function flycheck-error-level "ext:flycheck" (error) t)
+(declare-function flycheck-error-line "ext:flycheck" (error) t)
+(declare-function flycheck-error-message "ext:flycheck" (error) t)
+(declare-function flycheck-running-p "ext:flycheck" ())
+(declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
+(declare-function flymake-diagnostic-type "flymake" (diagnostic) t)
+(declare-function flymake-disabled-backends "flymake" ())
+(declare-function flymake-reporting-backends "flymake" ())
+(declare-function flymake-running-backends "flymake" ())
+(declare-function flymake-start "flymake" (&optional deferred force))
+(declare-function eglot-uri-to-path "ext:eglot" (uri))
+(declare-function eglot--uri-to-path "ext:eglot" (uri))
+(declare-function lsp--uri-to-path "ext:lsp-mode" (uri))
+(declare-function url-unhex-string "url-util" (str &optional allow-newlines))
+(declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
+(defvar eglot--docver)
+(defvar eglot--recent-changes)
+(defvar eglot--versioned-identifier)
+(defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
+(defvar flymake-check-start-time)
+(defvar flymake-timer)
+
+;;;; What Eglot's servers have checked
+
+(defvar-local gemini-companion-diagnostics--sent nil
+  "The tick of the text that the language server has, or nil.
+It is the value of `buffer-chars-modified-tick' then.")
+
+(defvar-local gemini-companion-diagnostics--published nil
+  "The tick of the text that the language server has checked, or nil.")
+
+(defun gemini-companion-diagnostics--eglot-p ()
+  "Return non-nil if Eglot manages the current buffer."
+  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+
+(defun gemini-companion-diagnostics--record-sent (&rest _)
+  "Record that the language server has the text of the current buffer."
+  (setq gemini-companion-diagnostics--sent (buffer-chars-modified-tick)))
+
+(defun gemini-companion-diagnostics--record-published (_server method &rest parameters)
+  "If METHOD says so, record that a server has checked a buffer.
+PARAMETERS are those of the notification."
+  (when (eq method 'textDocument/publishDiagnostics)
+    (gemini-companion-log-errors "diagnostics"
+      (when-let* ((buffer (gemini-companion-tool-buffer
+                           (gemini-companion-diagnostics-uri-file
+                            (plist-get parameters :uri)))))
+        (with-current-buffer buffer
+          (let ((tick (buffer-chars-modified-tick))
+                (version (plist-get parameters :version)))
+            (when (and (eql tick gemini-companion-diagnostics--sent)
+                       (or (null version)
+                           (eql version (gemini-companion-diagnostics--version))))
+              (setq gemini-companion-diagnostics--published tick))))))))
+
+(defun gemini-companion-diagnostics-uri-file (uri)
+  "Return the name of the file with URI, from a language server.
+If URI names no file, the value is no absolute file name."
+  (let ((file-name-handler-alist nil))
+    (cond ((fboundp 'eglot-uri-to-path) (eglot-uri-to-path uri))
+          ((fboundp 'eglot--uri-to-path) (eglot--uri-to-path uri)) ; Emacs 29
+          ((fboundp 'lsp--uri-to-path) (lsp--uri-to-path uri))
+          (t (decode-coding-string
+              (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))))
+
+(defun gemini-companion-diagnostics--version ()
+  "Return the version of the text that the server of the current buffer has."
+  (or (bound-and-true-p eglot--docver)  ; since Eglot 1.18
+      (bound-and-true-p eglot--versioned-identifier)))
+
+(defun gemini-companion-diagnostics--observe-eglot ()
+  "Record from now on what Eglot's servers have checked.
+That of the current buffer was just sent its text, and has checked nothing."
+  ;; Not a method: many users define one with the same specializers, which would replace it.
+  (advice-add 'eglot-handle-notification :after
+              #'gemini-companion-diagnostics--record-published)
+  (dolist (function '(eglot--signal-textDocument/didOpen eglot--signal-textDocument/didChange))
+    (when (fboundp function)
+      (advice-add function :after #'gemini-companion-diagnostics--record-sent)))
+  (setq gemini-companion-diagnostics--published nil)
+  (gemini-companion-diagnostics--record-sent))
+
+(defun gemini-companion-diagnostics--observe-present ()
+  "Record from now on what has been checked in buffers that Eglot manages.
+What was published before is not known: it is taken for that of the present
+text, unless there are changes that were not sent."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when (and (gemini-companion-diagnostics--eglot-p)
+                 (not (bound-and-true-p eglot--recent-changes)))
+        (gemini-companion-diagnostics--observe-eglot)
+        (setq gemini-companion-diagnostics--published (buffer-chars-modified-tick))))))
+
+;; It is run after a buffer was sent to its server.
+(add-hook 'eglot-managed-mode-hook #'gemini-companion-diagnostics--observe-eglot)
+(gemini-companion-diagnostics--observe-present)
+
+(defun gemini-companion-diagnostics-unload-function ()
+  "Stop recording what Eglot's servers have checked, for `unload-feature'."
+  (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--record-published)
+  (dolist (function '(eglot--signal-textDocument/didOpen eglot--signal-textDocument/didChange))
+    (advice-remove function #'gemini-companion-diagnostics--record-sent))
+  nil)
+
+(defun gemini-companion-diagnostics-flush ()
+  "Let Eglot send the changes of the current buffer now, not when Emacs is idle."
+  (when (and (gemini-companion-diagnostics--eglot-p)
+             (fboundp 'eglot--signal-textDocument/didChange)
+             ;; Emacs may be inside of a change.
+             (not (and (fboundp 'track-changes-inconsistent-state-p)
+                       (track-changes-inconsistent-state-p))))
+    (gemini-companion-log-errors "sending changes to a language server"
+      (eglot--signal-textDocument/didChange))))
+
+(defun gemini-companion-diagnostics--server-behind-p ()
+  "Return non-nil if a server of Eglot has not checked the current buffer yet."
+  (and (gemini-companion-diagnostics--eglot-p)
+       (not (eql gemini-companion-diagnostics--published (buffer-chars-modified-tick)))))
+
+;;;; Checkers
+
+(defun gemini-companion-diagnostics--checkers ()
+  "Return the checkers of the current buffer, `flycheck' or `flymake', or nil."
+  (cond ((bound-and-true-p flycheck-mode) 'flycheck)
+        ((bound-and-true-p flymake-mode) 'flymake)))
+
+(defun gemini-companion-diagnostics-checked-p (buffer)
+  "Return non-nil if Flymake or Flycheck checks BUFFER."
+  (with-current-buffer buffer
+    (gemini-companion-diagnostics--checkers)))
+
+(defun gemini-companion-diagnostics--start-check ()
+  "Start the checkers of the current buffer."
+  (gemini-companion-log-errors "starting a check"
+    (pcase (gemini-companion-diagnostics--checkers)
+      ('flycheck (flycheck-buffer))
+      ('flymake (flymake-start)))))
+
+(defun gemini-companion-diagnostics--checking-p ()
+  "Return non-nil if checkers of the current buffer have not reported yet."
+  (pcase (gemini-companion-diagnostics--checkers)
+    ('flycheck (flycheck-running-p))
+    ('flymake (cl-set-difference (flymake-running-backends)
+                                 (append (flymake-reporting-backends)
+                                         (flymake-disabled-backends))))))
+
+(defun gemini-companion-diagnostics--up-to-date-p ()
+  "Return non-nil if checkers have begun to check the present text.
+They do so automatically, but not in buffers that were never on screen."
+  (pcase (gemini-companion-diagnostics--checkers)
+    ('flycheck (not (memq flycheck-last-status-change '(not-checked interrupted))))
+    ('flymake (and (bound-and-true-p flymake-check-start-time)
+                   (not (bound-and-true-p flymake-timer))))))
+
+(defun gemini-companion-diagnostics--disabled ()
+  "Return the names of checkers of the current buffer that do not work."
+  (pcase (gemini-companion-diagnostics--checkers)
+    ('flycheck (and (memq flycheck-last-status-change '(errored no-checker suspicious))
+                    (list (format "Flycheck (%s)" flycheck-last-status-change))))
+    ('flymake (mapcar (lambda (backend)
+                        (if (symbolp backend) (symbol-name backend) "a function"))
+                      (flymake-disabled-backends)))))
+
+(defun gemini-companion-diagnostics--list (buffer)
+  "Return the diagnostics of BUFFER, sorted by line.
+Each is a list (LINE COLUMN SEVERITY TEXT)."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (sort (pcase (gemini-companion-diagnostics--checkers)
+                ('flycheck (gemini-companion-diagnostics--of-flycheck))
+                ('flymake (gemini-companion-diagnostics--of-flymake)))
+              (lambda (a b)
+                (or (< (car a) (car b))
+                    (and (= (car a) (car b)) (< (cadr a) (cadr b))))))))))
+
+(defun gemini-companion-diagnostics--of-flymake ()
+  "Return the diagnostics of Flymake in the current buffer, a list of lists."
+  ;; The positions in the diagnostics themselves are not those after edits in Emacs 28.
+  (cl-loop for overlay in (overlays-in (point-min) (point-max))
+           for diagnostic = (overlay-get overlay 'flymake-diagnostic)
+           if diagnostic
+           collect (append (gemini-companion-diagnostics--place (overlay-start overlay))
+                           (list (gemini-companion-diagnostics--severity
+                                  (flymake-diagnostic-type diagnostic))
+                                 (substring-no-properties
+                                  (or (flymake-diagnostic-text diagnostic) ""))))))
+
+(defun gemini-companion-diagnostics--place (position)
+  "Return the line and the column of POSITION, both from 1, as a list."
+  (goto-char position)
+  (list (line-number-at-pos)
+        (1+ (- position (let ((inhibit-field-text-motion t)) (line-beginning-position))))))
+
+(defun gemini-companion-diagnostics--of-flycheck ()
+  "Return the errors of Flycheck in the current buffer, a list of lists."
+  (cl-loop for found in flycheck-current-errors
+           if (memq (flycheck-error-buffer found) (list nil (current-buffer)))
+           collect (list (or (flycheck-error-line found) 1)
+                         (or (flycheck-error-column found) 1)
+                         (gemini-companion-diagnostics--severity (flycheck-error-level found))
+                         (substring-no-properties (or (flycheck-error-message found) "")))))
+
+(defun gemini-companion-diagnostics--severity (type)
+  "Return the severity of TYPE, a type of Flymake or a level of Flycheck."
+  (let ((name (format "%s" (or (and (symbolp type) (get type 'flymake-category)) type))))
+    (cond ((string-search "error" name) "error")
+          ((string-search "warning" name) "warning")
+          (t "note"))))
+
+;;;; Waiting until they are fresh
+
+(defconst gemini-companion-diagnostics--pause 0.5
+  "Seconds without a key after which changes are checked again.")
+
+(cl-defstruct (gemini-companion-diagnostics--wait (:copier nil))
+  "A wait for the diagnostics of a buffer."
+  buffer
+  (deadline nil :documentation "When it ends at the latest, in seconds since 1970.")
+  (managed nil :documentation "Non-nil if Eglot managed the buffer when it began.")
+  (started nil :documentation "The tick of the text for which checkers were started, or nil.")
+  (dated nil :documentation "Non-nil if checkers were started before the server had checked."))
+
+(defun gemini-companion-diagnostics-when-fresh (buffer patience callback
+                                                       &optional wanted lazy)
+  "Call CALLBACK with the diagnostics of BUFFER when the present text was checked.
+That is done in a timer.  If it was not checked after PATIENCE seconds, call
+CALLBACK all the same; its arguments are a list of diagnostics, each a
+list (LINE COLUMN SEVERITY TEXT), and whether they are those of the present
+text.  SEVERITY is \"error\", \"warning\" or \"note\".
+
+If BUFFER was killed, there are none.  WANTED, if non-nil, is a function; if
+it returns nil, stop without calling CALLBACK.  If LAZY is non-nil, start
+only checks that the present text needs."
+  (let ((wait (gemini-companion-diagnostics--begin buffer patience lazy)))
+    (gemini-companion-diagnostics--go-on wait)
+    (gemini-companion-tools-repeat
+     (lambda ()
+       (or (and wanted (not (funcall wanted)))
+           (let ((state (gemini-companion-diagnostics--go-on wait)))
+             (unless (eq state 'waiting)
+               (funcall callback
+                        (and (buffer-live-p buffer)
+                             (gemini-companion-log-errors "diagnostics"
+                               (gemini-companion-diagnostics--list buffer)))
+                        (eq state 'fresh))
+               t)))))))
+
+(defun gemini-companion-diagnostics--begin (buffer patience lazy)
+  "Return a wait for `gemini-companion-diagnostics-when-fresh'.
+BUFFER, PATIENCE and LAZY are as there."
+  (with-current-buffer buffer
+    (gemini-companion-diagnostics-flush)
+    (make-gemini-companion-diagnostics--wait
+     :buffer buffer :deadline (+ (float-time) patience)
+     :managed (gemini-companion-diagnostics--eglot-p)
+     :started (and lazy (gemini-companion-diagnostics--up-to-date-p)
+                   (buffer-chars-modified-tick))
+     :dated (gemini-companion-diagnostics--server-behind-p))))
+
+(defun gemini-companion-diagnostics--go-on (wait)
+  "Do what can be done for WAIT; return `fresh', `late' or `waiting'."
+  (let ((buffer (gemini-companion-diagnostics--wait-buffer wait))
+        (late (> (float-time) (gemini-companion-diagnostics--wait-deadline wait))))
+    (if (not (buffer-live-p buffer)) 'late
+      (with-current-buffer buffer
+        (pcase (gemini-companion-diagnostics--step wait)
+          ('fresh (if (gemini-companion-diagnostics--sure-p wait) 'fresh 'late))
+          (_ (if late 'late 'waiting)))))))
+
+(defun gemini-companion-diagnostics--step (wait)
+  "Start the checkers of the current buffer for WAIT if needed.
+Return `fresh' if they have all reported about the present text.  While the
+user types, nothing is started or sent again."
+  (let ((started (gemini-companion-diagnostics--wait-started wait))
+        (idle (gemini-companion-ui-idle-p gemini-companion-diagnostics--pause)))
+    (when idle (gemini-companion-diagnostics-flush))
+    (cond ((gemini-companion-diagnostics--server-behind-p)
+           ;; Others can begin meanwhile.
+           (unless started (gemini-companion-diagnostics--start wait t)))
+          ((not started) (gemini-companion-diagnostics--start wait nil))
+          ((gemini-companion-diagnostics--checking-p) nil)
+          ((and (eql started (buffer-chars-modified-tick))
+                (not (gemini-companion-diagnostics--wait-dated wait)))
+           'fresh)
+          ;; Flymake gets from Eglot what was published last.
+          (idle (gemini-companion-diagnostics--start wait nil)))))
+
+(defun gemini-companion-diagnostics--start (wait dated)
+  "Start the checkers of the current buffer for WAIT, and return nil.
+DATED is non-nil if its language server has not checked it yet."
+  (setf (gemini-companion-diagnostics--wait-started wait) (buffer-chars-modified-tick)
+        (gemini-companion-diagnostics--wait-dated wait) dated)
+  (gemini-companion-diagnostics--start-check)
+  nil)
+
+(defun gemini-companion-diagnostics--sure-p (wait)
+  "Return non-nil if it is known what a language server has checked for WAIT."
+  (and (not (bound-and-true-p lsp-managed-mode))
+       ;; It may have died.
+       (or (not (gemini-companion-diagnostics--wait-managed wait))
+           (gemini-companion-diagnostics--eglot-p))))
+
+;;;; What is new
+
+(defun gemini-companion-diagnostics-snapshot (buffer)
+  "Return the present diagnostics of BUFFER for `gemini-companion-diagnostics-new'."
+  (gemini-companion-diagnostics--list buffer))
+
+(defun gemini-companion-diagnostics-new (snapshot diagnostics)
+  "Return those of DIAGNOSTICS that are not in SNAPSHOT.
+Their lines may have moved meanwhile, so only severities and texts count."
+  (let ((known (mapcar #'cddr snapshot)))
+    (cl-loop for diagnostic in diagnostics
+             for old = (cl-member (cddr diagnostic) known :test #'equal)
+             if old do (setq known (append (cl-ldiff known old) (cdr old)))
+             else collect diagnostic)))
+
+;;;; The tool
+
+(defconst gemini-companion-diagnostics--max-buffers 50
+  "Maximum number of open files whose diagnostics are answered.")
+
+(defun gemini-companion-diagnostics--get (call path wait)
+  "Answer CALL by the diagnostics of PATH, or of all open files.
+Wait WAIT seconds at most until they are fresh."
+  (let ((patience (max 0 (min gemini-companion-tools-patience
+                              (or wait gemini-companion-tools-patience)))))
+    (if path
+        (gemini-companion-diagnostics--get-one call path patience)
+      (gemini-companion-diagnostics--get-all call patience))))
+
+(defun gemini-companion-diagnostics--get-one (call path patience)
+  "Answer CALL by the diagnostics of PATH; see `gemini-companion-diagnostics--get'.
+PATIENCE is in seconds."
+  (let ((buffer (gemini-companion-tool-open-buffer call path)))
+    (gemini-companion-diagnostics-take-file buffer)
+    (with-current-buffer buffer
+      (unless (gemini-companion-diagnostics--checkers)
+        (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path)))
+    (gemini-companion-diagnostics--collect call (list buffer) patience)))
+
+(defun gemini-companion-diagnostics-take-file (buffer)
+  "Revert BUFFER if its file was changed and that loses no edits."
+  (unless (or (verify-visited-file-modtime buffer) (buffer-modified-p buffer))
+    (gemini-companion-log-errors "reverting a buffer"
+      (gemini-companion-write-revert-now (buffer-file-name buffer)))))
+
+(defun gemini-companion-diagnostics--get-all (call patience)
+  "Answer CALL by the diagnostics of all open files.
+PATIENCE is as in `gemini-companion-diagnostics--get-one'."
+  (let ((found nil))
+    (gemini-companion-tool-each
+     call (seq-filter #'gemini-companion-diagnostics--checked-p (buffer-list))
+     (lambda (buffer)
+       (when (and (gemini-companion-diagnostics--checked-p buffer)
+                  (length< found gemini-companion-diagnostics--max-buffers)
+                  (gemini-companion-tool-visible-p
+                   call (buffer-file-name buffer)
+                   (length (gemini-companion-diagnostics--list buffer))))
+         (push buffer found)))
+     (lambda ()
+       (if (not found)
+           (gemini-companion-tool-answer call "Neither Flymake nor Flycheck checks an open file.")
+         (mapc #'gemini-companion-diagnostics-take-file found)
+         (gemini-companion-diagnostics--collect call (nreverse found) patience 'lazy))))))
+
+(defun gemini-companion-diagnostics--checked-p (buffer)
+  "Return non-nil if BUFFER visits a file and has checkers."
+  (and (buffer-live-p buffer)
+       (buffer-file-name buffer)
+       (with-current-buffer buffer (gemini-companion-diagnostics--checkers))))
+
+(defun gemini-companion-diagnostics--collect (call buffers patience &optional lazy)
+  "Answer CALL when BUFFERS are checked, or after PATIENCE seconds.
+LAZY is as in `gemini-companion-diagnostics-when-fresh'."
+  (let ((remaining (length buffers))
+        (found nil))
+    (dolist (buffer buffers)
+      (gemini-companion-diagnostics-when-fresh
+       buffer patience
+       (lambda (diagnostics fresh)
+         (push (list buffer diagnostics fresh) found)
+         (when (zerop (cl-decf remaining))
+           (gemini-companion-tool-go-on call
+             (gemini-companion-tool-answer
+              call (gemini-companion-diagnostics--text
+                    call (cl-loop for buffer in buffers collect (assq buffer found)))))))
+       (lambda () (gemini-companion-tool-live-p call))
+       lazy))
+    nil))
+
+(defun gemini-companion-diagnostics--text (call found)
+  "Return the answer to CALL for FOUND.
+That is a list of (BUFFER DIAGNOSTICS FRESH)."
+  (let ((lines nil) (notes nil))
+    (unless (cl-some (lambda (it) (buffer-live-p (car it))) found)
+      (user-error "The buffer was killed meanwhile"))
+    (pcase-dolist (`(,buffer ,diagnostics ,fresh) found)
+      (when (buffer-live-p buffer)
+        (let ((name (gemini-companion-tool-file-name call (buffer-file-name buffer))))
+          (setq lines (append lines (gemini-companion-diagnostics--lines name diagnostics))
+                notes (append notes (gemini-companion-diagnostics--notes name buffer fresh))))))
+    (string-join (append (or (gemini-companion-diagnostics--important lines)
+                             '("No diagnostics."))
+                         notes)
+                 "\n")))
+
+(defun gemini-companion-diagnostics--lines (name diagnostics)
+  "Return DIAGNOSTICS of the file NAME as a list of (SEVERITY . LINE)."
+  (cl-loop for (line column severity text) in diagnostics
+           collect (cons severity
+                         (gemini-companion-tool-line "%s:%d:%d: %s: %s"
+                                                     name line column severity text))))
+
+(defun gemini-companion-diagnostics--important (lines)
+  "Return LINES, pairs of a severity and a line, as far as they are answered.
+If there are too many, errors come first."
+  (let* ((most (- gemini-companion-tools-max-lines 10))
+         (more (- (length lines) most)))
+    (if (<= more 0) (mapcar #'cdr lines)
+      (append (seq-take (cl-loop for severity in '("error" "warning" "note")
+                                 append (cl-loop for (its . line) in lines
+                                                 if (equal its severity) collect line))
+                        most)
+              (list (format "(%d more, none of them more severe)" more))))))
+
+(defun gemini-companion-diagnostics--notes (name buffer fresh)
+  "Return lines about what was not checked in BUFFER, the file NAME.
+FRESH is nil if it is not known that its present text was checked."
+  (let ((disabled (with-current-buffer buffer (gemini-companion-diagnostics--disabled))))
+    (append (unless fresh
+              (list (format "(%s: not all checks have finished, this may be out of date)" name)))
+            (when disabled
+              (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"
+                                                name (string-join disabled ", ")))))))
+
+;;;###autoload
+(defun gemini-companion-diagnostics-define ()
+  "Define the tool of this file."
+  (gemini-companion-define-tool "getDiagnostics"
+    :description "Errors and warnings that Emacs's checkers and language servers report for an \
+open file, or all open files.  Waits until the last change was checked."
+    :arguments '(("path" string "File, by default all" optional)
+                 ("wait" integer "Seconds to wait at most, by default 15" optional))
+    :read-only t
+    :function #'gemini-companion-diagnostics--get))
+;;;###autoload (add-hook 'gemini-companion-tools-hook #'gemini-companion-diagnostics-define)
+
+(provide 'gemini-companion-diagnostics)
+;;; gemini-companion-diagnostics.el ends here

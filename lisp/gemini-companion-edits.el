@@ -1,0 +1,158 @@
+;;; gemini-companion-edits.el --- Edits that a CLI has made -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A hook of the CLI calls the tool noteEdit after each edit of a file, also after those that were
+;; not proposed in Emacs, because the user lets the CLI edit without asking.  Such an edit enters
+;; the history, where it can be looked at and undone.  The answer, which the CLI adds to the result
+;; of the edit, is what Emacs's checkers report since the edit and did not report before.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-diagnostics)
+(require 'gemini-companion-history)
+(require 'gemini-companion-log)
+(require 'gemini-companion-tools)
+
+(defconst gemini-companion-edits--patience 10.0
+  "Seconds after which a checker is not waited for any longer.")
+
+(defconst gemini-companion-edits--max-lines 10
+  "Maximum number of diagnostics that are added to the result of an edit.")
+
+(defconst gemini-companion-edits--decided-time 60.0
+  "Seconds in which a client reports an edit that was decided in Emacs.")
+
+(defconst gemini-companion-edits--snapshot-time 60.0
+  "Seconds for which the diagnostics before an edit are remembered.")
+
+(defvar-local gemini-companion-edits--before nil
+  "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")
+
+;;;; The tool
+
+(defun gemini-companion-edits--note (call path tool before after)
+  "Answer CALL, which tells that TOOL has edited the file PATH.
+BEFORE and AFTER are its texts, or nil."
+  ;; The history stays here, so it may have files of which the model may not know.
+  (when (and after (file-name-absolute-p path))
+    (gemini-companion-edits--record call path tool before after))
+  (if-let* ((buffer (gemini-companion-edits--checked-buffer
+                     (gemini-companion-tool-file call path))))
+      (gemini-companion-edits--compare call buffer)
+    ""))
+
+;;;; The history
+
+(defun gemini-companion-edits--record (call file tool before after)
+  "Add the edit of FILE by TOOL to the history, unless it was decided in Emacs.
+CALL tells who has made it; BEFORE and AFTER are the texts, BEFORE is nil
+if the file is new."
+  (when (and (gemini-companion-history-written-p file after)
+             (not (gemini-companion-edits--decided-p file after)))
+    (gemini-companion-history-add
+     :client (format "%s, %s"
+                     (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
+                     tool)
+     :path file
+     :outcome 'unreviewed
+     :before (and before (gemini-companion-history-encode
+                          before (gemini-companion-history-read file)))
+     :after after)
+    (run-hooks 'gemini-companion-review-change-hook)))
+
+(defun gemini-companion-edits--decided-p (file after)
+  "Return non-nil if FILE was lately given the text AFTER by a review."
+  (cl-loop for entry in (gemini-companion-history-list)
+           until (> (float-time (time-since (gemini-companion-history-time entry)))
+                    gemini-companion-edits--decided-time)
+           thereis (and (memq (gemini-companion-history-outcome entry) '(accepted closed))
+                        (gemini-companion-edits--same-file-p
+                         (gemini-companion-history-path entry) file)
+                        (equal (gemini-companion-history-plain
+                                (gemini-companion-history-after entry))
+                               (gemini-companion-history-plain after)))))
+
+(defun gemini-companion-edits--same-file-p (one other)
+  "Return non-nil if ONE and OTHER are names of the same local file."
+  (let ((file-name-handler-alist nil))
+    (equal (file-truename one) (file-truename other))))
+
+;;;; Diagnostics
+
+(defun gemini-companion-edits--checked-buffer (file)
+  "Return the buffer of FILE if checkers can be asked about the text of the file."
+  (let ((buffer (gemini-companion-tool-buffer file)))
+    (and buffer
+         (not (buffer-modified-p buffer))
+         (gemini-companion-diagnostics-checked-p buffer)
+         buffer)))
+
+(defun gemini-companion-edits--compare (call buffer)
+  "Answer CALL with what checkers report about BUFFER only since the edit."
+  ;; A hook makes the snapshot, now or when Emacs took the edit.
+  (gemini-companion-diagnostics-take-file buffer)
+  (let ((before (gemini-companion-edits--take-snapshot buffer)))
+    (gemini-companion-diagnostics-when-fresh
+     buffer gemini-companion-edits--patience
+     (lambda (diagnostics _fresh)
+       (gemini-companion-tool-go-on call
+         (gemini-companion-tool-answer
+          call (gemini-companion-edits--describe
+                (gemini-companion-diagnostics-new before diagnostics)))))
+     (lambda () (gemini-companion-tool-live-p call)))
+    nil))
+
+(defun gemini-companion-edits--take-snapshot (buffer)
+  "Return the diagnostics of BUFFER from before the edit, and forget them."
+  (with-current-buffer buffer
+    (pcase-let ((`(,time . ,snapshot) gemini-companion-edits--before))
+      (setq gemini-companion-edits--before nil)
+      (if (and time (< (- (float-time) time) gemini-companion-edits--snapshot-time))
+          snapshot
+        (gemini-companion-diagnostics-snapshot buffer)))))
+
+(defun gemini-companion-edits--describe (diagnostics)
+  "Return DIAGNOSTICS as text for the model, empty if there are none."
+  (if (null diagnostics) ""
+    (let ((more (- (length diagnostics) gemini-companion-edits--max-lines)))
+      (concat "New in the editor's diagnostics since this edit:\n"
+              (mapconcat (pcase-lambda (`(,line ,column ,severity ,text))
+                           (format "%d:%d: %s: %s" line column severity text))
+                         (seq-take diagnostics gemini-companion-edits--max-lines) "\n")
+              (if (> more 0) (format "\n(%d more)" more) "")))))
+
+(defun gemini-companion-edits--note-diagnostics ()
+  "Remember the diagnostics of the current buffer, whose file was edited."
+  (gemini-companion-log-errors "diagnostics before an edit"
+    (when (and buffer-file-name
+               (not gemini-companion-edits--before)
+               (gemini-companion-diagnostics-checked-p (current-buffer)))
+      (setq gemini-companion-edits--before
+            (cons (float-time) (gemini-companion-diagnostics-snapshot (current-buffer)))))))
+
+;;;###autoload
+(defun gemini-companion-edits-define ()
+  "Define the tool of this file, which is for a hook of the client."
+  ;; Emacs may take the edit before the client tells of it.
+  (add-hook 'before-revert-hook #'gemini-companion-edits--note-diagnostics)
+  (add-hook 'gemini-companion-write-before-hook #'gemini-companion-edits--note-diagnostics)
+  (gemini-companion-define-tool "noteEdit"
+    :hidden t
+    :description "Tell Emacs that a file was edited; return new diagnostics."
+    :arguments '(("path" string "The file")
+                 ("tool" string "The tool that has edited it")
+                 ("before" string "Its text before, missing if it is new" optional)
+                 ("after" string "Its text now, missing if that is not known" optional))
+    :function #'gemini-companion-edits--note))
+;;;###autoload (add-hook 'gemini-companion-tools-hook #'gemini-companion-edits-define)
+
+(provide 'gemini-companion-edits)
+;;; gemini-companion-edits.el ends here

@@ -1,0 +1,558 @@
+// Lets a CLI use the tools of Emacs.
+//
+//   node emacs-tools.mjs AGENT         is an MCP server on stdin and stdout
+//   node emacs-tools.mjs AGENT hook    is a hook that tells Emacs of an edit
+//
+// AGENT is gemini or qwen.  gemini-companion, a package for Emacs, has written
+// this file into an extension of the CLI, and writes it again when it differs
+// from what the package contains.
+//
+// Emacs may start, end or restart while the CLI runs, so it is looked for before
+// each request, by the files with which it announces itself to the CLI.  These
+// also have the token; nothing else is secret here.  Nothing but JSON-RPC is
+// written, since a CLI shows what its servers say to stderr.
+
+import { constants, existsSync, realpathSync, watch } from 'node:fs';
+import { open, readdir } from 'node:fs/promises';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+
+const MAX_LINE = 16 << 20;
+const MAX_ANSWER = 16 << 20;
+const MAX_HOOK_INPUT = 64 << 20;
+const MAX_FILE = 1 << 20;
+const MAX_REQUESTS = 64;
+
+// In milliseconds.  Emacs takes 20 s at most for a call.
+const CALL_PATIENCE = 25000;
+const HOOK_PATIENCE = 15000;
+// The CLI makes its user wait until it has the lists.
+const LIST_PATIENCE = 3000;
+const LIST_AGE = 2000;
+const DEBOUNCE = 200;
+const WATCH_AGAIN = 5000;
+const LOOK_AGAIN = 30000;
+
+const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
+
+// ---- Finding Emacs
+
+const agents = {
+  gemini: {
+    directory: () => path.join(os.tmpdir(), 'gemini', 'ide'),
+    file: /^gemini-ide-server-(\d+)-\d+\.json$/,
+    port: 'GEMINI_CLI_IDE_SERVER_PORT',
+    process: (_content, [, pid]) => Number(pid),
+    // The CLI prefers the process that it takes for its editor.
+    rank: (one) => [one.pid === Number(process.env.GEMINI_CLI_IDE_PID),
+      isAlive(one.pid), one.pid],
+    event: 'AfterTool',
+  },
+  qwen: {
+    directory: () => path.join(qwenHome(), 'ide'),
+    file: /^\d+\.lock$/,
+    port: 'QWEN_CODE_IDE_SERVER_PORT',
+    process: (content) => content.ppid,
+    rank: (one) => [isAlive(one.pid), one.time],
+    event: 'PostToolUse',
+  },
+};
+
+function qwenHome() {
+  const home = process.env.QWEN_HOME || path.join(os.homedir(), '.qwen');
+  return path.resolve(home.replace(/^~(?=[/\\]|$)/, () => os.homedir()));
+}
+
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+// The Emacsen that have DIRECTORY open, the one that the CLI prefers first.
+async function findEmacs(agent, directory) {
+  const where = agent.directory();
+  const names = await readdir(where).catch(() => []);
+  const found = await Promise.all(
+    names.map((name) => agent.file.exec(name)).filter(Boolean).map(
+      (match) => announced(agent, path.join(where, match[0]), match)));
+  const rank = (one) => [
+    String(one.port) === process.env[agent.port], ...agent.rank(one)];
+  return found
+    .filter((one) => one && contains(one.roots, directory))
+    .map((one) => ({ one, rank: rank(one) }))
+    .sort((a, b) => b.rank.map((it, index) => it - a.rank[index])
+      .find((it) => it) || 0)
+    .map(({ one }) => one);
+}
+
+// What FILE says about an Emacs, or undefined if it is not to be trusted.
+async function announced(agent, file, match) {
+  let handle;
+  try {
+    // It may be a pipe, which would wait for its other end.
+    handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const { uid, size, mtimeMs: time } = await handle.stat()
+      .then((it) => (it.isFile() ? it : Promise.reject()));
+    if (size > MAX_FILE || (process.getuid && uid !== process.getuid())) return;
+    const content = JSON.parse(await handle.readFile('utf8'));
+    const { port, authToken: token, workspacePath: roots, ideInfo } = content;
+    if (ideInfo?.name !== 'emacs' || typeof roots !== 'string'
+        || !(Number.isInteger(port) && port > 0 && port < 65536)
+        || !(typeof token === 'string' && /^[!-~]+$/.test(token))) return;
+    return { port, token, roots, time, pid: agent.process(content, match) };
+  } catch {
+    return;
+  } finally {
+    await handle?.close().catch(() => {});
+  }
+}
+
+function contains(roots, directory) {
+  const here = real(directory);
+  return roots.split(path.delimiter).filter(Boolean).some((root) => {
+    const below = path.relative(real(root), here);
+    return below.split(path.sep)[0] !== '..' && !path.isAbsolute(below);
+  });
+}
+
+function real(name) {
+  try {
+    return realpathSync(name);
+  } catch {
+    return path.resolve(name);
+  }
+}
+
+const isSame = (one, other) => one?.port === other?.port && one?.token === other?.token;
+
+// ---- Asking it
+
+// Nothing of an answer has come, so another Emacs, or the same, can be asked.
+class Unreachable extends Error {}
+
+class NoEmacs extends Error {}
+
+// The result of METHOD with PARAMS in the Emacs that has DIRECTORY open.
+async function ask(agent, directory, method, params, { patience, signal } = {}) {
+  const deadline = Date.now() + patience;
+  const message = { jsonrpc: '2.0', id: 1, method, params };
+  let failed;
+  for (;;) {
+    const found = await findEmacs(agent, directory);
+    const emacs = found.find((it) => failed && !isSame(it, failed)) ?? found[0];
+    if (!emacs) throw new NoEmacs();
+    try {
+      return await post(emacs, message, deadline - Date.now(), signal);
+    } catch (error) {
+      if (failed || signal?.aborted || !(error instanceof Unreachable)) throw error;
+      failed = emacs;
+    }
+  }
+}
+
+async function post({ port, token }, message, patience, signal) {
+  const { status, text } = await exchange(port, token, JSON.stringify(message), patience, signal);
+  if (status === 401) throw new Unreachable('it does not know the token in its file');
+  if (status === 404) throw new Unreachable('its gemini-companion is too old for this');
+  let answer;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    throw new Error(`it answered with HTTP status ${status}`);
+  }
+  if (answer?.error) throw new RpcError(answer.error.code, answer.error.message);
+  if (status !== 200 || !answer?.result) throw new Error(`it answered with HTTP status ${status}`);
+  return answer.result;
+}
+
+function exchange(port, token, body, patience, signal) {
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      host: '127.0.0.1',
+      port,
+      path: '/mcp/tools',
+      method: 'POST',
+      // An agent of its own: the common one may use a proxy.
+      agent: false,
+      signal,
+      headers: {
+        'Authorization': `Bearer ${token}`,
+        'Accept': 'application/json, text/event-stream',
+        'Content-Type': 'application/json',
+        'Content-Length': Buffer.byteLength(body),
+      },
+    });
+    const timer = setTimeout(
+      () => end(new Error(`it did not answer for ${Math.round(patience / 1000)} s`)),
+      Math.max(0, patience));
+    const end = (error) => {
+      clearTimeout(timer);
+      request.destroy();
+      reject(error);
+    };
+    request.on('error', (error) => end(new Unreachable(error.message)));
+    request.on('response', (response) => {
+      const chunks = [];
+      let size = 0;
+      response.on('data', (chunk) => {
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size > MAX_ANSWER) end(new Error('its answer is far too long'));
+      });
+      response.on('error', end);
+      response.on('end', () => {
+        clearTimeout(timer);
+        resolve({ status: response.statusCode, text: Buffer.concat(chunks).toString() });
+      });
+    });
+    request.end(body);
+  });
+}
+
+// ---- The MCP server
+
+class RpcError extends Error {
+  constructor(code, message) {
+    super(String(message));
+    this.code = Number.isInteger(code) ? code : -32603;
+  }
+}
+
+class Server {
+  constructor(agent) {
+    this.agent = agent;
+    this.directory = process.cwd();
+    // Requests without an answer, by their ids.
+    this.pending = new Map();
+    // What the CLI knows or was told to ask for, as JSON; undefined if it has not asked.
+    this.told = undefined;
+    // The tools to tell, a promise, and since when it is fulfilled.
+    this.listing = undefined;
+    // The last of the requests for them, and the Emacs that they are from.
+    this.fetched = Promise.resolve();
+    this.emacs = undefined;
+    this.timer = undefined;
+  }
+
+  async run() {
+    watchDirectory(this.agent.directory(), () => this.look());
+    for await (const line of lines(process.stdin)) this.take(line);
+    process.exit(0);
+  }
+
+  send(message) {
+    process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  }
+
+  refuse(code, message, id = null) {
+    this.send({ id, error: { code, message } });
+  }
+
+  take(line) {
+    if (line === undefined) return this.refuse(-32600, 'This line is too long');
+    if (!line.trim()) return;
+    let message;
+    try {
+      message = JSON.parse(line);
+    } catch {
+      return this.refuse(-32700, 'This is not JSON');
+    }
+    if (typeof message !== 'object' || !message || Array.isArray(message)) {
+      return this.refuse(-32600, 'This is not a message');
+    }
+    const { id, method, params } = message;
+    if (typeof method !== 'string') return; // a response, but nothing was asked
+    if (id === undefined) return this.notice(method, params);
+    if (typeof id !== 'string' && typeof id !== 'number') {
+      return this.refuse(-32600, 'The id is neither a string nor a number');
+    }
+    // Who asks twice gets one answer.
+    if (this.pending.has(id)) return;
+    if (this.pending.size >= MAX_REQUESTS) {
+      return this.refuse(-32000, `There are ${MAX_REQUESTS} requests without an answer`, id);
+    }
+    this.serve(id, method, params);
+  }
+
+  notice(method, params) {
+    if (method !== 'notifications/cancelled') return;
+    const controller = this.pending.get(params?.requestId);
+    this.pending.delete(params?.requestId);
+    controller?.abort();
+  }
+
+  async serve(id, method, params) {
+    const controller = new AbortController();
+    this.pending.set(id, controller);
+    let answer;
+    try {
+      answer = { result: await this.result(method, params, controller.signal) };
+    } catch (error) {
+      answer = { error: { code: error.code ?? -32603, message: error.message } };
+    }
+    // One that was cancelled gets none; its id may be in use again.
+    if (this.pending.get(id) !== controller) return;
+    this.pending.delete(id);
+    this.send({ id, ...answer });
+  }
+
+  async result(method, params, signal) {
+    switch (method) {
+      case 'initialize': return hello(params);
+      case 'ping': return {};
+      case 'tools/list': return { tools: await this.tools() };
+      case 'tools/call': return this.call(params, signal);
+      case 'prompts/list': return { prompts: (await this.tools()).length ? [] : [HELP] };
+      case 'prompts/get': return this.help(params);
+      default: throw new RpcError(-32601, `There is no method ${method.slice(0, 100)}`);
+    }
+  }
+
+  // ---- Calls
+
+  async call(params, signal) {
+    if (typeof params?.name !== 'string') throw new RpcError(-32602, 'Which tool?');
+    const { name, arguments: given } = params;
+    try {
+      return await ask(this.agent, this.directory, 'tools/call', { name, arguments: given },
+        { patience: CALL_PATIENCE, signal });
+    } catch (error) {
+      if (error instanceof RpcError) throw error;
+      this.look(true);
+      return { content: [{ type: 'text', text: this.explain(error) }], isError: true };
+    }
+  }
+
+  explain(error) {
+    return error instanceof NoEmacs
+      ? `No Emacs has ${this.directory} open.  Go on without this tool, and tell the user: `
+        + 'visit a file of it in Emacs, with M-x gemini-companion-mode switched on.'
+      : `Emacs could not be asked: ${error.message}.  Go on without this tool; if that `
+        + 'happens again, tell the user to type M-x gemini-companion-doctor in Emacs.';
+  }
+
+  // ---- Lists
+
+  // The CLI asks for prompts and for tools, and complains of a server that has neither.  So
+  // both answers are about the same tools, and without tools there is a prompt.
+  async tools() {
+    if (!this.listing || Date.now() - this.listing.time > LIST_AGE) {
+      this.listing = { tools: this.hurry(this.fetch()) };
+    }
+    const { listing } = this;
+    const tools = await listing.tools;
+    listing.time ??= Date.now();
+    this.told = JSON.stringify(tools);
+    return tools;
+  }
+
+  // One after the other, so that a late failure does not hide what came after it.
+  fetch() {
+    this.fetched = this.fetched.then(() => this.fetchNow());
+    return this.fetched;
+  }
+
+  async fetchNow() {
+    let tools;
+    try {
+      this.emacs = (await findEmacs(this.agent, this.directory))[0];
+      ({ tools } = await ask(this.agent, this.directory, 'tools/list', {},
+        { patience: CALL_PATIENCE }));
+    } catch (error) {
+      const isGone = error instanceof NoEmacs || error instanceof Unreachable;
+      tools = isGone ? [] : this.known();
+    }
+    if (!Array.isArray(tools)) tools = [];
+    clearTimeout(this.timer);
+    // It is announced, but something is wrong with it, or with its server.
+    if (this.emacs && !tools.length) this.timer = setTimeout(() => this.look(), LOOK_AGAIN);
+    return tools;
+  }
+
+  known() {
+    return this.told ? JSON.parse(this.told) : [];
+  }
+
+  // If FETCHED takes too long, what the CLI knows already holds until then.
+  hurry(fetched) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        resolve(this.known());
+        fetched.then((tools) => this.announce(tools));
+      }, LIST_PATIENCE);
+      fetched.then((tools) => {
+        clearTimeout(timer);
+        resolve(tools);
+      });
+    });
+  }
+
+  // Something has happened by which Emacs may have come, gone or changed.  With FAILED, a call
+  // of it has failed.
+  async look(failed = false) {
+    if (this.told === undefined) return;
+    const before = this.emacs;
+    const [emacs] = await findEmacs(this.agent, this.directory);
+    const isChanged = failed || this.told === '[]' || !emacs || !isSame(emacs, before);
+    if (isChanged) this.announce(await this.fetch());
+  }
+
+  announce(tools) {
+    const now = JSON.stringify(tools);
+    if (now === this.told) return;
+    this.told = now;
+    this.listing = { time: Date.now(), tools: Promise.resolve(tools) };
+    this.send({ method: 'notifications/tools/list_changed' });
+    this.send({ method: 'notifications/prompts/list_changed' });
+  }
+
+  help(params) {
+    if (params?.name !== HELP.name) throw new RpcError(-32602, 'There is no such prompt');
+    const text = `Tell me this, and do nothing else: no Emacs has ${this.directory} open.  To use `
+      + 'its tools here, visit a file of this directory in Emacs, with M-x gemini-companion-mode '
+      + 'switched on.';
+    return { messages: [{ role: 'user', content: { type: 'text', text } }] };
+  }
+}
+
+const HELP = { name: 'emacs-help', description: 'Why there are no tools of Emacs, and what to do' };
+
+function hello(params) {
+  const wanted = params?.protocolVersion;
+  return {
+    protocolVersion: REVISIONS.includes(wanted) ? wanted : REVISIONS[0],
+    capabilities: { tools: { listChanged: true }, prompts: { listChanged: true } },
+    serverInfo: { name: 'emacs', title: 'Emacs', version: '1' },
+  };
+}
+
+// The lines of STREAM; undefined for one that is too long.
+async function* lines(stream) {
+  let parts = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    let start = 0;
+    for (let end; (end = chunk.indexOf(10, start)) >= 0; start = end + 1) {
+      parts.push(chunk.subarray(start, end));
+      size += end - start;
+      yield size > MAX_LINE ? undefined : Buffer.concat(parts).toString();
+      parts = [];
+      size = 0;
+    }
+    size += chunk.length - start;
+    if (size > MAX_LINE) parts = [];
+    else parts.push(chunk.subarray(start));
+  }
+}
+
+// Calls CHANGED when something in DIRECTORY has changed, which need not exist.
+function watchDirectory(directory, changed) {
+  let watcher;
+  let timer;
+  const soon = (delay) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      begin();
+      changed();
+    }, delay).unref();
+  };
+  const begin = () => {
+    watcher?.close();
+    let target = directory;
+    while (!existsSync(target) && path.dirname(target) !== target) target = path.dirname(target);
+    const [missing] = path.relative(target, directory).split(path.sep);
+    try {
+      watcher = watch(target, { persistent: false }, (_event, name) => {
+        // Above it, much else happens.
+        if (!missing || !name || name === missing || name === path.basename(target)) {
+          soon(DEBOUNCE);
+        }
+      });
+      watcher.on('error', () => soon(WATCH_AGAIN));
+      // It may have been made in the meantime.
+      if (missing && existsSync(path.join(target, missing))) soon(0);
+    } catch {
+      soon(WATCH_AGAIN);
+    }
+  };
+  begin();
+}
+
+// ---- The hook
+
+async function hook(agent) {
+  const input = JSON.parse(await readAll(process.stdin, MAX_HOOK_INPUT));
+  const edit = editOf(input);
+  if (!edit) return;
+  const { content, isError } = await ask(
+    agent, input.cwd, 'tools/call', { name: 'noteEdit', arguments: edit },
+    { patience: HOOK_PATIENCE });
+  const text = isError ? '' : (content ?? []).map((it) => it.text ?? '').join('\n').trim();
+  if (!text) return;
+  const output = {
+    hookEventName: input.hook_event_name ?? agent.event,
+    additionalContext: text,
+  };
+  await new Promise((resolve) => {
+    process.stdout.write(JSON.stringify({ hookSpecificOutput: output }), resolve);
+  });
+}
+
+async function readAll(stream, limit) {
+  const chunks = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    size += chunk.length;
+    if (size > limit) throw new Error('too long');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+// The arguments of noteEdit for the INPUT of a hook, or undefined if nothing was edited.
+// Without "before" the file was new, or, if "after" is missing, too, nothing is known.
+function editOf({ cwd, tool_name: tool, tool_input: asked, tool_response: done }) {
+  if (!path.isAbsolute(cwd) || done?.error || typeof asked?.file_path !== 'string') return;
+  const shown = done?.returnDisplay;
+  const file = typeof shown?.filePath === 'string' ? shown.filePath : asked.file_path;
+  const edit = { path: path.resolve(cwd, file), tool: String(tool) };
+  const texts = {};
+  if (typeof shown?.newContent === 'string') {
+    texts.after = shown.newContent;
+    if (typeof shown.originalContent === 'string' && !isNew(shown, done)) {
+      texts.before = shown.originalContent;
+    }
+  } else if (asked.old_string === '' && typeof asked.new_string === 'string') {
+    // Gemini CLI shows only that it has created the file.
+    texts.after = asked.new_string;
+  }
+  const isSmall = JSON.stringify(texts).length < MAX_LINE;
+  return isSmall ? { ...edit, ...texts } : edit;
+}
+
+// Qwen Code says so only in words.
+function isNew({ isNewFile, originalContent }, { llmContent }) {
+  return isNewFile ?? (originalContent === ''
+    && /^(Successfully created|Created new file)/.test(llmContent));
+}
+
+// ---- Start
+
+process.removeAllListeners('warning');
+process.stdout.on('error', () => process.exit(0));
+process.on('uncaughtException', () => process.exit(0));
+
+const [name, mode] = process.argv.slice(2);
+const agent = agents[name];
+if (!agent) {
+  process.exit(2);
+} else if (mode === 'hook') {
+  setTimeout(() => process.exit(0), HOOK_PATIENCE);
+  hook(agent).catch(() => {}).finally(() => process.exit(0));
+} else {
+  new Server(agent).run();
+}

@@ -1,0 +1,366 @@
+;;; gemini-companion-extension-test.el --- Tests of the files for the tools  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Each test has a home of its own, and gives the user's answer; an unexpected
+;; question fails the test.  That the CLIs understand the files is tested with
+;; these, in test/e2e/tools-test.el.
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-extension)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-extension-test--home (&optional name)
+  "Return the file NAME in the home, by default the home itself."
+  (gemini-companion-test-file (concat "home/" name)))
+
+(defmacro gemini-companion-extension-test--with (answer &rest body)
+  "Evaluate BODY with a home below the project, answering questions with ANSWER.
+It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
+  (declare (indent 1) (debug t))
+  `(let ((gemini-companion-tools-offer t)
+         ;; Emacs caches the abbreviation of the home.
+         (abbreviated-home-dir nil)
+         (before (default-toplevel-value 'process-environment)))
+     (gemini-companion-native-load)
+     (gemini-companion-test-with-project
+       (make-directory (gemini-companion-extension-test--home ".qwen") t)
+       (set-default-toplevel-value
+        'process-environment
+        (append (list (concat "HOME=" (gemini-companion-extension-test--home))
+                      "GEMINI_CLI_HOME" "QWEN_HOME")
+                before))
+       (unwind-protect
+           (gemini-companion-test-with-answer ,answer ,@body)
+         (set-default-toplevel-value 'process-environment before)))))
+
+(defun gemini-companion-extension-test--files ()
+  "Return the names of all files in the home, and of empty directories."
+  (let ((home (gemini-companion-extension-test--home)))
+    (sort (mapcan (lambda (name)
+                    (unless (and (file-directory-p name)
+                                 (not (file-symlink-p name))
+                                 (not (directory-empty-p name)))
+                      (list (file-relative-name name home))))
+                  (directory-files-recursively home "" t))
+          #'string<)))
+
+(defconst gemini-companion-extension-test--written
+  '(".gemini/extensions/emacs/emacs-tools.mjs"
+    ".gemini/extensions/emacs/gemini-extension.json"
+    ".gemini/extensions/emacs/hooks/hooks.json"
+    ".gemini/policies/emacs.toml"
+    ".qwen/extensions/emacs/emacs-tools.mjs"
+    ".qwen/extensions/emacs/hooks/hooks.json"
+    ".qwen/extensions/emacs/qwen-extension.json")
+  "The files that are written.")
+
+(defun gemini-companion-extension-test--read (name)
+  "Return the text of NAME in the home."
+  (gemini-companion-test-read (gemini-companion-extension-test--home name)))
+
+(defun gemini-companion-extension-test--json (name)
+  "Return the JSON in NAME in the home."
+  (gemini-companion-test-json-decode
+   (gemini-companion-test-bytes (gemini-companion-extension-test--home name))))
+
+(defun gemini-companion-extension-test--write (name text)
+  "Write TEXT to NAME in the home."
+  (gemini-companion-test-write (gemini-companion-extension-test--home name) text))
+
+(defun gemini-companion-extension-test--said-p (text)
+  "Return non-nil if the last message contains TEXT."
+  (string-search text (or (car gemini-companion-test-messages) "")))
+
+;;;; Enabling
+
+(ert-deftest gemini-companion-extension/enabling-asks-once-and-writes-what-it-says ()
+  (gemini-companion-extension-test--with 'yes
+    (gemini-companion-tools-enable)
+    (should (equal gemini-companion-test-questions
+                   '("Let the model use Emacs in Gemini CLI and Qwen Code?  What only reads needs \
+no confirmation.  (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
+~/.qwen/extensions/emacs/) ")))
+    (should (equal (gemini-companion-extension-test--files)
+                   gemini-companion-extension-test--written))
+    (should (gemini-companion-extension-test--said-p
+             "The model can use Emacs in Gemini CLI when it next starts"))
+    ;; Again, nothing is asked or written.
+    (let ((times (mapcar (lambda (name)
+                           (file-attribute-inode-number
+                            (file-attributes (gemini-companion-extension-test--home name))))
+                         gemini-companion-extension-test--written)))
+      (setq gemini-companion-test-questions nil)
+      (gemini-companion-tools-enable)
+      (should-not gemini-companion-test-questions)
+      (should (gemini-companion-extension-test--said-p "The model can use Emacs in Gemini CLI\n"))
+      (should (equal times
+                     (mapcar (lambda (name)
+                               (file-attribute-inode-number
+                                (file-attributes (gemini-companion-extension-test--home name))))
+                             gemini-companion-extension-test--written))))))
+
+(ert-deftest gemini-companion-extension/the-files-are-what-the-clis-want ()
+  (gemini-companion-extension-test--with 'yes
+    (gemini-companion-tools-enable)
+    (pcase-dolist (`(,agent ,manifest ,hooks ,here ,event ,edits)
+                   '(("gemini" ".gemini/extensions/emacs/gemini-extension.json"
+                      ".gemini/extensions/emacs/hooks/hooks.json"
+                      "${extensionPath}" AfterTool "^(write_file|replace)$")
+                     ("qwen" ".qwen/extensions/emacs/qwen-extension.json"
+                      ".qwen/extensions/emacs/hooks/hooks.json"
+                      "${CLAUDE_PLUGIN_ROOT}" PostToolUse "^(write_file|edit)$")))
+      (let ((manifest (gemini-companion-extension-test--json manifest))
+            (hook (car (alist-get event (alist-get 'hooks (gemini-companion-extension-test--json
+                                                           hooks))))))
+        (should (equal (alist-get 'name manifest) "emacs"))
+        (should (equal (alist-get 'version manifest) gemini-companion-native-version))
+        (should (equal (alist-get 'mcpServers manifest)
+                       `((emacs (command . "node")
+                                (args ,(concat here "/emacs-tools.mjs") ,agent)
+                                (timeout . 30000)))))
+        (should (equal (alist-get 'matcher hook) edits))
+        (should (equal (alist-get 'command (car (alist-get 'hooks hook)))
+                       (format "node \"%s/emacs-tools.mjs\" %s hook" here agent)))))
+    (should (string-match-p "^toolAnnotations = { readOnlyHint = true }$"
+                            (gemini-companion-extension-test--read ".gemini/policies/emacs.toml")))
+    (dolist (name gemini-companion-extension-test--written)
+      (let ((text (gemini-companion-extension-test--read name)))
+        (if (string-suffix-p ".mjs" name)
+            ;; A failure would print both.
+            (should (equal (md5 text) (md5 (gemini-companion-test-read
+                                            (gemini-companion-test-path
+                                             "src" "tools_adapter.mjs")))))
+          ;; No place of the package, and no secret.
+          (should-not (string-search (directory-file-name gemini-companion-test-root) text)))))))
+
+(ert-deftest gemini-companion-extension/the-users-umask-holds ()
+  (gemini-companion-extension-test--with 'yes
+    (dolist (umask '(#o755 #o700))
+      (with-file-modes umask (gemini-companion-tools-enable))
+      (dolist (name gemini-companion-extension-test--written)
+        (let ((file (gemini-companion-extension-test--home name)))
+          (should (= (file-modes file) (logand #o644 umask)))
+          (should (= (file-modes (file-name-directory file)) umask))))
+      (gemini-companion-tools-disable))))
+
+(ert-deftest gemini-companion-extension/a-no-writes-nothing ()
+  (gemini-companion-extension-test--with 'no
+    (gemini-companion-tools-enable)
+    (should (equal (gemini-companion-extension-test--files) '(".qwen")))
+    (should (equal gemini-companion-test-messages '("Nothing was written")))
+    (gemini-companion-tools-disable)
+    (should (gemini-companion-extension-test--said-p "There are no tools of Emacs to remove"))
+    (should (equal (gemini-companion-extension-test--files) '(".qwen")))))
+
+(ert-deftest gemini-companion-extension/homes-may-be-elsewhere ()
+  (gemini-companion-extension-test--with 'yes
+    (let* ((gemini (gemini-companion-extension-test--home "else"))
+           (qwen (gemini-companion-extension-test--home "qwen"))
+           (process-environment (append (list (concat "GEMINI_CLI_HOME=" gemini)
+                                              (concat "QWEN_HOME=" qwen))
+                                        process-environment)))
+      (make-directory qwen)
+      (gemini-companion-tools-enable)
+      (should (equal (seq-filter (lambda (name) (string-match-p "extension\\.json" name))
+                                 (gemini-companion-extension-test--files))
+                     '("else/.gemini/extensions/emacs/gemini-extension.json"
+                       "qwen/extensions/emacs/qwen-extension.json"))))))
+
+(ert-deftest gemini-companion-extension/settings-and-other-extensions-stay-as-they-are ()
+  (gemini-companion-extension-test--with 'yes
+    (let ((others '(".gemini/extensions/other/gemini-extension.json" ".gemini/policies/mine.toml"
+                    ".gemini/settings.json")))
+      (dolist (name others)
+        (gemini-companion-extension-test--write name "{ mine"))
+      (gemini-companion-tools-enable)
+      (gemini-companion-tools-disable)
+      (should (equal (gemini-companion-extension-test--files)
+                     (append others '(".qwen"))))
+      (dolist (name others)
+        (should (equal (gemini-companion-extension-test--read name) "{ mine"))))))
+
+;;;; What others have written
+
+(ert-deftest gemini-companion-extension/files-of-others-are-never-touched ()
+  (dolist (case '((".gemini/extensions/emacs/gemini-extension.json" "{\"name\": \"emacs\"}")
+                  (".gemini/extensions/emacs/gemini-extension.json" "{")
+                  (".gemini/extensions/emacs/gemini-extension.json"
+                   "{\"gemini-companion\": true}")
+                  (".gemini/extensions/emacs/notes" "mine")
+                  (".gemini/extensions/emacs" "a file")))
+    (gemini-companion-extension-test--with 'yes
+      (pcase-let ((`(,name ,text) case))
+        (ert-info ((format "%s %S" name text))
+          (gemini-companion-extension-test--write name text)
+          (let ((problem (cadr (should-error (gemini-companion-tools-enable) :type 'user-error))))
+            (should (string-match-p "~/\\.gemini/[^ ]+ is left alone, since it was not written by"
+                                    problem))
+            ;; The other CLI has its files all the same.
+            (should (string-search "Qwen Code" problem)))
+          (should (equal (seq-filter (lambda (file) (string-prefix-p ".gemini" file))
+                                     (gemini-companion-extension-test--files))
+                         (list name)))
+          (gemini-companion-extension-keep-current)
+          (gemini-companion-tools-disable)
+          (should (equal (gemini-companion-extension-test--read name) text)))))))
+
+(ert-deftest gemini-companion-extension/a-policy-of-the-user-is-kept ()
+  "The CLI has the tools all the same."
+  (gemini-companion-extension-test--with 'yes
+    (let ((policy ".gemini/policies/emacs.toml"))
+      (gemini-companion-extension-test--write policy "# Mine\n")
+      (gemini-companion-tools-enable)
+      (should (gemini-companion-extension-test--said-p
+               "which may ask you first: ~/.gemini/policies/emacs.toml was not written by"))
+      (should (equal (gemini-companion-extension-test--files)
+                     gemini-companion-extension-test--written))
+      (should (eq 'current (gemini-companion-extension-state 'gemini process-environment)))
+      (gemini-companion-extension-keep-current)
+      (gemini-companion-tools-disable)
+      (should (equal (gemini-companion-extension-test--files) (list policy ".qwen")))
+      (should (equal (gemini-companion-extension-test--read policy) "# Mine\n")))))
+
+(ert-deftest gemini-companion-extension/symbolic-links-are-not-followed ()
+  (gemini-companion-extension-test--with 'yes
+    (let ((outside (gemini-companion-test-file "outside/")))
+      (make-directory outside)
+      (gemini-companion-tools-enable)
+      (let ((ours (gemini-companion-extension-test--home ".gemini/extensions/emacs")))
+        ;; The whole extension, somewhere else.
+        (rename-file ours (concat outside "emacs"))
+        (make-symbolic-link (concat outside "emacs") ours)
+        (should (string-search "is left alone" (cadr (should-error (gemini-companion-tools-enable)
+                                                                   :type 'user-error))))
+        (gemini-companion-tools-disable)
+        (should (file-exists-p (concat outside "emacs/emacs-tools.mjs")))
+        (should (file-symlink-p ours))
+        ;; One file of it.
+        (delete-file ours)
+        (rename-file (concat outside "emacs") ours)
+        (gemini-companion-test-write (concat outside "program") "mine")
+        (delete-file (concat ours "/emacs-tools.mjs"))
+        (make-symbolic-link (concat outside "program") (concat ours "/emacs-tools.mjs"))
+        (should (eq 'stale (gemini-companion-extension-state 'gemini process-environment)))
+        (gemini-companion-extension-keep-current)
+        (should-not (file-symlink-p (concat ours "/emacs-tools.mjs")))
+        (should (equal "mine" (gemini-companion-test-read (concat outside "program"))))))))
+
+;;;; Disabling
+
+(ert-deftest gemini-companion-extension/disabling-leaves-nothing ()
+  (gemini-companion-extension-test--with 'yes
+    (gemini-companion-tools-enable)
+    (gemini-companion-tools-disable)
+    (should (equal (gemini-companion-extension-test--files) '(".qwen")))
+    (should (gemini-companion-extension-test--said-p "Removed ~/.gemini/"))
+    (should (gemini-companion-extension-test--said-p "Removed ~/.qwen/extensions/"))))
+
+(ert-deftest gemini-companion-extension/disabling-leaves-what-the-user-has ()
+  "Also directories that were there before, even if they are empty."
+  (gemini-companion-extension-test--with 'yes
+    (make-directory (gemini-companion-extension-test--home ".gemini/policies") t)
+    (gemini-companion-tools-enable)
+    (gemini-companion-extension-test--write ".gemini/extensions/emacs/notes" "mine")
+    (gemini-companion-tools-disable)
+    (should (equal (gemini-companion-extension-test--files)
+                   '(".gemini/extensions/emacs/notes" ".gemini/policies" ".qwen")))
+    (should (gemini-companion-extension-test--said-p
+             "~/.gemini/extensions/emacs/gemini-extension.json"))
+    (should (gemini-companion-extension-test--said-p "~/.gemini/policies/emacs.toml"))))
+
+(ert-deftest gemini-companion-extension/disabling-needs-no-module ()
+  "And nobody needs to remember what was enabled."
+  (gemini-companion-extension-test--with 'yes
+    (gemini-companion-tools-enable)
+    (cl-letf (((symbol-function 'gemini-companion-native-current-p) #'ignore)
+              ((symbol-function 'gemini-companion-agent-served) #'ignore))
+      (gemini-companion-tools-disable))
+    (should (equal (gemini-companion-extension-test--files) '(".qwen")))))
+
+;;;; Keeping current
+
+(ert-deftest gemini-companion-extension/files-of-another-version-are-replaced ()
+  "Those that the user has deleted are not, least of all a permission."
+  (gemini-companion-extension-test--with 'yes
+    (gemini-companion-tools-enable)
+    (should (eq 'current (gemini-companion-extension-state 'gemini process-environment)))
+    (let ((manifest ".gemini/extensions/emacs/gemini-extension.json")
+          (program ".gemini/extensions/emacs/emacs-tools.mjs"))
+      (gemini-companion-extension-test--write
+       manifest (string-replace gemini-companion-native-version "0.0.1"
+                                (gemini-companion-extension-test--read manifest)))
+      (gemini-companion-extension-test--write program "// old\n")
+      (delete-file (gemini-companion-extension-test--home ".gemini/policies/emacs.toml"))
+      (should (eq 'stale (gemini-companion-extension-state 'gemini process-environment)))
+      (gemini-companion-extension-keep-current)
+      (should (eq 'current (gemini-companion-extension-state 'gemini process-environment)))
+      (should (string-search gemini-companion-native-version
+                             (gemini-companion-extension-test--read manifest)))
+      (should (string-prefix-p "// Lets a CLI" (gemini-companion-extension-test--read program)))
+      (should-not (file-exists-p (gemini-companion-extension-test--home
+                                  ".gemini/policies/emacs.toml")))
+      ;; What was made is still known.
+      (gemini-companion-tools-disable)
+      (should-not (file-exists-p (gemini-companion-extension-test--home ".gemini/extensions"))))))
+
+(ert-deftest gemini-companion-extension/nothing-is-kept-current-unless-enabled ()
+  (gemini-companion-extension-test--with nil
+    (gemini-companion-extension-keep-current)
+    (should (equal (gemini-companion-extension-test--files) '(".qwen")))))
+
+(defun gemini-companion-extension-test--count-timers ()
+  "Return how many timers wait until Emacs is idle to check the files."
+  (seq-count (lambda (timer)
+               (eq (timer--function timer) 'gemini-companion--check-extensions))
+             timer-idle-list))
+
+(ert-deftest gemini-companion-extension/the-mode-keeps-them-current-when-idle ()
+  "It loads nothing for that unless there is something."
+  (gemini-companion-extension-test--with 'yes
+    (gemini-companion-mode 1)
+    (should (= 1 (gemini-companion-extension-test--count-timers)))
+    (gemini-companion-mode -1)
+    (should (= 0 (gemini-companion-extension-test--count-timers)))
+    (let ((called 0))
+      (cl-letf (((symbol-function 'gemini-companion-extension-keep-current)
+                 (lambda () (setq called (1+ called)))))
+        (gemini-companion--check-extensions)
+        (should (= called 0))
+        (gemini-companion-tools-enable)
+        (gemini-companion--check-extensions)
+        (should (= called 1))))))
+
+;;;; The offer
+
+(ert-deftest gemini-companion-extension/the-offer-is-made-once ()
+  (gemini-companion-extension-test--with 'no
+    (cl-letf (((symbol-function 'gemini-companion-setup-save) #'set))
+      (should (string-search "M-x gemini-companion-tools-enable asks again"
+                             (gemini-companion-extension-offer)))
+      (should (= 1 (length gemini-companion-test-questions)))
+      (should-not gemini-companion-tools-offer)
+      (should-not (gemini-companion-extension-offer))
+      (should (= 1 (length gemini-companion-test-questions)))))
+  (gemini-companion-extension-test--with 'yes
+    (should (string-search "The model can use Emacs" (gemini-companion-extension-offer)))
+    (should-not (gemini-companion-extension-offer))
+    (should (= 1 (length gemini-companion-test-questions)))
+    (should gemini-companion-tools-offer)))
+
+(ert-deftest gemini-companion-extension/setup-offers-them-after-its-own-question ()
+  (gemini-companion-extension-test--with 'yes
+    (let ((gemini-companion-agents '(gemini))
+          (gemini-companion-setup-policy nil))
+      (gemini-companion-setup)
+      (pcase-let ((`(,last ,first) gemini-companion-test-questions))
+        (should (string-prefix-p "Let Gemini CLI connect by itself?" first))
+        (should (string-prefix-p "Let the model use Emacs in Gemini CLI?" last)))
+      (should (string-match-p "connects by itself.*\n.*The model can use Emacs in Gemini CLI"
+                              (car gemini-companion-test-messages))))))
+
+;;; gemini-companion-extension-test.el ends here
