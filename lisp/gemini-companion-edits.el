@@ -27,8 +27,8 @@
 (defconst gemini-companion-edits--max-lines 10
   "Maximum number of diagnostics that are added to the result of an edit.")
 
-(defconst gemini-companion-edits--decided-time 60.0
-  "Seconds in which a client reports an edit that was decided in Emacs.")
+(defconst gemini-companion-edits--known-time 60.0
+  "Seconds in which a client reports an edit that the history has already.")
 
 (defconst gemini-companion-edits--snapshot-time 60.0
   "Seconds for which the diagnostics before an edit are remembered.")
@@ -56,7 +56,7 @@ BEFORE and AFTER are its texts, or nil."
 CALL tells who has made it; BEFORE and AFTER are the texts, BEFORE is nil
 if the file is new."
   (when (and (gemini-companion-history-written-p file after)
-             (not (gemini-companion-edits--decided-p file after)))
+             (not (gemini-companion-edits--known-p file after)))
     (gemini-companion-history-add
      :client (format "%s, %s"
                      (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
@@ -68,17 +68,18 @@ if the file is new."
      :after after)
     (run-hooks 'gemini-companion-review-change-hook)))
 
-(defun gemini-companion-edits--decided-p (file after)
-  "Return non-nil if FILE was lately given the text AFTER by a review."
-  (cl-loop for entry in (gemini-companion-history-list)
-           until (> (float-time (time-since (gemini-companion-history-time entry)))
-                    gemini-companion-edits--decided-time)
-           thereis (and (memq (gemini-companion-history-outcome entry) '(accepted closed))
-                        (gemini-companion-edits--same-file-p
-                         (gemini-companion-history-path entry) file)
-                        (equal (gemini-companion-history-plain
-                                (gemini-companion-history-after entry))
-                               (gemini-companion-history-plain after)))))
+(defun gemini-companion-edits--known-p (file after)
+  "Return non-nil if the last change of FILE in the history has made it AFTER.
+It was decided in Emacs, or the client reports it twice."
+  (when-let* ((entry (cl-loop for entry in (gemini-companion-history-list)
+                              if (gemini-companion-edits--same-file-p
+                                  (gemini-companion-history-path entry) file)
+                              return entry)))
+    (and (gemini-companion-history-made-p entry)
+         (< (float-time (time-since (gemini-companion-history-time entry)))
+            gemini-companion-edits--known-time)
+         (equal (gemini-companion-history-plain (gemini-companion-history-after entry))
+                (gemini-companion-history-plain after)))))
 
 (defun gemini-companion-edits--same-file-p (one other)
   "Return non-nil if ONE and OTHER are names of the same local file."
