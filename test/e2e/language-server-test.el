@@ -63,8 +63,9 @@
       (gemini-companion-language-server-test--answer
        tools (gemini-companion-language-server-test--request
               tools "initialize"
-              `( :protocolVersion "2025-06-18" :capabilities ,(make-hash-table)
-                :clientInfo (:name "test" :version "1"))))
+              `((protocolVersion . "2025-06-18")
+                (capabilities . ,(make-hash-table))
+                (clientInfo . ((name . "test") (version . "1"))))))
       (gemini-companion-language-server-test--answer
        tools (gemini-companion-language-server-test--request tools "tools/list" nil))
       tools)))
