@@ -13,6 +13,11 @@
 ;; publishes diagnostics whenever it likes, and Eglot's backend for Flymake reports those published
 ;; last.  So each text that Eglot sends is recorded, and whether diagnostics were published since.
 ;; Where that cannot be known, the answer says that it may be out of date.
+;;
+;; A server that does not name the version of the text may publish in parts, those of the syntax
+;; first, and with its first part what it found in the text before; so such a server is waited for
+;; until it is quiet.  Or it publishes nothing when there was nothing to report and still is not, as
+;; that of TypeScript does; this is not waited for in vain.
 
 ;;; Code:
 
@@ -57,8 +62,31 @@
   "The tick of the text that the language server has, or nil.
 It is the value of `buffer-chars-modified-tick' then.")
 
+(defvar-local gemini-companion-diagnostics--sent-time nil
+  "When the language server got the text, in seconds since 1970.")
+
+;; A mode that starts again closes the text and opens it again.
+(put 'gemini-companion-diagnostics--sent 'permanent-local t)
+(put 'gemini-companion-diagnostics--sent-time 'permanent-local t)
+
 (defvar-local gemini-companion-diagnostics--published nil
   "The tick of the text that the language server has checked, or nil.")
+
+(defvar-local gemini-companion-diagnostics--heard nil
+  "When the language server last published diagnostics without a version, or nil.")
+
+(defvar-local gemini-companion-diagnostics--clean nil
+  "Non-nil if the language server last published none, and no version.")
+
+(defvar-local gemini-companion-diagnostics--reopened nil
+  "Non-nil if the server may yet publish none because the text was closed.
+It does so when it has got the text again.")
+
+(defconst gemini-companion-diagnostics--quiet 0.5
+  "Seconds after which a server that names no versions has published all parts.")
+
+(defconst gemini-companion-diagnostics--silence 6
+  "Seconds after which a server that names no versions may have nothing to publish.")
 
 (defun gemini-companion-diagnostics--eglot-p ()
   "Return non-nil if Eglot manages the current buffer."
@@ -66,7 +94,16 @@ It is the value of `buffer-chars-modified-tick' then.")
 
 (defun gemini-companion-diagnostics--record-sent (&rest _)
   "Record that the language server has the text of the current buffer."
-  (setq gemini-companion-diagnostics--sent (buffer-chars-modified-tick)))
+  (let ((tick (buffer-chars-modified-tick)))
+    (unless (eql tick gemini-companion-diagnostics--sent)
+      (setq gemini-companion-diagnostics--sent tick
+            gemini-companion-diagnostics--sent-time (float-time)))))
+
+(defun gemini-companion-diagnostics--record-opened (&rest _)
+  "Record that the language server has got the current buffer anew."
+  (setq gemini-companion-diagnostics--reopened gemini-companion-diagnostics--sent
+        gemini-companion-diagnostics--sent nil)
+  (gemini-companion-diagnostics--record-sent))
 
 (defun gemini-companion-diagnostics--record-published (_server method &rest parameters)
   "If METHOD says so, record that a server has checked a buffer.
@@ -77,12 +114,22 @@ PARAMETERS are those of the notification."
                            (gemini-companion-diagnostics-uri-file
                             (plist-get parameters :uri)))))
         (with-current-buffer buffer
-          (let ((tick (buffer-chars-modified-tick))
-                (version (plist-get parameters :version)))
-            (when (and (eql tick gemini-companion-diagnostics--sent)
-                       (or (null version)
-                           (eql version (gemini-companion-diagnostics--version))))
-              (setq gemini-companion-diagnostics--published tick))))))))
+          (gemini-companion-diagnostics--take-publication
+           (plist-get parameters :version)
+           (seq-empty-p (plist-get parameters :diagnostics))))))))
+
+(defun gemini-companion-diagnostics--take-publication (version empty)
+  "Record that a server has checked VERSION of the current buffer.
+VERSION may be nil.  EMPTY is non-nil if it has found nothing."
+  (let ((tick (buffer-chars-modified-tick))
+        (unversioned (null version)))
+    (setq gemini-companion-diagnostics--heard (and unversioned (float-time))
+          gemini-companion-diagnostics--clean (and unversioned empty))
+    (cond ((and gemini-companion-diagnostics--reopened unversioned empty))
+          ((and (eql tick gemini-companion-diagnostics--sent)
+                (or unversioned (eql version (gemini-companion-diagnostics--version))))
+           (setq gemini-companion-diagnostics--published tick)))
+    (setq gemini-companion-diagnostics--reopened nil)))
 
 (defun gemini-companion-diagnostics-uri-file (uri)
   "Return the name of the file with URI, from a language server.
@@ -99,15 +146,19 @@ If URI names no file, the value is no absolute file name."
   (or (bound-and-true-p eglot--docver)  ; since Eglot 1.18
       (bound-and-true-p eglot--versioned-identifier)))
 
+(defconst gemini-companion-diagnostics--advice
+  ;; Not a method: many users define one with the same specializers, which would replace it.
+  '((eglot-handle-notification . gemini-companion-diagnostics--record-published)
+    (eglot--signal-textDocument/didOpen . gemini-companion-diagnostics--record-opened)
+    (eglot--signal-textDocument/didChange . gemini-companion-diagnostics--record-sent))
+  "Functions of Eglot, each with what is called after it.")
+
 (defun gemini-companion-diagnostics--observe-eglot ()
   "Record from now on what Eglot's servers have checked.
 That of the current buffer was just sent its text, and has checked nothing."
-  ;; Not a method: many users define one with the same specializers, which would replace it.
-  (advice-add 'eglot-handle-notification :after
-              #'gemini-companion-diagnostics--record-published)
-  (dolist (function '(eglot--signal-textDocument/didOpen eglot--signal-textDocument/didChange))
+  (pcase-dolist (`(,function . ,record) gemini-companion-diagnostics--advice)
     (when (fboundp function)
-      (advice-add function :after #'gemini-companion-diagnostics--record-sent)))
+      (advice-add function :after record)))
   (setq gemini-companion-diagnostics--published nil)
   (gemini-companion-diagnostics--record-sent))
 
@@ -128,10 +179,8 @@ text, unless there are changes that were not sent."
 
 (defun gemini-companion-diagnostics-unload-function ()
   "Stop recording what Eglot's servers have checked, for `unload-feature'."
-  (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--record-published)
-  (dolist (function '(eglot--signal-textDocument/didOpen eglot--signal-textDocument/didChange))
-    (advice-remove function #'gemini-companion-diagnostics--record-sent))
-  nil)
+  (pcase-dolist (`(,function . ,record) gemini-companion-diagnostics--advice)
+    (advice-remove function record)))
 
 (defun gemini-companion-diagnostics-flush ()
   "Let Eglot send the changes of the current buffer now, not when Emacs is idle."
@@ -146,7 +195,18 @@ text, unless there are changes that were not sent."
 (defun gemini-companion-diagnostics--server-behind-p ()
   "Return non-nil if a server of Eglot has not checked the current buffer yet."
   (and (gemini-companion-diagnostics--eglot-p)
-       (not (eql gemini-companion-diagnostics--published (buffer-chars-modified-tick)))))
+       (or (not (eql gemini-companion-diagnostics--published (buffer-chars-modified-tick)))
+           (and gemini-companion-diagnostics--heard
+                (< (float-time) (+ gemini-companion-diagnostics--heard
+                                   gemini-companion-diagnostics--quiet))))))
+
+(defun gemini-companion-diagnostics--silent-p ()
+  "Return non-nil if a server of Eglot may have nothing to publish any more."
+  (and gemini-companion-diagnostics--clean
+       (gemini-companion-diagnostics--server-behind-p)
+       (eql gemini-companion-diagnostics--sent (buffer-chars-modified-tick))
+       (> (float-time) (+ gemini-companion-diagnostics--sent-time
+                          gemini-companion-diagnostics--silence))))
 
 ;;;; Checkers
 
@@ -298,18 +358,24 @@ BUFFER, PATIENCE and LAZY are as there."
       (with-current-buffer buffer
         (pcase (gemini-companion-diagnostics--step wait)
           ('fresh (if (gemini-companion-diagnostics--sure-p wait) 'fresh 'late))
+          ('silent 'late)
           (_ (if late 'late 'waiting)))))))
 
 (defun gemini-companion-diagnostics--step (wait)
   "Start the checkers of the current buffer for WAIT if needed.
-Return `fresh' if they have all reported about the present text.  While the
-user types, nothing is started or sent again."
+Return `fresh' if they have all reported about the present text, `silent' if
+only a language server has not, and may not do so.  While the user types,
+nothing is started or sent again."
   (let ((started (gemini-companion-diagnostics--wait-started wait))
         (idle (gemini-companion-ui-idle-p gemini-companion-diagnostics--pause)))
     (when idle (gemini-companion-diagnostics-flush))
     (cond ((gemini-companion-diagnostics--server-behind-p)
-           ;; Others can begin meanwhile.
-           (unless started (gemini-companion-diagnostics--start wait t)))
+           (cond
+            ;; Others can begin meanwhile.
+            ((not started) (gemini-companion-diagnostics--start wait t))
+            ((and (gemini-companion-diagnostics--silent-p)
+                  (not (gemini-companion-diagnostics--checking-p)))
+             'silent)))
           ((not started) (gemini-companion-diagnostics--start wait nil))
           ((gemini-companion-diagnostics--checking-p) nil)
           ((and (eql started (buffer-chars-modified-tick))
@@ -460,9 +526,14 @@ If there are too many, errors come first."
 (defun gemini-companion-diagnostics--notes (name buffer fresh)
   "Return lines about what was not checked in BUFFER, the file NAME.
 FRESH is nil if it is not known that its present text was checked."
-  (let ((disabled (with-current-buffer buffer (gemini-companion-diagnostics--disabled))))
+  (let ((disabled (with-current-buffer buffer (gemini-companion-diagnostics--disabled)))
+        (silent (with-current-buffer buffer (gemini-companion-diagnostics--silent-p))))
     (append (unless fresh
-              (list (format "(%s: not all checks have finished, this may be out of date)" name)))
+              (list (format (if silent
+                                "(%s: the language server has reported nothing since the last \
+change, as some do if nothing is wrong)"
+                              "(%s: not all checks have finished, this may be out of date)")
+                            name)))
             (when disabled
               (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"
                                                 name (string-join disabled ", ")))))))

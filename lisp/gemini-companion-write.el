@@ -29,6 +29,9 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
+;; Emacs binds it while it reverts a buffer.
+(defvar revert-buffer-preserve-modes)
+
 ;;;; Options
 
 (defcustom gemini-companion-accept-without-text 'tried
@@ -288,7 +291,9 @@ the edits."
                 (setq buffer-file-coding-system coding)
                 ;; Version control, linters and our own context depend on it.
                 (gemini-companion-log-errors "after-revert-hook"
-                  (run-hooks 'after-revert-hook))
+                  ;; Eglot reads it: its server was not told that the text is closed.
+                  (let ((revert-buffer-preserve-modes nil))
+                    (run-hooks 'after-revert-hook)))
                 t)))
         (kill-buffer source)))))
 

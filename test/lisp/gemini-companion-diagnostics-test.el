@@ -323,4 +323,52 @@ a.served:3:1: error: fake: bad line: bad one")))
     (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served")
                    "a.served:1:1: error: fake: bad line: bad one"))))
 
+(defun gemini-companion-diagnostics-test--publish-none (server &rest version)
+  "Let SERVER report that nothing is wrong in the current buffer.
+VERSION, if any, is that of the text, as a plist."
+  (apply #'eglot-handle-notification server 'textDocument/publishDiagnostics
+         :uri (eglot-path-to-uri buffer-file-name) :diagnostics [] version))
+
+(ert-deftest gemini-companion-diagnostics/a-server-may-publish-in-parts ()
+  (gemini-companion-test-with-server buffer "bad one\n"
+    (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+    (gemini-companion-test-server-order "hold-publish")
+    (insert "bad two\n")
+    (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.served")))
+      (gemini-companion-diagnostics-test--publish-none server)
+      (should (gemini-companion-diagnostics--server-behind-p))
+      (gemini-companion-test-server-order "hold-publish" 'remove)
+      (should (equal (gemini-companion-test-tools-wait id)
+                     "a.served:1:1: error: fake: bad line: bad two
+a.served:2:1: error: fake: bad line: bad one")))))
+
+(ert-deftest gemini-companion-diagnostics/what-comes-of-a-closed-text-is-not-fresh ()
+  (gemini-companion-test-with-server buffer "good\n"
+    (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+    (gemini-companion-test-server-order "hold-publish")
+    (gemini-companion-test-file "a.served" "bad one\n")
+    (revert-buffer t t t)
+    (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.served")))
+      (gemini-companion-diagnostics-test--publish-none server)
+      (should-not (eql gemini-companion-diagnostics--published (buffer-chars-modified-tick)))
+      (gemini-companion-test-server-order "hold-publish" 'remove)
+      (should (equal (gemini-companion-test-tools-wait id)
+                     "a.served:1:1: error: fake: bad line: bad one")))))
+
+(ert-deftest gemini-companion-diagnostics/a-server-that-is-silent-is-not-waited-for-long ()
+  (gemini-companion-test-with-server buffer "good\n"
+    (let ((gemini-companion-diagnostics--silence 0))
+      (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+      (gemini-companion-test-server-order "hold-publish")
+      (insert "fine\n")
+      (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+                     "No diagnostics.
+(a.served: the language server has reported nothing since the last change, as some do if nothing \
+is wrong)"))
+      ;; One that names versions is known to publish for each.
+      (gemini-companion-diagnostics-test--publish-none server :version 0)
+      (should (string-suffix-p gemini-companion-diagnostics-test--late
+                               (gemini-companion-test-call-tool
+                                "getDiagnostics" "a.served" 1))))))
+
 ;;; gemini-companion-diagnostics-test.el ends here

@@ -7,6 +7,8 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
+(defvar revert-buffer-preserve-modes)
+
 (defmacro gemini-companion-write-revert-test--with (text &rest body)
   "Evaluate BODY in a buffer that visits the file a.txt with TEXT and follows it."
   (declare (indent 1) (debug t))
@@ -273,6 +275,16 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
         (should (equal (buffer-string) "two\n"))
         (should (verify-visited-file-modtime)))
       (should-not (buffer-modified-p)))))
+
+(ert-deftest gemini-companion-write-revert/a-hook-may-ask-what-is-preserved ()
+  "Eglot does; its server has got the change, so the text is not opened again."
+  (gemini-companion-write-revert-test--with "one\n"
+    (let ((preserved 'unknown))
+      (add-hook 'after-revert-hook
+                (lambda () (setq preserved revert-buffer-preserve-modes))
+                nil t)
+      (gemini-companion-write-revert-test--write "two\n")
+      (should-not preserved))))
 
 (ert-deftest gemini-companion-write-revert/changes-by-a-hook-are-unsaved ()
   (gemini-companion-write-revert-test--with "one\n"
