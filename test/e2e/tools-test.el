@@ -158,12 +158,12 @@ EMACS before that, by default to find a fault in each edit."
                      `((,file "write_file" "one\n" "two\nmine\n")))))))
 
 (ert-deftest gemini-companion-tools/a-mistake-is-told-with-the-result-of-the-edit ()
-  "So is what an edit of which Emacs is not asked has done, and can be undone."
+  "In YOLO mode Emacs is not asked, but the edit can be undone there."
   :tags '(e2e real any-emacs)
   (gemini-companion-tools-test--with (emacs cli nil #'gemini-companion-tools-test--visit-lisp)
     (let ((file (gemini-companion-test-project emacs "a.el")))
-      (gemini-companion-test-cli-keys cli "BTab")
-      (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
+      (gemini-companion-test-cli-keys cli "C-y")
+      (gemini-companion-test-cli-wait-screen cli "YOLO")
       (gemini-companion-test-cli-script
        cli
        `("replace" :file_path ,file :instruction "Call it." :old_string "(my-own 1)"
