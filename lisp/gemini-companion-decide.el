@@ -221,7 +221,7 @@ change was proposed.  Nothing is saved or accepted."
     (unless bytes
       (user-error "Nothing to merge: %s was deleted, or cannot be read" path))
     (gemini-companion-decide--merge-text
-     review (gemini-companion-review-decode path bytes (gemini-companion-review-proposed review)))
+     review (gemini-companion-review-text-of-file review bytes))
     (setf (gemini-companion-review-base review) bytes
           (gemini-companion-review-stamp review) stamp)))
 

@@ -215,11 +215,6 @@ text, unless there are changes that were not sent."
   (cond ((bound-and-true-p flycheck-mode) 'flycheck)
         ((bound-and-true-p flymake-mode) 'flymake)))
 
-(defun gemini-companion-diagnostics-checked-p (buffer)
-  "Return non-nil if Flymake or Flycheck checks BUFFER."
-  (with-current-buffer buffer
-    (gemini-companion-diagnostics--checkers)))
-
 (defun gemini-companion-diagnostics--start-check ()
   "Start the checkers of the current buffer."
   (gemini-companion-log-errors "starting a check"
@@ -252,7 +247,7 @@ They do so automatically, but not in buffers that were never on screen."
                         (if (symbolp backend) (symbol-name backend) "a function"))
                       (flymake-disabled-backends)))))
 
-(defun gemini-companion-diagnostics--list (buffer)
+(defun gemini-companion-diagnostics-list (buffer)
   "Return the diagnostics of BUFFER, sorted by line.
 Each is a list (LINE COLUMN SEVERITY TEXT)."
   (with-current-buffer buffer
@@ -334,7 +329,7 @@ only checks that the present text needs."
                (funcall callback
                         (and (buffer-live-p buffer)
                              (gemini-companion-log-errors "diagnostics"
-                               (gemini-companion-diagnostics--list buffer)))
+                               (gemini-companion-diagnostics-list buffer)))
                         (eq state 'fresh))
                t)))))))
 
@@ -401,12 +396,8 @@ DATED is non-nil if its language server has not checked it yet."
 
 ;;;; What is new
 
-(defun gemini-companion-diagnostics-snapshot (buffer)
-  "Return the present diagnostics of BUFFER for `gemini-companion-diagnostics-new'."
-  (gemini-companion-diagnostics--list buffer))
-
 (defun gemini-companion-diagnostics-new (snapshot diagnostics)
-  "Return those of DIAGNOSTICS that are not in SNAPSHOT.
+  "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
 Their lines may have moved meanwhile, so only severities and texts count."
   (let ((known (mapcar #'cddr snapshot)))
     (cl-loop for diagnostic in diagnostics
@@ -449,13 +440,13 @@ PATIENCE is in seconds."
 PATIENCE is as in `gemini-companion-diagnostics--get-one'."
   (let ((found nil))
     (gemini-companion-tool-each
-     call (seq-filter #'gemini-companion-diagnostics--checked-p (buffer-list))
+     call (seq-filter #'gemini-companion-diagnostics-checked-p (buffer-list))
      (lambda (buffer)
-       (when (and (gemini-companion-diagnostics--checked-p buffer)
+       (when (and (gemini-companion-diagnostics-checked-p buffer)
                   (length< found gemini-companion-diagnostics--max-buffers)
                   (gemini-companion-tool-visible-p
                    call (buffer-file-name buffer)
-                   (length (gemini-companion-diagnostics--list buffer))))
+                   (length (gemini-companion-diagnostics-list buffer))))
          (push buffer found)))
      (lambda ()
        (if (not found)
@@ -463,7 +454,7 @@ PATIENCE is as in `gemini-companion-diagnostics--get-one'."
          (mapc #'gemini-companion-diagnostics-take-file found)
          (gemini-companion-diagnostics--collect call (nreverse found) patience 'lazy))))))
 
-(defun gemini-companion-diagnostics--checked-p (buffer)
+(defun gemini-companion-diagnostics-checked-p (buffer)
   "Return non-nil if BUFFER visits a file and has checkers."
   (and (buffer-live-p buffer)
        (buffer-file-name buffer)

@@ -118,7 +118,7 @@ It was decided in Emacs, or the client reports it twice."
       (setq gemini-companion-edits--before nil)
       (if (and time (< (- (float-time) time) gemini-companion-edits--snapshot-time))
           snapshot
-        (gemini-companion-diagnostics-snapshot buffer)))))
+        (gemini-companion-diagnostics-list buffer)))))
 
 (defun gemini-companion-edits--describe (diagnostics)
   "Return DIAGNOSTICS as text for the model, empty if there are none."
@@ -133,11 +133,10 @@ It was decided in Emacs, or the client reports it twice."
 (defun gemini-companion-edits--note-diagnostics ()
   "Remember the diagnostics of the current buffer, whose file was edited."
   (gemini-companion-log-errors "diagnostics before an edit"
-    (when (and buffer-file-name
-               (not gemini-companion-edits--before)
+    (when (and (not gemini-companion-edits--before)
                (gemini-companion-diagnostics-checked-p (current-buffer)))
       (setq gemini-companion-edits--before
-            (cons (float-time) (gemini-companion-diagnostics-snapshot (current-buffer)))))))
+            (cons (float-time) (gemini-companion-diagnostics-list (current-buffer)))))))
 
 ;;;###autoload
 (defun gemini-companion-edits-define ()

@@ -428,6 +428,5 @@ No variable says which one that is, so try MODE."
              (gemini-companion-proposal-set-mode mode)
              (treesit-parser-list)))))
 
-
 (provide 'gemini-companion-proposal)
 ;;; gemini-companion-proposal.el ends here

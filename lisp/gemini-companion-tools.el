@@ -527,12 +527,12 @@ It is relative to the directory of the client if FILE is below that."
 (defun gemini-companion-tools--part (text first last)
   "Return as many lines of TEXT as may be answered, and say which they are.
 TEXT begins at line FIRST of a buffer whose last line is LAST."
-  (let* ((room (- gemini-companion-tools--max-characters 100))
+  (let* ((most (- gemini-companion-tools--max-characters 100))
          (lines (cl-loop for line in (split-string text "\n")
+                         for size = (1+ (length line)) then (+ size 1 (length line))
+                         for first-line = t then nil
                          repeat (- gemini-companion-tools-max-lines 2)
-                         for before = room
-                         do (cl-decf room (1+ (length line)))
-                         if (or (>= room 0) (= before (- gemini-companion-tools--max-characters 100)))
+                         while (or first-line (<= size most))
                          collect line))
          (end (+ first (length lines) -1)))
     (concat (format "Lines %d to %d of %d:\n" first end last)

@@ -285,6 +285,11 @@ impl Bridge {
         calls.waiting.clear();
     }
 
+    /// Stops waiting for the answer to `call`. Returns whether Lisp had not answered it yet.
+    pub(crate) fn give_up(&self, call: CallId) -> bool {
+        lock(&self.calls).waiting.remove(&call).is_some()
+    }
+
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
     pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, CallError>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);

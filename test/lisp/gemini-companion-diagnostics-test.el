@@ -191,7 +191,7 @@ a.txt:2:5: warning: odd word")))))
                                                '(1 2 :error "a") '(5 6 :error "a")
                                                '(5 6 :note "b"))
     (should (equal (gemini-companion-diagnostics-new
-                    (gemini-companion-diagnostics-snapshot (current-buffer))
+                    (gemini-companion-diagnostics-list (current-buffer))
                     '((1 1 "error" "a") (7 1 "error" "a") (8 1 "error" "a") (9 1 "error" "b")))
                    '((8 1 "error" "a") (9 1 "error" "b"))))))
 

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::message::{Params, Request, Response, RpcError, truncate};
 use super::places::Place;
-use super::sessions::STOPPING;
+use super::tools::{self, Call};
 use super::{InitializeParams, server_info};
 use crate::bridge::{Answer, Bridge, CallError, CallId, Event};
 use crate::limits::Limits;
@@ -162,13 +161,6 @@ pub struct ModelTools {
     time: Duration,
 }
 
-#[derive(Deserialize)]
-struct Call {
-    name: String,
-    #[serde(default)]
-    arguments: Params,
-}
-
 impl ModelTools {
     pub(crate) fn new(bridge: Arc<Bridge>, limits: &Limits) -> ModelTools {
         ModelTools {
@@ -238,8 +230,7 @@ impl ModelTools {
             Ok(text) => (text, false),
             Err(reason) => (reason, true),
         };
-        let content = json!([{ "type": "text", "text": text }]);
-        Ok(json!({ "content": content, "isError": failed }))
+        Ok(json!({ "content": [tools::text(&text)], "isError": failed }))
     }
 
     async fn ask_emacs(
@@ -264,18 +255,10 @@ impl ModelTools {
         if !self.bridge.send_call(event(call)) {
             return Err("Emacs is busy: call again later".to_owned());
         }
-        let waiting = Waiting { bridge: &self.bridge, call };
-        let answer = tokio::time::timeout(self.time, answer).await;
-        match answer {
-            Ok(answer) => {
-                std::mem::forget(waiting); // it does not wait any more
-                match answer {
-                    Ok(Ok(Answer { text, .. })) => Ok(text),
-                    Ok(Err(CallError(reason))) => Err(reason),
-                    Err(_) => Err(STOPPING.to_owned()),
-                }
-            }
-            Err(_) => Err(format!("Emacs did not answer for {:?}", self.time)),
+        let _waiting = Waiting { bridge: &self.bridge, call };
+        match tools::answer_within(self.time, answer).await {
+            Ok(Answer { text, .. }) => Ok(text),
+            Err(CallError(reason)) => Err(reason),
         }
     }
 }
@@ -305,7 +288,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A call for which Lisp works. If it is dropped, Lisp need not go on.
+/// A call for which Lisp works. If it is dropped before the answer, Lisp need not go on.
 struct Waiting<'a> {
     bridge: &'a Bridge,
     call: CallId,
@@ -313,6 +296,8 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.bridge.send(Event::CancelCall { call: self.call });
+        if self.bridge.give_up(self.call) {
+            self.bridge.send(Event::CancelCall { call: self.call });
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -36,11 +37,12 @@ enum Fault {
     Failed(ToolError),
 }
 
+/// The parameters of `tools/call`.
 #[derive(Deserialize)]
-struct Call {
-    name: String,
+pub struct Call {
+    pub name: String,
     #[serde(default)]
-    arguments: Params,
+    pub arguments: Params,
 }
 
 #[derive(Deserialize)]
@@ -207,7 +209,7 @@ impl From<RpcError> for Fault {
     }
 }
 
-fn text(text: &str) -> Value {
+pub fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
@@ -286,11 +288,19 @@ async fn answer_of_emacs(
     tools: &Tools,
     answer: oneshot::Receiver<CallResult>,
 ) -> Result<Answer, ToolError> {
-    let patience = tools.sessions.limits().emacs_time;
-    match tokio::time::timeout(patience, answer).await {
-        Ok(Ok(answer)) => answer.map_err(|CallError(reason)| ToolError(reason)),
-        Ok(Err(_)) => Err(ToolError(STOPPING.to_owned())),
-        Err(_) => Err(ToolError(format!("Emacs did not answer for {patience:?}"))),
+    let answer = answer_within(tools.sessions.limits().emacs_time, answer).await;
+    answer.map_err(|CallError(reason)| ToolError(reason))
+}
+
+/// The answer of Lisp to a call, or why there is none after this time.
+pub async fn answer_within(
+    time: Duration,
+    answer: oneshot::Receiver<CallResult>,
+) -> Result<Answer, CallError> {
+    match tokio::time::timeout(time, answer).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Err(CallError(STOPPING.to_owned())),
+        Err(_) => Err(CallError(format!("Emacs did not answer for {time:?}"))),
     }
 }
 
