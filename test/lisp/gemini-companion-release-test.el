@@ -83,6 +83,20 @@ CHANGE is a form evaluated at the start of a buffer with its bytes."
   (gemini-companion-release-test--passes
    "gate" "--host" gemini-companion-release-test--module))
 
+(ert-deftest gemini-companion-release/a-module-is-tried-in-an-emacs ()
+  "As it is before it is published, and on each platform."
+  (unless (and (executable-find "sh")
+               (file-exists-p gemini-companion-release-test--module))
+    (gemini-companion-test-skip "The module is not built"))
+  (let ((process-environment
+         (cons (concat "EMACS=" (expand-file-name invocation-name invocation-directory))
+               process-environment)))
+    (pcase-let ((`(,status . ,text) (gemini-companion-release-test--run
+                                     "load" gemini-companion-release-test--module)))
+      (ert-info (text :prefix "Output: ")
+        (should (eql status 0))
+        (should (string-match-p "^server: (alive openDiff, closeDiff" text))))))
+
 (ert-deftest gemini-companion-release/a-module-that-emacs-cannot-load-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (dolist (symbol '("emacs_module_init" "plugin_is_GPL_compatible"))
