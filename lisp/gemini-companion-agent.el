@@ -40,9 +40,11 @@ Takes effect when `gemini-companion-mode' is next enabled."
      :program "gemini"
      :install "npm install -g @google/gemini-cli"
      :takes-edits t
-     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0"))
+     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
+                     ("stdio-client" "0.61.0" "0.61.0"))
      :directory (temporary "gemini/ide")
      :file "gemini-ide-server-PID-PORT.json"
+     :stdio t
      :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
      :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
                  ("GEMINI_CLI_IDE_PID" . process)
@@ -55,6 +57,7 @@ Takes effect when `gemini-companion-mode' is next enabled."
      :takes-edits nil
      :directory (home "QWEN_HOME" "~/.qwen" "ide")
      :file "PORT.lock"
+     :stdio t
      :tells-process t
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
@@ -104,6 +107,9 @@ These are about the discovery file, by which the program finds Emacs:
                 VARIABLE holds, by default DEFAULT; the program is
                 announced only if that exists.
 :file           The name of the file.  PID and PORT stand for numbers.
+:stdio          Non-nil if the file may name a program by which to reach the
+                editor, so that the program can be served on other
+                machines.
 :by-process     Non-nil if the program looks only for the file with the id
                 of the process that it takes for its editor.  That is
                 often the process that started Emacs, so there is a file
@@ -146,6 +152,7 @@ These are about the environment of processes that Emacs starts:
                                       (string :tag "Default")
                                       (string :tag "Directory"))))
             (:file string)
+            (:stdio boolean)
             (:by-process boolean)
             (:tells-process boolean)
             (:settings (list (string :tag "Variable")
@@ -204,10 +211,11 @@ nil for versions that are not releases, as these may differ."
 ;;;; Files
 
 (defun gemini-companion-agent-announcements ()
-  "Return the programs that are served, for `gemini-companion-bridge-start'."
+  "Return the programs that are served, for `gemini-companion-bridge-start'.
+One that is not used here has no directories, and may be used on a host."
   (cl-loop for agent in (gemini-companion-agent-served)
            for directories = (gemini-companion-agent-directories agent)
-           if directories
+           if (or directories (gemini-companion-agent-get agent :stdio))
            collect (vector (symbol-name agent)
                            (gemini-companion-agent-get agent :title)
                            (vconcat directories)

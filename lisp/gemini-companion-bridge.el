@@ -41,7 +41,10 @@
  (sessions companion) (disconnect companion key) (ping companion)
  (accept-review companion review text may-omit) (reject-review companion review)
  (awaited-p companion call) (answer-call companion call text may-omit)
- (fail-call companion call reason) (set-tools companion tools) (tools-adapter))
+ (fail-call companion call reason) (set-tools companion tools) (tools-adapter)
+ (open-host companion prefix) (close-host companion prefix) (host-programs)
+ (set-host-reachable companion prefix reachable)
+ (host-ignored-p companion prefix root name))
 
 (defconst gemini-companion-bridge--batch 64
   "Maximum number of events handled at once, so that the user need not wait.")
@@ -195,7 +198,8 @@ Never print or log it."
 
 (defun gemini-companion-bridge-places ()
   "Return the directories in which clients work, each once.
-One of them is nil if there are clients whose directory is not known."
+One of them is nil if there are clients whose directory is not known.  A
+directory on a host begins with the prefix of that."
   (and gemini-companion-bridge--companion
        (append (gemini-companion--mod-places gemini-companion-bridge--companion) nil)))
 
@@ -204,7 +208,7 @@ One of them is nil if there are clients whose directory is not known."
 Clients that work in DIRECTORY, see `gemini-companion-bridge-places', are
 sent FILES, a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER
 SELECTION], the most recently focused file first.  Only the active file
-has the last three elements."
+has the last three elements.  A PATH on a host is without its prefix."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-publish-contexts
      gemini-companion-bridge--companion
@@ -301,6 +305,40 @@ of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\" or
   (unless (eq awaited gemini-companion-bridge--awaited)
     (setq gemini-companion-bridge--awaited awaited)
     (gemini-companion-bridge--adjust-polling)))
+
+;;;; Hosts
+
+(defun gemini-companion-bridge-open-host (prefix)
+  "Serve clients on the host whose files begin with PREFIX in Emacs.
+Return an alist of agents and the tokens of their clients there, which
+stay the same until the host is closed.  Never print or log them."
+  (mapcar (pcase-lambda (`[,agent ,token]) (cons (intern agent) token))
+          (gemini-companion--mod-open-host gemini-companion-bridge--companion prefix)))
+
+(defun gemini-companion-bridge-close-host (prefix)
+  "Serve clients on the host with PREFIX no longer; their reviews end."
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-close-host gemini-companion-bridge--companion prefix)))
+
+(defun gemini-companion-bridge-set-host-reachable (prefix reachable)
+  "Record whether clients on the host with PREFIX can reach this Emacs.
+They can if REACHABLE is non-nil; those who do not return then have ended."
+  (when gemini-companion-bridge--companion
+    (gemini-companion--mod-set-host-reachable gemini-companion-bridge--companion
+                                              prefix reachable)))
+
+(defun gemini-companion-bridge-host-programs ()
+  "Return the texts of the programs that run on hosts, (RELAY . KEEPER)."
+  (pcase-let ((`[,relay ,keeper] (gemini-companion--mod-host-programs)))
+    (cons relay keeper)))
+
+(defun gemini-companion-bridge-host-ignored (prefix root name)
+  "Return t if the .geminiignore in ROOT matches the file NAME below it.
+Both are names on the host with PREFIX.  Return nil if it does not, and a
+string that says why if that cannot be known."
+  (if gemini-companion-bridge--companion
+      (gemini-companion--mod-host-ignored-p gemini-companion-bridge--companion prefix root name)
+    "not known"))
 
 ;;;; From the clients
 

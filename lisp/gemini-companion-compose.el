@@ -130,7 +130,18 @@ For `completion-at-point-functions'."
             :exclusive 'no))))
 
 (defun gemini-companion-compose--files ()
-  "Return the names of the project's files, quoted for a prompt."
+  "Return the names of the project's files, quoted for a prompt.
+On another machine these are the files that Emacs visits, since it may take
+long to ask for others, and some users complete as they type."
+  (if (gemini-companion-host-remote-p default-directory)
+      (cl-loop for buffer in (buffer-list)
+               for file = (buffer-file-name buffer)
+               if (and file (string-prefix-p default-directory file))
+               collect (gemini-companion-send-escape (string-remove-prefix default-directory file)))
+    (gemini-companion-compose--local-files)))
+
+(defun gemini-companion-compose--local-files ()
+  "Return the names of the files of a project on this machine, quoted."
   (let ((project (project-current nil default-directory))
         (directory (expand-file-name default-directory)))
     (mapcar (lambda (file)
@@ -198,26 +209,14 @@ directory of the file."
     (if process
         (gemini-companion-run-terminal-of process (mapcar #'car terminals))
       (seq-some (lambda (agent)
-                  (gemini-companion-compose--innermost
-                   path (seq-filter (lambda (terminal)
-                                      (eq (buffer-local-value 'gemini-companion-run-agent
-                                                              (car terminal))
-                                          agent))
-                                    terminals)))
+                  (car (gemini-companion-send-innermost
+                        path (seq-filter (lambda (terminal)
+                                           (eq (buffer-local-value 'gemini-companion-run-agent
+                                                                   (car terminal))
+                                               agent))
+                                         terminals))))
                 ;; The agent is nil where the user started the CLI.
                 (list (gemini-companion-review-agent review) nil)))))
-
-(defun gemini-companion-compose--innermost (path terminals)
-  "Return the one of TERMINALS with the innermost directory around PATH, or nil.
-For TERMINALS, see `gemini-companion-run-terminals'."
-  (let ((file-name-handler-alist nil)
-        (innermost nil))
-    (pcase-dolist (`(,buffer . ,directory) terminals)
-      (let ((directory (file-name-as-directory (file-truename directory))))
-        (when (and (string-prefix-p directory path)
-                   (length> directory (length (cdr innermost))))
-          (setq innermost (cons buffer directory)))))
-    (car innermost)))
 
 (defun gemini-companion-compose--send-reason (review reason terminal)
   "Send REASON, for which REVIEW was rejected, to the client in TERMINAL."

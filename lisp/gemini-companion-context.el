@@ -11,7 +11,8 @@
 ;; a client is connected or a buffer shows it.
 ;;
 ;; Clients send the context to a remote model, so private files are withheld, each for a reason
-;; that the user can see.
+;; that the user can see.  Files on hosts are told to clients there, by the names that they have
+;; there; nothing is asked of a host for that.
 ;;
 ;; What this takes does not grow with the buffer: lines are counted from one whose number is known,
 ;; and in the active file that line stays known through edits below it.
@@ -21,6 +22,8 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-file)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-workspace)
 
@@ -170,8 +173,16 @@ They are valid while STAMP is that of `gemini-companion-workspace-scopes-stamp',
 and FILE and TRUENAME are those of the buffer.")
 
 (defvar-local gemini-companion-context--verdict nil
-  "Whether this buffer's file is private, as (TIME FILE . REASON), or nil.
-REASON is nil if FILE was not private at TIME.")
+  "Whether this buffer's file is private, as (TIME RULES FILE . REASON), or nil.
+REASON is nil if FILE was not private at TIME.  It is valid while RULES is
+the value of `gemini-companion-context--rules'.")
+
+(defvar gemini-companion-context--rules (list nil)
+  "An object that is replaced when hosts may have told new ignore rules.")
+
+(defvar-local gemini-companion-context--told-name nil
+  "What clients are told the name of this buffer's file is, or nil.
+It is (FILE HOST . NAME), valid for FILE on HOST.")
 
 (defvar gemini-companion-context--patterns nil
   "Regular expressions for private files, as (GLOBS NAME PATH), or nil.
@@ -204,7 +215,8 @@ POSITION is its start and LINE its number while TICK is the value of
     ;; A new client is sent the present context at once.
     (dolist (place gemini-companion-context--places)
       (setf (gemini-companion-context--place-published place) nil))
-    (setq gemini-companion-context--changed (gemini-companion-context--now))
+    (setq gemini-companion-context--changed (gemini-companion-context--now)
+          gemini-companion-context--rules (list nil))
     (gemini-companion-context--publish)))
 
 ;;;###autoload
@@ -224,6 +236,7 @@ While this is paused, they are told that no file is open."
      window-selection-change-functions window-buffer-change-functions)
     (gemini-companion-context--file-opened find-file-hook after-set-visited-file-name-hook)
     (gemini-companion-context--buffer-killed kill-buffer-hook)
+    (gemini-companion-context--hosts-changed gemini-companion-host-change-hook)
     (gemini-companion-context--publish-soon post-command-hook)
     (gemini-companion-context--gather-soon
      window-selection-change-functions window-buffer-change-functions
@@ -237,7 +250,7 @@ While this is paused, they are told that no file is open."
   ;; The list of buffers starts with the one selected last.
   (setq gemini-companion-context--recent
         (cl-loop for buffer in (buffer-list)
-                 if (gemini-companion-context--file buffer) collect buffer))
+                 if (buffer-file-name buffer) collect buffer))
   (dolist (buffer gemini-companion-context--recent)
     (with-current-buffer buffer
       (when (and (zerop gemini-companion-context--focused) buffer-display-time)
@@ -273,7 +286,7 @@ While this is paused, they are told that no file is open."
     (let* ((shown (window-buffer (selected-window)))
            (buffer (or (buffer-base-buffer shown) shown))
            (same (eq buffer (gemini-companion-context--active-buffer))))
-      (when (or same (gemini-companion-context--file buffer))
+      (when (or same (buffer-file-name buffer))
         (with-current-buffer buffer
           (setq gemini-companion-context--shown (cons (selected-window) shown))
           (unless same
@@ -305,7 +318,9 @@ While this is paused, they are told that no file is open."
   "Replace the current buffer by its file name among the recent files.
 Remove it if it was never focused; remove old names of killed buffers."
   (when buffer-file-name
-    (let ((name (and (> gemini-companion-context--focused 0) buffer-file-name))
+    (let ((name (and (> gemini-companion-context--focused 0)
+                     (not (gemini-companion-context--elsewhere-p (current-buffer)))
+                     buffer-file-name))
           (remaining gemini-companion-context--max-killed))
       (setq gemini-companion-context--recent
             (cl-loop for entry in gemini-companion-context--recent
@@ -328,13 +343,22 @@ Remove it if it was never focused; remove old names of killed buffers."
 It is BUFFER or an indirect buffer of it, perhaps a killed one."
   (or (cdr (buffer-local-value 'gemini-companion-context--shown buffer)) buffer))
 
-(defun gemini-companion-context--file (buffer)
-  "Return the local file that BUFFER visits, or nil."
-  (let ((file (buffer-local-value 'buffer-file-name buffer)))
-    (and file
-         ;; Every remote name has a colon, and `file-remote-p' is slow.
-         (not (and (string-search ":" file) (file-remote-p file)))
-         file)))
+(defun gemini-companion-context--elsewhere-p (buffer)
+  "Return non-nil if the file of BUFFER is on a host that is not served."
+  (and (not (gemini-companion-host-of-buffer buffer))
+       (gemini-companion-host-remote-p (buffer-local-value 'buffer-file-name buffer))))
+
+(defun gemini-companion-context--hosts-changed ()
+  "Publish the context soon, as other hosts, or other roots of them, are served."
+  (gemini-companion-log-errors "hosts"
+    (setq gemini-companion-context--rules (list nil)
+          gemini-companion-context--recent
+          (cl-loop for entry in gemini-companion-context--recent
+                   unless (and (stringp entry)
+                               (not (gemini-companion-host-of-name entry))
+                               (gemini-companion-host-remote-p entry))
+                   collect entry))
+    (gemini-companion-context--gather-soon)))
 
 ;;;; Publishing
 
@@ -485,7 +509,7 @@ Return nil if that is not enough, as more than point may have changed."
                (< -1 (- (gemini-companion-context--now) gathered)
                   gemini-companion-context--lifetime)
                (aref file 2)
-               (eq (aref file 0) (buffer-file-name buffer))
+               (eq (aref file 0) (gemini-companion-context--told-name-of buffer))
                (not gemini-companion-context-paused)
                (gemini-companion-context--active-p buffer)
                (not (gemini-companion-context--reason buffer)))
@@ -595,12 +619,20 @@ For the format see `gemini-companion-bridge-publish-contexts'."
   "Return the file name of ENTRY as (NAME . TRUENAME).
 If ENTRY is nil, both are nil."
   (if (not (bufferp entry)) (cons entry entry)
-    (let ((file (buffer-local-value 'buffer-file-name entry))
-          (truename (buffer-local-value 'buffer-file-truename entry))
-          (file-name-handler-alist nil)) ; those of remote files are slow
-      (cons file (cond ((not truename) file)
-                       ((string-prefix-p "~" truename) (expand-file-name truename))
-                       (t truename))))))
+    (cons (buffer-local-value 'buffer-file-name entry)
+          (gemini-companion-file-truename entry))))
+
+(defun gemini-companion-context--told-name-of (buffer)
+  "Return the name by which clients know the file of BUFFER, the same object."
+  (let ((file (buffer-local-value 'buffer-file-name buffer))
+        (host (gemini-companion-host-of-buffer buffer))
+        (known (buffer-local-value 'gemini-companion-context--told-name buffer)))
+    (cond ((not host) file)
+          ((and (eq file (car known)) (eq host (cadr known))) (cddr known))
+          (t (with-current-buffer buffer
+               (cddr (setq gemini-companion-context--told-name
+                           `(,file ,host
+                                   . ,(gemini-companion-host-local-name host file)))))))))
 
 (defun gemini-companion-context--active-p (buffer)
   "Return non-nil if BUFFER, the one focused last, is active.
@@ -615,7 +647,7 @@ See `gemini-companion-active-file'."
 (defun gemini-companion-context--describe (buffer active)
   "Return the vector for the file that BUFFER visits.
 ACTIVE is non-nil if it is the active file."
-  (let ((file (buffer-local-value 'buffer-file-name buffer))
+  (let ((file (gemini-companion-context--told-name-of buffer))
         (focused (buffer-local-value 'gemini-companion-context--focused buffer))
         (window (car (buffer-local-value 'gemini-companion-context--shown buffer))))
     (if (not active)
@@ -653,23 +685,32 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
 
 (defun gemini-companion-context--reason (buffer)
   "Return why clients are never told of BUFFER, as text for the user, or nil."
-  (let ((file (gemini-companion-context--file buffer)))
-    (cond ((not (buffer-file-name buffer)) "no file")
-          ((not file) "remote")
-          ;; It is known to be local.
-          ((not (let ((file-name-handler-alist nil)) (file-exists-p file))) "not on disk")
-          (t (with-current-buffer buffer (gemini-companion-context-private-reason))))))
+  (cond ((not (buffer-file-name buffer)) "no file")
+        ((gemini-companion-context--elsewhere-p buffer) "remote")
+        ((not (gemini-companion-context--on-disk-p buffer)) "not on disk")
+        (t (with-current-buffer buffer (gemini-companion-context-private-reason)))))
+
+(defun gemini-companion-context--on-disk-p (buffer)
+  "Return non-nil if the file of BUFFER exists, as far as is known without asking."
+  (if (gemini-companion-host-of-buffer buffer)
+      ;; It was read or written there.
+      (gemini-companion-file-visited-time buffer)
+    (let ((file-name-handler-alist nil))
+      (file-exists-p (buffer-file-name buffer)))))
 
 (defun gemini-companion-context-private-reason ()
   "Return why the current buffer's file is private, as text for the user.
-Return nil if it is not.  The buffer must visit a local file."
-  (pcase-let ((`(,time ,file . ,reason) gemini-companion-context--verdict))
+Return nil if it is not.  The buffer must visit a local file, or one on a
+host that is served."
+  (pcase-let ((`(,time ,rules ,file . ,reason) gemini-companion-context--verdict))
     (if (and time
+             (eq rules gemini-companion-context--rules)
              (equal file buffer-file-name)
              (< (- (float-time) time) gemini-companion-context--verdict-lifetime))
         reason
-      (cddr (setq gemini-companion-context--verdict
-                  `(,(float-time) ,buffer-file-name . ,(gemini-companion-context--judge)))))))
+      (cdddr (setq gemini-companion-context--verdict
+                   `(,(float-time) ,gemini-companion-context--rules ,buffer-file-name
+                     . ,(gemini-companion-context--judge)))))))
 
 (defun gemini-companion-context-private-reason-of (file)
   "Return why FILE is private, as far as its name tells, or nil if it is not."
@@ -684,19 +725,25 @@ Return nil if it is not.  The buffer must visit a local file."
   "Return why the current buffer's file is private, or nil if it is not.
 An error counts as a reason, so that only this file is withheld."
   (condition-case err
-      (let* ((file buffer-file-name)
-             (truename (expand-file-name (or buffer-file-truename file)))
-             (names (delete-dups (list file truename))))
+      (let* ((host (gemini-companion-host-of-buffer (current-buffer)))
+             (names (delete-dups
+                     (mapcar (lambda (name)
+                               (if host (gemini-companion-host-local-name host name) name))
+                             (list buffer-file-name
+                                   (gemini-companion-file-truename (current-buffer))))))
+             (file (car names)))
         (cond (gemini-companion-private "marked as private, perhaps in .dir-locals.el")
               ((memq 'eight-bit (find-charset-string file))
                "named with bytes that are not text")
+              ((and host (not (string-match-p "\\`/\\(?:[^:]\\|\\'\\)" file)))
+               "named in another way there")
               ((or (bound-and-true-p epa-file-encrypt-to)
                    (memq (find-file-name-handler file 'insert-file-contents)
                          '(epa-file-handler age-file-handler)))
                "encrypted")
               ((cl-loop for name in names thereis (gemini-companion-context--named-p name))
                "named by `gemini-companion-private-files'")
-              (t (gemini-companion-context--ignored-reason names))))
+              (t (gemini-companion-context--ignored-reason names host))))
     (error (format "cannot be judged: %s" (error-message-string err)))))
 
 (defun gemini-companion-context--named-p (file)
@@ -718,17 +765,24 @@ An error counts as a reason, so that only this file is withheld."
            finally return (list (format "\\`\\(?:%s\\)\\'" (string-join names "\\|"))
                                 (format "/\\(?:%s\\)\\'" (string-join paths "\\|")))))
 
-(defun gemini-companion-context--ignored-reason (names)
+(defun gemini-companion-context--ignored-reason (names host)
   "Return why ignore files make the file with NAMES private, or nil.
-They are the files .geminiignore of the workspace roots that it is in."
+They are the files .geminiignore of the workspace roots that it is in, on
+HOST or, if that is nil, on this machine."
   (let ((roots (cl-loop for name in names
-                        nconc (cl-loop for root in (gemini-companion-workspace-roots-of name)
-                                       collect (cons name root)))))
+                        nconc (cl-loop for root in (if host
+                                                       (gemini-companion-host-roots-of host name)
+                                                     (gemini-companion-workspace-roots-of name))
+                                       collect (cons name root))))
+        (file-name-handler-alist nil))
     (if (length> roots gemini-companion-context--max-roots)
         (format "inside more than %d workspace roots" gemini-companion-context--max-roots)
       (cl-loop for (name . root) in roots
                for ignore = (concat (file-name-as-directory root) ".geminiignore")
-               for result = (gemini-companion-bridge-ignored ignore name)
+               for result = (if host
+                                (gemini-companion-bridge-host-ignored
+                                 (gemini-companion-host-prefix host) root name)
+                              (gemini-companion-bridge-ignored ignore name))
                if result
                return (if (stringp result) (format "%s %s" ignore result)
                         (format "named by %s" ignore))))))

@@ -23,7 +23,7 @@
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
-(require 'gemini-companion-history)
+(require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
@@ -117,11 +117,11 @@ shown."
   "Accept REVIEW, which the user has seen or accepts unseen."
   (gemini-companion-decide--check review)
   (gemini-companion-ui-delay-gc
-    (gemini-companion-write-revert (gemini-companion-review-path review)
-                                   (gemini-companion-review-merged-state review))
     (let ((text (gemini-companion-review-current-text review))
           (tell (or (gemini-companion-review-writer review)
                     #'gemini-companion-decide--tell-accepted)))
+      (gemini-companion-write-revert (gemini-companion-review-path review)
+                                     (gemini-companion-review-merged-state review) text)
       (gemini-companion-review-decide review 'accepted
                                       (lambda (_id) (funcall tell review text))))))
 
@@ -216,10 +216,11 @@ change was proposed.  Nothing is saved or accepted."
 (defun gemini-companion-decide--merge-file (review)
   "Merge into the text of REVIEW how its file has changed on disk."
   (let* ((path (gemini-companion-review-path review))
-         (stamp (gemini-companion-history-stamp path))
-         (bytes (gemini-companion-history-read path)))
+         (stamp (gemini-companion-file-stamp path))
+         (bytes (gemini-companion-file-read path)))
     (unless bytes
-      (user-error "Nothing to merge: %s was deleted, or cannot be read" path))
+      (user-error "Nothing to merge: %s was deleted, or cannot be read"
+                  (gemini-companion-review-project-path review)))
     (gemini-companion-decide--merge-text
      review (gemini-companion-review-text-of-file review bytes))
     (setf (gemini-companion-review-base review) bytes
@@ -227,7 +228,7 @@ change was proposed.  Nothing is saved or accepted."
 
 (defun gemini-companion-decide--merge-buffer (review buffer)
   "Merge into the text of REVIEW the edits in BUFFER, which visits its file."
-  (unless (verify-visited-file-modtime buffer)
+  (unless (gemini-companion-file-agrees-p (gemini-companion-review-path review) buffer)
     (user-error "%s was changed on disk: save or revert its buffer, then merge"
                 (gemini-companion-review-file review)))
   (gemini-companion-decide--merge-text review (gemini-companion-review-buffer-text buffer))
@@ -336,6 +337,8 @@ DIRECTORY is where the client works, or nil if that is not known."
      ((not (gemini-companion-bridge-awaited-p call)))
      ((not review)
       (gemini-companion-bridge-fail call "this diff is not open in Emacs any more"))
+     ((gemini-companion-review-host review)
+      (gemini-companion-bridge-fail call "Only the user decides changes on another machine"))
      (t
       (condition-case error
           (if accept
@@ -385,12 +388,12 @@ DIRECTORY is as in `gemini-companion-decide-for-client'."
 Return nil if it was decided meanwhile; the file is then as before."
   (let* ((file-name-handler-alist nil)
          (file (file-truename (gemini-companion-review-path review)))
-         (before (gemini-companion-history-read file)))
+         (before (gemini-companion-file-read file)))
     ;; First, so that the report is true.
-    (gemini-companion-history-write
-     file (gemini-companion-history-encode text (gemini-companion-review-base review)))
+    (gemini-companion-file-write
+     file (gemini-companion-file-encode text (gemini-companion-review-base review)))
     (or (gemini-companion-bridge-accept (gemini-companion-review-id review) text)
-        (ignore (gemini-companion-history-write file before)))))
+        (ignore (gemini-companion-file-write file before)))))
 
 ;;;; What clients may not accept
 

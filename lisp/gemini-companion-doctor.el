@@ -21,18 +21,32 @@
 (require 'gemini-companion-client)
 (require 'gemini-companion-context)
 (require 'gemini-companion-extension)
+(require 'gemini-companion-host)
 (require 'gemini-companion-native)
 (require 'gemini-companion-run)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-connect "gemini-companion-connect")
+(declare-function gemini-companion-connection-describe-state "gemini-companion-connection")
+(declare-function gemini-companion-connection-diagnosis "gemini-companion-connection")
+(declare-function gemini-companion-connection-of-directory "gemini-companion-connection")
+(declare-function gemini-companion-connection-probe "gemini-companion-connection")
+(declare-function gemini-companion-connection-sessions "gemini-companion-connection")
+(declare-function gemini-companion-connection-host "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-connection-name "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-connection-state "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-connection-warnings "gemini-companion-connection" (connection) t)
 (declare-function gemini-companion-install-module "gemini-companion-install")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
 
 (defconst gemini-companion-doctor--tested "0.61.0"
   "The version of Gemini CLI with which this package was tested.")
+
+(defconst gemini-companion-doctor--oldest-on-hosts "0.7.0"
+  "The first version of Gemini CLI that can be served on other machines.")
 
 (defconst gemini-companion-doctor--probe-patience 10
   "Seconds after which to kill a program that has not printed its version.")
@@ -57,6 +71,7 @@
   (process nil :documentation "The id of a process in or below which it runs, or nil.")
   (running nil :documentation "Non-nil if it runs already, as that process.")
   (where nil :documentation "Where that is, as text for the user.")
+  (remote nil :documentation "Non-nil if the directory is on another machine.")
   (other-agent nil :documentation "Non-nil if another agent runs there.")
   (guessed nil :documentation "Non-nil if the environment is that of Emacs, for want of its own.")
   (search nil :documentation "What it finds, a `gemini-companion-client-search'.")
@@ -83,8 +98,9 @@
 (defun gemini-companion-doctor (&optional directory)
   "Show what keeps a CLI from connecting to this Emacs.
 In a terminal, examine the CLI that runs there; elsewhere, one in a
-terminal that this Emacs would start in the current project.  With a
-prefix argument, prompt for another DIRECTORY."
+terminal that this Emacs would start in the current project, or, if that is
+on another machine, there.  With a prefix argument, prompt for another
+DIRECTORY."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Directory of the CLI: " nil nil t))))
   (let ((subject (cons (and (not directory) (current-buffer))
@@ -160,8 +176,9 @@ Return the number of problems."
       (when-let* ((findings (alist-get level groups)))
         (insert "\n" (propertize heading 'face 'bold) "\n")
         (mapc #'gemini-companion-doctor--insert-finding findings)))
-    (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
-    (gemini-companion-doctor--insert-facts case)
+    (when (gemini-companion-doctor--case-search case)
+      (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
+      (gemini-companion-doctor--insert-facts case))
     problems))
 
 (defun gemini-companion-doctor--insert-finding (finding)
@@ -226,7 +243,16 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--case-of (buffer directory)
   "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY."
-  (gemini-companion-run-check-local directory)
+  (let ((root (and (buffer-live-p buffer)
+                   (buffer-local-value 'gemini-companion-run-root buffer))))
+    (if (gemini-companion-host-remote-p (or root directory))
+        (make-gemini-companion-doctor--case
+         :directory (or root directory) :where "a terminal on that machine" :remote t)
+      (gemini-companion-doctor--case-here buffer directory))))
+
+(defun gemini-companion-doctor--case-here (buffer directory)
+  "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY.
+Both are on this machine."
   (if-let* ((terminal (gemini-companion-doctor--terminal-process buffer)))
       (let* ((cli (gemini-companion-doctor--cli-below terminal))
              (process (or cli terminal))
@@ -285,9 +311,12 @@ Return the number of problems."
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are still to
 come."
-  (let* ((steps '(gemini-companion-doctor--run-checks
-                  gemini-companion-doctor--probe-server
-                  gemini-companion-doctor--probe-program))
+  (let* ((steps (if (gemini-companion-doctor--case-remote case)
+                    '(gemini-companion-doctor--run-remote-checks
+                      gemini-companion-doctor--probe-remote-program)
+                  '(gemini-companion-doctor--run-checks
+                    gemini-companion-doctor--probe-server
+                    gemini-companion-doctor--probe-program)))
          (pending (length steps))
          (results (make-vector pending nil)))
     (seq-do-indexed
@@ -360,9 +389,10 @@ come."
     (gemini-companion-doctor--problem
      "Gemini CLI is not served: `gemini-companion-agents' does not name it."
      "Add it, and switch the mode off and on."))
-   (t (list (gemini-companion-doctor--check-announcement)
-            (gemini-companion-doctor--check-connection case)
-            (gemini-companion-doctor--check-container)
+   (t (list (unless (gemini-companion-doctor--case-remote case)
+              (list (gemini-companion-doctor--check-announcement)
+                    (gemini-companion-doctor--check-connection case)
+                    (gemini-companion-doctor--check-container)))
             (when gemini-companion-context-paused
               (gemini-companion-doctor--note
                "Clients are told that no file is open, because the context is paused."
@@ -717,6 +747,103 @@ M-x gemini-companion-tools-disable."))))))
 (defun gemini-companion-doctor--tools-button ()
   "Return a button that enables the tools for the model."
   (cons "enable" #'gemini-companion-tools-enable))
+
+;;;; Checks of another machine
+
+;; Whatever they tell is known already: nothing here asks the machine, but the probe.
+
+(defun gemini-companion-doctor--run-remote-checks (case callback)
+  "Do the checks of CASE, on another machine, and call CALLBACK with the findings."
+  (funcall callback (mapcar (lambda (check) (funcall check case))
+                            '(gemini-companion-doctor--check-module
+                              gemini-companion-doctor--check-companion
+                              gemini-companion-doctor--check-machine))))
+
+(defun gemini-companion-doctor--connection (case)
+  "Return the connection to the machine of CASE, or nil."
+  (and (featurep 'gemini-companion-connection)
+       (gemini-companion-connection-of-directory (gemini-companion-doctor--case-directory case))))
+
+(defun gemini-companion-doctor--connect-button (case)
+  "Return a button that connects the machine of CASE."
+  (cons "connect" (lambda ()
+                    (gemini-companion-connect (gemini-companion-doctor--case-directory case)))))
+
+(defun gemini-companion-doctor--check-machine (case)
+  "Check whether the machine of CASE is connected."
+  (when (gemini-companion-bridge-running-p)
+    (let ((connection (gemini-companion-doctor--connection case)))
+      (pcase (and connection (gemini-companion-connection-state connection))
+        ('nil (gemini-companion-doctor--problem
+               "This machine is not connected."
+               "Connect it, M-x gemini-companion-connect."
+               (gemini-companion-doctor--connect-button case)))
+        ('ready (gemini-companion-doctor--check-host-connection case connection))
+        ('connecting (gemini-companion-doctor--note
+                      "This machine is being connected." "Wait, and look again."))
+        (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-connection-diagnosis connection)))
+             (gemini-companion-doctor--problem
+              (concat text ".") (and remedy (concat remedy "."))
+              (gemini-companion-doctor--connect-button case))))))))
+
+(defun gemini-companion-doctor--check-host-connection (case connection)
+  "Check CONNECTION, which is ready, for the CLI in CASE."
+  (let ((name (gemini-companion-connection-name connection))
+        (directory (file-name-as-directory
+                    (file-local-name (gemini-companion-doctor--case-directory case)))))
+    (list
+     (gemini-companion-doctor--fine
+      (format "%s is %s." name (gemini-companion-connection-describe-state connection)))
+     (mapcar (lambda (warning)
+               (gemini-companion-doctor--note
+                (format "%s warns: %s" name warning)
+                (and (string-search "belongs to another user" warning)
+                     "If a CLI does not find this Emacs, set TMPDIR there to a directory of your own, in a file that all shells read.")))
+             (gemini-companion-connection-warnings connection))
+     (unless (gemini-companion-host-roots-of (gemini-companion-connection-host connection)
+                                             directory)
+       (gemini-companion-doctor--problem
+        (format "%s is in no workspace root of %s." directory name)
+        "Make it one, M-x gemini-companion-connect."
+        (gemini-companion-doctor--connect-button case)))
+     (pcase (length (gemini-companion-connection-sessions connection))
+       (0 (gemini-companion-doctor--note
+           (format "No CLI on %s is connected." name)
+           "Start one, M-x gemini-companion-run.  One that ran before the machine was connected \
+must be restarted; in a newer one, type /ide enable."))
+       (sessions (gemini-companion-doctor--fine
+                  (format "%d session%s of CLIs on %s." sessions (if (= sessions 1) "" "s")
+                          name)))))))
+
+(defun gemini-companion-doctor--probe-remote-program (case callback)
+  "Find out which version the CLI on the machine of CASE has.
+Call CALLBACK with the finding, or nil."
+  (let ((connection (gemini-companion-doctor--connection case))
+        (program (gemini-companion-agent-get 'gemini :program)))
+    (if (not (and connection (eq (gemini-companion-connection-state connection) 'ready)))
+        (funcall callback nil)
+      (gemini-companion-connection-probe
+       connection (concat program " --version")
+       (lambda (output)
+         (funcall callback (gemini-companion-doctor--describe-remote-program
+                            (format "`%s' on %s" program
+                                    (gemini-companion-connection-name connection))
+                            output)))))))
+
+(defun gemini-companion-doctor--describe-remote-program (program output)
+  "Return the finding about the version of PROGRAM, which printed OUTPUT."
+  (cond ((not (string-match "^\\([0-9]+\\.[0-9]+\\.[0-9]+\\)" output))
+         (gemini-companion-doctor--note
+          (format "It is not known which version %s has: it did not print it." program)
+          (format "If it is missing, install it there: %s"
+                  (gemini-companion-agent-get 'gemini :install))))
+        ((version< (match-string 1 output) gemini-companion-doctor--oldest-on-hosts)
+         (gemini-companion-doctor--problem
+          (format "%s has version %s, which cannot connect from another machine."
+                  program (match-string 1 output))
+          (format "Install %s or a later one there: %s" gemini-companion-doctor--oldest-on-hosts
+                  (gemini-companion-agent-get 'gemini :install))))
+        (t (gemini-companion-doctor--describe-program program output))))
 
 ;;;; Probes
 

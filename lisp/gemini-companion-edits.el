@@ -17,6 +17,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-diagnostics)
+(require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-tools)
@@ -55,7 +56,7 @@ BEFORE and AFTER are its texts, or nil."
   "Add the edit of FILE by TOOL to the history, unless it was decided in Emacs.
 CALL tells who has made it; BEFORE and AFTER are the texts, BEFORE is nil
 if the file is new."
-  (when (and (gemini-companion-history-written-p file after)
+  (when (and (gemini-companion-file-written-p file after)
              (not (gemini-companion-edits--known-p file after)))
     (gemini-companion-history-add
      :client (format "%s, %s"
@@ -63,8 +64,8 @@ if the file is new."
                      tool)
      :path file
      :outcome 'unreviewed
-     :before (and before (gemini-companion-history-encode
-                          before (gemini-companion-history-read file)))
+     :before (and before (gemini-companion-file-encode
+                          before (gemini-companion-file-read file)))
      :after after)
     (run-hooks 'gemini-companion-review-change-hook)))
 
@@ -78,8 +79,8 @@ It was decided in Emacs, or the client reports it twice."
     (and (gemini-companion-history-made-p entry)
          (< (float-time (time-since (gemini-companion-history-time entry)))
             gemini-companion-edits--known-time)
-         (equal (gemini-companion-history-plain (gemini-companion-history-after entry))
-                (gemini-companion-history-plain after)))))
+         (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
+                (gemini-companion-file-plain after)))))
 
 (defun gemini-companion-edits--same-file-p (one other)
   "Return non-nil if ONE and OTHER are names of the same local file."

@@ -15,6 +15,7 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-decide)
 (require 'gemini-companion-doctor)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-history)
@@ -47,7 +48,10 @@ apply at the moment are grayed out."
     ("R" "run another" gemini-companion-run-other)
     ("S" "set up" gemini-companion-setup)
     ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-cli-p)
-    ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-cli-p)]
+    ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-cli-p)
+    ("C" "connect a host" gemini-companion-connect)
+    ("X" "disconnect one" gemini-companion-disconnect
+     :inapt-if-not gemini-companion-hosts)]
    ["Send"
     ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-cli-p)
     ("e" "compose" gemini-companion-compose :inapt-if-not gemini-companion-cli-p)

@@ -326,17 +326,19 @@ See `dbus-call-method-asynchronously'."
   "Post the notification, or replace it."
   (gemini-companion-notify--try
    (lambda ()
-     (gemini-companion-notify--await
-      (gemini-companion-notify--call
-       #'gemini-companion-notify--posted "Notify"
-       :string "Emacs"
-       :uint32 gemini-companion-notify--id
-       :string "emacs"
-       :string (gemini-companion-notify--title)
-       :string (gemini-companion-notify--escape (gemini-companion-notify--body))
-       '(:array :string "default" :string "Show")
-       '(:array :signature "{sv}")
-       :int32 -1)))))
+     (let ((call nil))
+       (setq call (gemini-companion-notify--call
+                   (lambda (id) (gemini-companion-notify--posted call id))
+                   "Notify"
+                   :string "Emacs"
+                   :uint32 gemini-companion-notify--id
+                   :string "emacs"
+                   :string (gemini-companion-notify--title)
+                   :string (gemini-companion-notify--escape (gemini-companion-notify--body))
+                   '(:array :string "default" :string "Show")
+                   '(:array :signature "{sv}")
+                   :int32 -1))
+       (gemini-companion-notify--await call)))))
 
 (defun gemini-companion-notify--escape (text)
   "Return TEXT with the special characters of markup escaped."
@@ -344,15 +346,17 @@ See `dbus-call-method-asynchronously'."
                             (lambda (it) (pcase it ("&" "&amp;") ("<" "&lt;") (_ "&gt;")))
                             text t t))
 
-(defun gemini-companion-notify--posted (id)
-  "Remember ID, that of the notification.
+(defun gemini-companion-notify--posted (call id)
+  "Remember ID, that of the notification, with which CALL was answered.
 By now all changes may be decided, or there may be more of them."
   (gemini-companion-log-errors "a notification"
     (setq gemini-companion-notify--id id)
-    (let ((outdated gemini-companion-notify--stale))
-      (gemini-companion-notify--answered)
+    (let ((outdated gemini-companion-notify--stale)
+          ;; If it came too late, another answer may be awaited.
+          (awaited (equal call gemini-companion-notify--awaited)))
+      (when awaited (gemini-companion-notify--answered))
       (cond ((null gemini-companion-notify--reviews) (gemini-companion-notify--close))
-            (outdated (gemini-companion-notify--post))))))
+            ((and awaited outdated) (gemini-companion-notify--post))))))
 
 (defun gemini-companion-notify--refused (event error)
   "If EVENT is the desktop's answer to our call, give up because of ERROR."

@@ -15,6 +15,8 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'gemini-companion-decide)
+(require 'gemini-companion-file)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
@@ -116,8 +118,7 @@ one."
 
 (defun gemini-companion-proposal-file-p (review)
   "Return non-nil if the file of REVIEW exists."
-  (let ((file-name-handler-alist nil))
-    (file-exists-p (gemini-companion-review-path review))))
+  (gemini-companion-file-exists-p (gemini-companion-review-path review)))
 
 (defun gemini-companion-proposal-file-buffer (review)
   "Return a new buffer with the file of REVIEW as the user has it now.
@@ -209,9 +210,15 @@ the view, with ARGUMENTS after them; the last step calls it by
 ;;;; Any buffer of a review
 
 (defun gemini-companion-proposal-make-buffer (review part)
-  "Return a new buffer named after PART and the file of REVIEW."
-  (generate-new-buffer
-   (format "*gemini %s: %s*" part (gemini-companion-review-project-path review))))
+  "Return a new buffer named after PART and the file of REVIEW.
+Programs that are started in it run on this machine."
+  (let ((buffer (generate-new-buffer
+                 (format "*gemini %s: %s*" part
+                         (gemini-companion-review-project-path review)))))
+    (with-current-buffer buffer
+      (when (gemini-companion-host-remote-p default-directory)
+        (setq default-directory "~/")))
+    buffer))
 
 (defun gemini-companion-proposal--fill (review header insert)
   "Set up the current buffer, still empty, for REVIEW, and fill it.
@@ -322,7 +329,7 @@ the most important first; the first two are always shown."
   "Return a piece with PATH shortened at the start by EXCESS columns.
 The file name without directories remains."
   (let* ((width (string-width path))
-         (name (string-width (file-name-nondirectory path)))
+         (name (string-width (gemini-companion-file-nondirectory path)))
          (kept (max name (- width excess 1))))
     (cons 0 (concat (and (> kept name) "…")
                     (truncate-string-to-width path width (- width kept))))))
@@ -394,7 +401,8 @@ the text, and read no local variables, since a client wrote the text."
 (defun gemini-companion-proposal--major-mode (path)
   "Return a major mode for text that the name of the file PATH suggests."
   (let ((mode (let ((case-fold-search nil))
-                (assoc-default (file-name-nondirectory path) auto-mode-alist #'string-match-p))))
+                (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
+                               #'string-match-p))))
     (or (and mode (symbolp mode)
              (or (gemini-companion-proposal--suitable (gemini-companion-proposal--remap mode))
                  (gemini-companion-proposal--suitable mode)))

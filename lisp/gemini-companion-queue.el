@@ -26,6 +26,7 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
@@ -136,15 +137,24 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
       (gemini-companion-queue--add
        (gemini-companion-review-make
         :id id :agent agent :client client :info (cons name version)
-        :process process :path path :proposed text :text text
+        :process process :path path :host (gemini-companion-queue--host path)
+        :proposed text :text text
         :created (current-time)
-        :stamp (gemini-companion-history-stamp path)
-        :base (gemini-companion-history-read path)))
+        :stamp (gemini-companion-file-stamp path)
+        :base (gemini-companion-file-read path)))
     (error
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
      (gemini-companion-review-remove (gemini-companion-review-with-id id))
      (signal (car error) (cdr error)))))
+
+(defun gemini-companion-queue--host (path)
+  "Return the prefix of the host that the file PATH is on, nil if it is local.
+Signal an error if nobody has told what the file contains."
+  (when-let* ((prefix (gemini-companion-file-host path)))
+    (unless (gemini-companion-file-known-p path)
+      (error "It is not known what %s contains" path))
+    prefix))
 
 (defun gemini-companion-queue--add (review)
   "Let REVIEW wait for a decision."
@@ -181,17 +191,22 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (let* ((path (gemini-companion-review-path review))
          (text (gemini-companion-review-current-text review))
          (may-omit (gemini-companion-write-may-omit-p review text))
+         ;; On a host the client does not wait long for our answer.
+         (made (gemini-companion-write-made-p review text))
          ;; After the answer the client may write the file.
-         (before (gemini-companion-review-bytes review))
-         (stamp (gemini-companion-history-stamp path)))
-    (gemini-companion-write-revert path (gemini-companion-review-merged-state review))
+         (before (if made (gemini-companion-review-before review)
+                   (gemini-companion-review-bytes review)))
+         (stamp (if made (gemini-companion-review-stamp review)
+                  (gemini-companion-file-stamp path))))
+    (gemini-companion-write-revert path (gemini-companion-review-merged-state review) text made)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-queue--end
      review 'closed before
      (concat "decided in " (gemini-companion-review-client-title review)))
     (gemini-companion-review-announce-ending review)
     (unless (gemini-companion-write-warn-of-lost-edits review)
-      (gemini-companion-write-await-decision review stamp (and may-omit text)))))
+      (gemini-companion-write-await-decision
+       review stamp (and (or may-omit (gemini-companion-review-host review)) text)))))
 
 ;;;; Deciding
 
@@ -273,6 +288,7 @@ is done when the user is not busy."
       (gemini-companion-history-add
        :client (gemini-companion-review-client review)
        :path (gemini-companion-review-path review)
+       :host (gemini-companion-review-host review)
        :prompt (gemini-companion-review-prompt review)
        :outcome outcome
        :before before

@@ -10,7 +10,8 @@
 ;; again and, if its client has made it, undone.
 ;;
 ;; This file writes to the user's files, after asking: to undo a change, it restores the contents that
-;; the file had before, and it can write an accepted text that the client did not write.
+;; the file had before, and it can write an accepted text that the client did not write.  A file on a
+;; host is read and written through Tramp, for which the user waits, after a question.
 
 ;;; Code:
 
@@ -19,6 +20,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'tabulated-list)
+(require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-proposal)
@@ -84,7 +86,8 @@ You can show them again, and undo them."
                            (gemini-companion-history-time entry))
                           (gemini-companion-review-history--outcome entry)
                           (gemini-companion-review-list-link
-                           entry (gemini-companion-history-path entry) "show before and after")
+                           entry (gemini-companion-history-path entry)
+                           (gemini-companion-history-host entry) "show before and after")
                           (gemini-companion-ui-one-line
                            (gemini-companion-history-client entry))
                           (gemini-companion-review-history--size entry))))
@@ -185,8 +188,10 @@ ID is an entry or a prompt."
 
 (defun gemini-companion-review-history--file (entry)
   "Return the name of the file of ENTRY without its directory."
-  (gemini-companion-ui-one-line
-   (file-name-nondirectory (gemini-companion-history-path entry))))
+  (let ((path (gemini-companion-history-path entry)))
+    (if-let* ((host (gemini-companion-history-host entry)))
+        (gemini-companion-file-short-title path host)
+      (gemini-companion-ui-one-line (gemini-companion-file-nondirectory path)))))
 
 ;;;; Before and after
 
@@ -279,6 +284,8 @@ undone already, make it again."
       (user-error "%s" fault))
     (gemini-companion-review-history--ask
      (gemini-companion-review-history--question entry bytes current))
+    (when (eq current 'unread)
+      (setq current (gemini-companion-review-history--read-to-undo entry bytes)))
     (gemini-companion-review-history--replace entry current bytes)
     (if undone
         (gemini-companion-history-note-redone entry)
@@ -287,11 +294,58 @@ undone already, make it again."
 
 (defun gemini-companion-review-history--current (entry)
   "Return the bytes that the file of ENTRY contains now.
-The value is nil if there is no file, and `unreadable' if it cannot be read."
-  (let ((file-name-handler-alist nil)
-        (path (gemini-companion-history-path entry)))
-    (or (gemini-companion-history-read path)
-        (and (file-exists-p path) 'unreadable))))
+The value is nil if there is no file, and `unreadable' if it cannot be read.
+A file on a host is not read before a question: the value is `unread'."
+  (if (gemini-companion-history-host entry) 'unread
+    (gemini-companion-review-history--read entry)))
+
+(defun gemini-companion-review-history--read (entry)
+  "Return the bytes that the file of ENTRY contains now, even on a host.
+For special values see `gemini-companion-review-history--current'."
+  (gemini-companion-review-history--access
+   entry
+   (lambda (path)
+     (cond ((not (gemini-companion-history-host entry))
+            (or (gemini-companion-file-read path)
+                (and (file-exists-p path) 'unreadable)))
+           ((file-regular-p path)
+            (with-temp-buffer
+              (set-buffer-multibyte nil)
+              (insert-file-contents-literally path)
+              (buffer-string)))
+           ((file-exists-p path) 'unreadable)))))
+
+(defun gemini-companion-review-history--access (entry function)
+  "Return the value of FUNCTION, called with the name of the file of ENTRY.
+Only on a host that name has a handler, that of Tramp."
+  (let ((path (gemini-companion-history-path entry))
+        (host (gemini-companion-history-host entry)))
+    (if (not host)
+        (let ((file-name-handler-alist nil)) (funcall function path))
+      (require 'tramp)
+      (let ((file-name-handler-alist (seq-filter (lambda (handler)
+                                                   (eq (cdr handler) 'tramp-file-name-handler))
+                                                 file-name-handler-alist)))
+        ;; The client has chosen the name.
+        (unless (and (equal (file-remote-p path) (file-remote-p (concat host "/")))
+                     (equal (file-local-name path) (string-remove-prefix host path)))
+          (user-error "Emacs has no name for %s"
+                      (gemini-companion-review-history--file entry)))
+        (funcall function path)))))
+
+(defun gemini-companion-review-history--read-to-undo (entry bytes)
+  "Return what the file of ENTRY, on a host, contains before it gets BYTES.
+Signal a `user-error' if it cannot or need not get them, or if it has
+changed and the user does not want that."
+  (let ((current (gemini-companion-review-history--read entry)))
+    (when-let* ((fault (gemini-companion-review-history--undo-fault entry bytes current)))
+      (user-error "%s" fault))
+    (unless (if current (gemini-companion-review-history--unchanged-p entry current)
+              (and (eq (gemini-companion-history-outcome entry) 'undone)
+                   (not (gemini-companion-history-before entry))))
+      (gemini-companion-review-history--ask
+       (gemini-companion-review-history--question entry bytes current)))
+    current))
 
 (defun gemini-companion-review-history--undo-fault (entry bytes current)
   "Return why the file of ENTRY cannot or need not get BYTES, or nil.
@@ -317,7 +371,8 @@ CURRENT is the value of `gemini-companion-review-history--current'."
 (defun gemini-companion-review-history--question (entry bytes current)
   "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
   (let ((file (gemini-companion-review-history--file entry)))
-    (concat (cond ((not current)
+    (concat (cond ((eq current 'unread) "")
+                  ((not current)
                    (format "%s is gone by now.  " file))
                   ((not (gemini-companion-review-history--unchanged-p entry current))
                    (format "%s has changed since; later changes would be lost, too.  " file)))
@@ -334,17 +389,26 @@ CURRENT is the value of `gemini-companion-review-history--current'."
     ;; The client may have kept the line ends, the byte order mark and the coding system.
     (let* ((path (gemini-companion-history-path entry))
            (after (gemini-companion-history-after entry))
-           (wanted (gemini-companion-history-plain after)))
-      (seq-some (lambda (text) (equal (gemini-companion-history-plain text) wanted))
+           (wanted (gemini-companion-file-plain after)))
+      (seq-some (lambda (text) (equal (gemini-companion-file-plain text) wanted))
                 (list (decode-coding-string bytes 'utf-8-unix)
                       (gemini-companion-review-decode path bytes after))))))
 
 (defun gemini-companion-review-history--replace (entry current bytes)
   "Write BYTES to the file of ENTRY if it still contains CURRENT."
-  (unless (equal (gemini-companion-review-history--current entry) current)
+  (unless (equal (gemini-companion-review-history--read entry) current)
     (user-error "%s was written just now; left as it is"
                 (gemini-companion-review-history--file entry)))
-  (gemini-companion-history-write (gemini-companion-history-path entry) bytes))
+  (gemini-companion-review-history--access
+   entry
+   (lambda (path)
+     (gemini-companion-file-write-as-named path bytes)
+     (when (gemini-companion-history-host entry)
+       ;; Its buffer takes it from there.
+       (gemini-companion-file-note
+        path bytes (format-time-string "written by Emacs at %s.%N")
+        (and bytes (time-convert (file-attribute-modification-time (file-attributes path))
+                                 'integer)))))))
 
 (defun gemini-companion-review-history--finish (entry done)
   "Update buffers after the change of ENTRY was DONE, a word, and tell the user."
@@ -440,10 +504,12 @@ cannot be undone."
   "Return what STEP will do, as text for the user."
   (let* ((entry (gemini-companion-review-history--step-entry step))
          (current (gemini-companion-review-history--step-current step)))
-    (concat (gemini-companion-review-list-file entry (gemini-companion-history-path entry))
+    (concat (gemini-companion-review-list-file entry (gemini-companion-history-path entry)
+                                               (gemini-companion-history-host entry))
             "  " (gemini-companion-review-history--size entry)
             (unless (gemini-companion-history-before entry) ", the file is deleted")
-            (cond ((not current) ", is gone by now")
+            (cond ((eq current 'unread) "")
+                  ((not current) ", is gone by now")
                   ((not (gemini-companion-review-history--unchanged-p entry current))
                    ", has changed since: later changes are lost, too")))))
 
@@ -455,6 +521,8 @@ cannot be undone."
             (current (gemini-companion-review-history--step-current step)))
         (condition-case error
             (progn
+              (when (eq current 'unread)
+                (setq current (gemini-companion-review-history--read-unchanged entry)))
               (gemini-companion-review-history--replace
                entry current (gemini-companion-history-before entry))
               (gemini-companion-history-note-undone entry current)
@@ -464,6 +532,16 @@ cannot be undone."
     (gemini-companion-review-history--refresh)
     (message "%s undone%s%s" (gemini-companion-review-history--count done) rest
              (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
+
+(defun gemini-companion-review-history--read-unchanged (entry)
+  "Return what the file of ENTRY, on a host, contains.
+Signal an error if it has changed since; the user was not asked about that."
+  (let ((current (gemini-companion-review-history--read entry)))
+    (unless (and (stringp current)
+                 (gemini-companion-review-history--unchanged-p entry current))
+      (error "%s has changed since; left as it is"
+             (gemini-companion-review-history--file entry)))
+    current))
 
 (defun gemini-companion-review-history--count (steps)
   "Return the number of STEPS, as text for the user."
@@ -484,23 +562,26 @@ not write, or not with your edits."
                  "Write the text of this change to %s, in place of what is there? "
                "Write the text of this change to %s? ")
              (gemini-companion-review-history--file entry)))
+    (when (eq current 'unread)
+      (setq current (gemini-companion-review-history--read entry))
+      (gemini-companion-review-history--check-write entry current))
     (gemini-companion-review-history--replace
      entry current
-     (gemini-companion-history-encode (gemini-companion-history-after entry)
-                                      (gemini-companion-history-before entry)))
+     (gemini-companion-file-encode (gemini-companion-history-after entry)
+                                   (gemini-companion-history-before entry)))
     (gemini-companion-review-history--finish entry "written")))
 
 (defun gemini-companion-review-history--check-write (entry current)
   "Signal a `user-error' if the text of ENTRY cannot or need not be written.
 CURRENT is the value of `gemini-companion-review-history--current'."
-  (let ((path (gemini-companion-history-path entry))
-        (file (gemini-companion-review-history--file entry))
+  (let ((file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
     (cond ((not (gemini-companion-history-made-p entry))
            (user-error "Nothing to write: the change of %s was %s" file outcome))
           ((eq current 'unreadable)
            (user-error "%s cannot be read" file))
-          ((gemini-companion-history-written-p path (gemini-companion-history-after entry))
+          ((and (stringp current)
+                (gemini-companion-file-text-p current (gemini-companion-history-after entry)))
            (user-error "%s has this text already" file)))))
 
 (provide 'gemini-companion-review-history)

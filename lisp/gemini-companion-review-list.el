@@ -19,6 +19,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'gemini-companion-decide)
+(require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
@@ -113,7 +114,8 @@ For WITH-REASON, interactively the prefix argument, see
   (mapcar (lambda (review)
             (list review
                   (vector (gemini-companion-review-list-link
-                           review (gemini-companion-review-path review) "show this change")
+                           review (gemini-companion-review-path review)
+                           (gemini-companion-review-host review) "show this change")
                           (gemini-companion-ui-one-line
                            (gemini-companion-review-client review))
                           (gemini-companion-ui-duration
@@ -272,22 +274,27 @@ TIME is a function that returns the time of an id."
   (concat (and (gemini-companion-change-new change) "new, ")
           (gemini-companion-change-size change)))
 
-(defun gemini-companion-review-list-link (object path action)
+(defun gemini-companion-review-list-link (object path host action)
   "Return the name of the file PATH of OBJECT as a link.
-ACTION is a description of what a click does."
-  (propertize (gemini-companion-review-list-file object path)
+HOST is the prefix of the host that it is on, or nil.  ACTION is a
+description of what a click does."
+  (propertize (gemini-companion-review-list-file object path host)
               'mouse-face 'highlight
               'help-echo (format "%s\nmouse-1, RET: %s"
                                  (gemini-companion-ui-one-line path) action)))
 
-(defun gemini-companion-review-list-file (object path)
-  "Return the name of the file PATH of OBJECT, in its project or home directory."
+(defun gemini-companion-review-list-file (object path host)
+  "Return the name of the file PATH of OBJECT, in its project or home directory.
+HOST is the prefix of the host that it is on, or nil."
   (gemini-companion-review-list-cached
    object 'file
-   (lambda () (gemini-companion-ui-one-line (gemini-companion-review-list--abbreviate path)))))
+   (lambda ()
+     (if host (gemini-companion-file-title path host)
+       (gemini-companion-ui-one-line (gemini-companion-review-list--abbreviate path))))))
 
 (defun gemini-companion-review-list--abbreviate (path)
-  "Return PATH relative to the parent of its project, or to the home directory."
+  "Return PATH, a local file, relative to the parent of its project.
+If it is in none, return it relative to the home directory."
   (let* ((file-name-handler-alist nil)
          (non-essential t)
          (home (abbreviate-file-name path))

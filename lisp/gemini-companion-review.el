@@ -18,7 +18,7 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-agent)
-(require 'gemini-companion-history)
+(require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
@@ -41,13 +41,15 @@
   (client nil :documentation "The name of the client, for the user.")
   (info nil :documentation "A cons of the name and the version that the client reports.")
   (process nil :documentation "The process id of the client, nil if that is not known.")
-  (path nil :documentation "The absolute name of the file, exactly as the client wrote it.")
+  (path nil :documentation "The absolute name of the file, exactly as the client wrote it.
+If the file is on a host, it begins with the prefix of that.")
+  (host nil :documentation "The prefix of the host that the file is on, nil if it is local.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "The time at which it was proposed.")
   (prompt nil :documentation "The prompt that led to it, a cons of its text and the time at which
 it was sent, the same for all changes of one prompt; nil if that is not known.")
   (base nil :documentation "The contents of the file then as bytes, nil if there was none.")
-  (stamp nil :documentation "The stamp of the file then, see `gemini-companion-history-stamp'.")
+  (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
   (known-change nil :documentation "A cons of a version of the text and its
 `gemini-companion-change', as they were compared last.")
   (merged nil :documentation "The `gemini-companion-review-merge-states' in which the proposal
@@ -128,6 +130,13 @@ the text, and returns nil if the review was decided meanwhile.")
   "Remove REVIEW from those that await a decision, if it is there."
   (setq gemini-companion-review--open (delq review gemini-companion-review--open)))
 
+(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-review--of-file-p)
+
+(defun gemini-companion-review--of-file-p (path)
+  "Return non-nil if a review of the file PATH awaits a decision."
+  (cl-loop for review in gemini-companion-review--open
+           thereis (equal (gemini-companion-review-path review) path)))
+
 ;;;; Texts and names
 
 (defun gemini-companion-review-current-text (review)
@@ -158,17 +167,20 @@ the text, and returns nil if the review was decided meanwhile.")
 
 (defun gemini-companion-review-file (review)
   "Return the name of the file of REVIEW without its directory, for the user."
-  (gemini-companion-ui-one-line
-   (file-name-nondirectory (gemini-companion-review-path review))))
+  (let ((path (gemini-companion-review-path review)))
+    (if-let* ((host (gemini-companion-review-host review)))
+        (gemini-companion-file-short-title path host)
+      (gemini-companion-ui-one-line (gemini-companion-file-nondirectory path)))))
 
 (defun gemini-companion-review-project-path (review)
   "Return the name of the file of REVIEW relative to its project, for the user."
   (let ((path (gemini-companion-review-path review))
-        (file-name-handler-alist nil))
-    (gemini-companion-ui-one-line
-     (if-let* ((root (gemini-companion-workspace-innermost path)))
-         (string-remove-prefix (cdr root) path)
-       (abbreviate-file-name path)))))
+        (host (gemini-companion-review-host review)))
+    (if host (gemini-companion-file-title path host)
+      (gemini-companion-ui-one-line
+       (if-let* ((root (gemini-companion-workspace-innermost path)))
+           (string-remove-prefix (cdr root) path)
+         (gemini-companion-file-abbreviate path))))))
 
 (defun gemini-companion-review-client-title (review)
   "Return what users call the program of REVIEW."
@@ -177,8 +189,7 @@ the text, and returns nil if the review was decided meanwhile.")
 
 (defun gemini-companion-review-visiting (review)
   "Return the buffer that visits the file of REVIEW, or nil."
-  (let ((file-name-handler-alist nil))
-    (find-buffer-visiting (gemini-companion-review-path review))))
+  (gemini-companion-file-visiting (gemini-companion-review-path review)))
 
 ;;;; How texts differ
 
@@ -230,7 +241,9 @@ return the number of the first such line in THEIRS."
 For a file with CRLF line ends clients propose a text with LF, and write
 CRLF again.  They read any file as UTF-8; what is not UTF-8 is decoded as
 Emacs does."
-  (let ((inhibit-eol-conversion (string-search "\r" proposed)))
+  (let ((inhibit-eol-conversion (string-search "\r" proposed))
+        ;; Emacs looks at the name, and would ask a host whether case matters there.
+        (file-name-handler-alist nil))
     (or (gemini-companion--mod-decode bytes (not inhibit-eol-conversion))
         (with-temp-buffer
           (insert bytes)
@@ -335,10 +348,7 @@ While the proposal is being edited its text is not read for this."
           (cons text
                 (or (gemini-companion-log-errors "comparing"
                       (gemini-companion-change-of
-                       path
-                       (or (gemini-companion-review-base review)
-                           (and (gemini-companion-review-stamp review) 'unreadable))
-                       text))
+                       path (gemini-companion-review-before review) text))
                     (gemini-companion-change-of path 'unreadable ""))))))
 
 (defun gemini-companion-review--find-change-soon (review)
@@ -415,9 +425,9 @@ For the value on a conflict see `gemini-companion-review-merge-texts'."
 (defun gemini-companion-review-written-p (review)
   "Return non-nil if the file of REVIEW has changed since that was proposed."
   (let* ((path (gemini-companion-review-path review))
-         (stamp (gemini-companion-history-stamp path)))
+         (stamp (gemini-companion-file-stamp path)))
     (cond ((equal stamp (gemini-companion-review-stamp review)) nil)
-          ((not (equal (gemini-companion-history-read path)
+          ((not (equal (gemini-companion-file-read path)
                        (gemini-companion-review-base review))))
           ;; Written with the same contents.
           (t (setf (gemini-companion-review-stamp review) stamp)
@@ -438,15 +448,21 @@ For the value on a conflict see `gemini-companion-review-merge-texts'."
             ('changed '("Changed on disk")))
           (gemini-companion-change-remarks (gemini-companion-review-change review))))
 
+(defun gemini-companion-review-before (review)
+  "Return the contents of the file of REVIEW when that was proposed, as bytes.
+Return nil if there was no file, `unreadable' if it could not be read."
+  (or (gemini-companion-review-base review)
+      (and (gemini-companion-review-stamp review) 'unreadable)))
+
 (defun gemini-companion-review-bytes (review)
   "Return the present contents of the file of REVIEW as bytes.
 Return nil if there is no file, `unreadable' if it cannot be read."
   (let* ((path (gemini-companion-review-path review))
-         (stamp (gemini-companion-history-stamp path)))
+         (stamp (gemini-companion-file-stamp path)))
     (cond ((not stamp) nil)
           ((if (equal stamp (gemini-companion-review-stamp review))
                (gemini-companion-review-base review)
-             (gemini-companion-history-read path)))
+             (gemini-companion-file-read path)))
           (t 'unreadable))))
 
 (provide 'gemini-companion-review)

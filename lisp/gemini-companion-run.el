@@ -18,6 +18,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-ui)
@@ -25,6 +26,15 @@
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")
+(declare-function gemini-companion-ssh-environment "gemini-companion-ssh")
+(declare-function gemini-companion-ssh-login-command "gemini-companion-ssh")
+(declare-function gemini-companion-ssh-quote "gemini-companion-ssh")
+(declare-function gemini-companion-connection-ssh-arguments "gemini-companion-connection")
+(declare-function gemini-companion-connect-to "gemini-companion-connect")
+(declare-function gemini-companion-connection-when-ready "gemini-companion-connection")
+(declare-function gemini-companion-connection-keeper "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-connection-name "gemini-companion-connection" (connection) t)
+(defvar gemini-companion-ssh-program)
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function ghostel-exec "ext:ghostel")
 (declare-function package-install "package")
@@ -57,7 +67,8 @@ It is the name of one in `gemini-companion-agent-profiles'."
 
 (defcustom gemini-companion-program nil
   "Program of `gemini-companion-agent', a name or an absolute file name.
-If nil, use the agent's usual program."
+If nil, use the agent's usual program.  On other machines that is always
+used, as a login shell there finds it."
   :type '(choice (const :tag "The usual one" nil)
                  string)
   :group 'gemini-companion
@@ -65,7 +76,7 @@ If nil, use the agent's usual program."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-arguments nil
-  "Arguments for the program of `gemini-companion-agent'."
+  "Arguments for the program of `gemini-companion-agent', on any machine."
   :type '(repeat string)
   :group 'gemini-companion
   :risky t
@@ -117,7 +128,11 @@ it saves your answer here."
   "Run Gemini CLI in a terminal, in the current project.
 If it is already running, show its terminal; in that terminal, hide it.
 With ANOTHER, interactively the prefix argument, run one more beside it.
-To run another program, customize `gemini-companion-agent'."
+To run another program, customize `gemini-companion-agent'.
+
+If the project is on another machine, the CLI runs there, in a terminal
+here that logs in by ssh.  First the machine is connected, as by
+\\[gemini-companion-connect]."
   (interactive "P")
   (gemini-companion-run--toggle gemini-companion-agent another))
 
@@ -145,17 +160,10 @@ If AGENT does not run there, or if ANOTHER is non-nil, run it."
 
 (defun gemini-companion-run-project ()
   "Return the directory of the current project, or the current directory."
-  (gemini-companion-run-check-local default-directory)
   (or gemini-companion-run-root
       (let* ((project (project-current))
              (root (if project (project-root project) default-directory)))
         (file-name-as-directory (expand-file-name root)))))
-
-(defun gemini-companion-run-check-local (directory)
-  "Signal a `user-error' if DIRECTORY is remote."
-  (when (file-remote-p directory)
-    (user-error "Gemini CLI runs only on this machine, and this directory is remote: %s"
-                directory)))
 
 ;;;; Finding the terminals of CLIs
 
@@ -174,6 +182,9 @@ non-nil, ignore terminals that are known to run another agent."
              ;; belongs to a project there.
              (seq-find (pcase-lambda (`(,buffer . ,directory))
                          (and (not (buffer-local-value 'gemini-companion-run-root buffer))
+                              ;; The user cannot have started one on another machine.
+                              (not (gemini-companion-host-remote-p root))
+                              (not (gemini-companion-host-remote-p directory))
                               (file-in-directory-p directory root)))
                        terminals)))))
 
@@ -227,6 +238,12 @@ CLIENTS is the value of `gemini-companion-run--clients'."
 
 (defun gemini-companion-run--start (agent root)
   "Run AGENT in the project in ROOT in a new terminal, and show it."
+  (if (gemini-companion-host-remote-p root)
+      (gemini-companion-run--start-on-host agent root)
+    (gemini-companion-run--start-here agent root)))
+
+(defun gemini-companion-run--start-here (agent root)
+  "Run AGENT in the project in ROOT, on this machine, in a new terminal."
   (let ((program (gemini-companion-run--find-program agent)))
     (gemini-companion-run--announce agent root)
     (gemini-companion-run--prepare agent root)
@@ -234,7 +251,7 @@ CLIENTS is the value of `gemini-companion-run--clients'."
            ;; All of these may be local to this buffer, which may be a dead terminal.
            (environment (gemini-companion-run--environment agent root))
            (locals (gemini-companion-run--locals environment))
-           (arguments (and (eq agent gemini-companion-agent) gemini-companion-arguments))
+           (arguments (gemini-companion-run--arguments agent))
            (buffer (gemini-companion-run--create-buffer agent root))
            (window (selected-window)))
       (condition-case error
@@ -245,14 +262,22 @@ CLIENTS is the value of `gemini-companion-run--clients'."
               (gemini-companion-run--exec terminal program arguments environment)
               (pcase-dolist (`(,variable . ,value) locals)
                 (set (make-local-variable variable) value))
-              (gemini-companion-ui-pass-keys)
-              ;; Some emulators clear this flag, but the CLI may be at work.
-              (when-let* ((process (get-buffer-process buffer)))
-                (set-process-query-on-exit-flag process t))))
+              (gemini-companion-run--finish)))
         (error
          (gemini-companion-run--discard buffer)
          (when (window-live-p window) (select-window window))
          (signal (car error) (cdr error)))))))
+
+(defun gemini-companion-run--finish ()
+  "Prepare the current buffer, in which a CLI has been started, for its user."
+  (gemini-companion-ui-pass-keys)
+  ;; Some emulators clear this flag, but the CLI may be at work.
+  (when-let* ((process (get-buffer-process (current-buffer))))
+    (set-process-query-on-exit-flag process t)))
+
+(defun gemini-companion-run--arguments (agent)
+  "Return the arguments of the program of AGENT."
+  (and (eq agent gemini-companion-agent) gemini-companion-arguments))
 
 (defun gemini-companion-run-program (agent)
   "Return the program of AGENT, a name or an absolute file name."
@@ -274,11 +299,18 @@ A client looks for it only when it starts."
     (gemini-companion-mode 1))
   (unless (gemini-companion-bridge-running-p)
     (user-error "Gemini companion is not on yet: try again when it is"))
-  (unless (gemini-companion-bridge-token agent)
+  (unless (gemini-companion-run--announced-p agent)
     (message "%s will not find this Emacs: switch `gemini-companion-mode' off and on once \
 it has made its home, and see `gemini-companion-agents'"
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
+
+(defun gemini-companion-run--announced-p (agent)
+  "Return non-nil if a discovery file is where AGENT looks for it."
+  (let ((directories (gemini-companion-agent-directories agent)))
+    (seq-some (lambda (file)
+                (member (directory-file-name (file-name-directory file)) directories))
+              (gemini-companion-bridge-discovery-files))))
 
 (defun gemini-companion-run--prepare (agent root)
   "Ask the user everything there is to ask before AGENT runs in ROOT.
@@ -298,14 +330,18 @@ Kill those in which AGENT has ended."
                (not (process-live-p (get-buffer-process buffer))))
       (kill-buffer buffer)))
   (with-current-buffer (generate-new-buffer (gemini-companion-run--name agent root))
-    (setq default-directory root
+    ;; The program that is started is one of this machine.
+    (setq default-directory (if (gemini-companion-host-remote-p root) temporary-file-directory
+                              root)
           gemini-companion-run-root root
           gemini-companion-run-agent agent)
     (current-buffer)))
 
 (defun gemini-companion-run--name (agent root)
   "Return the name of a terminal of AGENT for the project in ROOT."
-  (format "*%s: %s*" agent (file-name-nondirectory (directory-file-name root))))
+  (let ((host (and (gemini-companion-host-remote-p root) (file-remote-p root 'host))))
+    (format "*%s: %s%s*" agent (if host (concat host ":") "")
+            (file-name-nondirectory (directory-file-name (file-local-name root))))))
 
 (defun gemini-companion-run--discard (buffer)
   "Kill the terminal BUFFER and its process without asking."
@@ -313,6 +349,77 @@ Kill those in which AGENT has ended."
     (delete-process process))
   (when (buffer-live-p buffer)
     (kill-buffer buffer)))
+
+;;;; Starting a CLI on another machine
+
+(defun gemini-companion-run--start-on-host (agent root)
+  "Run AGENT in the project in ROOT, a remote name, once its host is connected.
+The terminal is shown at once, so that it is clear where it will be."
+  (require 'gemini-companion-connect)
+  (unless (gemini-companion-agent-get agent :stdio)
+    (user-error "%s cannot connect from another machine"
+                (or (gemini-companion-agent-get agent :title) agent)))
+  (let ((connection (gemini-companion-connect-to root)))
+    (gemini-companion-run--prepare agent root)
+    (let* ((terminal (gemini-companion-run--choose-terminal))
+           (environment (gemini-companion-ssh-environment process-environment))
+           (buffer (gemini-companion-run--create-buffer agent root)))
+      (with-current-buffer buffer
+        (insert (format "Connecting to %s...\n" (gemini-companion-connection-name connection))))
+      (gemini-companion-run-show buffer)
+      (gemini-companion-connection-when-ready
+       connection
+       (lambda (fault)
+         ;; The user may have killed it meanwhile.
+         (when (buffer-live-p buffer)
+           (if fault
+               (progn (gemini-companion-run--discard buffer)
+                      (gemini-companion-ui-message buffer "%s" fault))
+             (gemini-companion-run--exec-on-host connection buffer terminal environment))))))))
+
+(defun gemini-companion-run--exec-on-host (connection buffer terminal environment)
+  "Run the CLI of BUFFER on the host of CONNECTION, by the emulator TERMINAL.
+ENVIRONMENT is that of ssh."
+  (let ((command (gemini-companion-run--command-on-host connection buffer terminal environment)))
+    (with-selected-window (or (get-buffer-window buffer t) (selected-window))
+      (with-current-buffer buffer
+        (condition-case error
+            (progn
+              (erase-buffer)
+              (gemini-companion-run--exec
+               terminal gemini-companion-ssh-program
+               ;; Without -e a tilde that begins a line would be for ssh.
+               `("-t" "-e" "none" "-o" "RemoteCommand=none"
+                 ,@(gemini-companion-connection-ssh-arguments connection) ,command)
+               environment)
+              (setq default-directory gemini-companion-run-root)
+              (gemini-companion-run--finish))
+          (error
+           (gemini-companion-run--discard buffer)
+           (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))))
+
+(defun gemini-companion-run--command-on-host (connection buffer terminal environment)
+  "Return the command that runs the CLI of BUFFER on the host of CONNECTION.
+TERMINAL is the emulator, ENVIRONMENT that of ssh."
+  (let* ((agent (buffer-local-value 'gemini-companion-run-agent buffer))
+         (root (file-local-name (buffer-local-value 'gemini-companion-run-root buffer)))
+         (assignments
+          (append (gemini-companion-run--host-variables agent connection)
+                  (seq-filter (lambda (entry) (string-search "=" entry))
+                              (gemini-companion-run--terminal-variables terminal environment))))
+         (words `("env" ,@assignments ,(gemini-companion-agent-get agent :program)
+                  ,@(gemini-companion-run--arguments agent))))
+    (gemini-companion-ssh-login-command
+     (format "cd %s && exec %s"
+             (gemini-companion-ssh-quote (directory-file-name root))
+             (mapconcat #'gemini-companion-ssh-quote words " ")))))
+
+(defun gemini-companion-run--host-variables (agent connection)
+  "Return the variables that lead AGENT to this Emacs on the host of CONNECTION.
+Of the keeper there only the process id is known, and needed."
+  (cl-loop for (name . what) in (gemini-companion-agent-get agent :variables)
+           if (eq what 'process)
+           collect (concat name "=" (gemini-companion-connection-keeper connection))))
 
 ;;;; The environment of a CLI
 
@@ -430,7 +537,7 @@ It runs in the current buffer, which the selected window shows.")
   (require 'term)
   (term-mode)
   (let ((process-environment
-         (append (gemini-companion-run--term-variables environment) environment)))
+         (append (gemini-companion-run--terminal-variables 'term environment) environment)))
     (term-exec (current-buffer) (buffer-name) program nil arguments))
   (let ((correct (gemini-companion-run--term-output)))
     (set-process-filter (get-buffer-process (current-buffer))
@@ -442,7 +549,7 @@ It runs in the current buffer, which the selected window shows.")
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Eat."
   (eat-mode)
   (let ((process-environment
-         (append (gemini-companion-run--color-variables environment) environment)))
+         (append (gemini-companion-run--terminal-variables 'eat environment) environment)))
     (eat-exec (current-buffer) (buffer-name) program nil arguments))
   (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
                 (gemini-companion-run--answer-background)))
@@ -450,7 +557,7 @@ It runs in the current buffer, which the selected window shows.")
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'vterm)) program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by vterm."
   (let ((process-environment
-         (append (gemini-companion-run--color-variables environment) environment))
+         (append (gemini-companion-run--terminal-variables 'vterm environment) environment))
         (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
         ;; The default is 80, and what does not fit in the window cannot be seen.
         (vterm-min-window-width gemini-companion-run--min-width))
@@ -482,6 +589,12 @@ That of vterm looks up `vterm-kill-buffer-on-exit' in the current buffer."
               ghostel-query-before-killing nil))
 
 ;;;; What the emulators lack
+
+(defun gemini-companion-run--terminal-variables (terminal environment)
+  "Return what to add to ENVIRONMENT for programs in the emulator TERMINAL."
+  (pcase terminal
+    ('term (gemini-companion-run--term-variables environment))
+    ((or 'eat 'vterm) (gemini-companion-run--color-variables environment))))
 
 (defun gemini-companion-run--term-variables (environment)
   "Return what to add to ENVIRONMENT so that text is readable in Term.

@@ -15,6 +15,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
@@ -38,7 +39,7 @@ Each item is one of:
 
   STRING           Send it as it is.
   (paste . TEXT)   Send TEXT without control characters.
-  shown            Wait until the CLI shows what was sent.
+  (shown . TEXT)   Wait until the CLI shows TEXT in its prompt.
   (submit . TEXT)  Send the key that submits the prompt TEXT.
   FUNCTION         Call it and send what it returns, a string or nil.")
 
@@ -140,10 +141,21 @@ prefix argument, send the prompt as well."
               (format "lines %d to %d" first last)))))
 
 (defun gemini-companion-send--relative (file directory)
-  "Return the name of FILE for a CLI in DIRECTORY."
-  (if (file-in-directory-p file directory)
-      (file-relative-name file directory)
-    (expand-file-name file)))
+  "Return the name of FILE for a CLI in DIRECTORY.
+If they are on one other machine, that is a name there."
+  (let ((machine (gemini-companion-send--machine directory)))
+    (cond ((not (equal machine (gemini-companion-send--machine file)))
+           (expand-file-name file))
+          (machine
+           (string-remove-prefix (file-name-as-directory (file-local-name directory))
+                                 (file-local-name file)))
+          ((file-in-directory-p file directory) (file-relative-name file directory))
+          (t (expand-file-name file)))))
+
+(defun gemini-companion-send--machine (name)
+  "Return what the remote NAME begins with, or nil if it is not remote."
+  (and (gemini-companion-host-remote-p name)
+       (file-remote-p name)))
 
 (defun gemini-companion-send-directory (terminal)
   "Return the directory of the CLI in TERMINAL."
@@ -152,6 +164,9 @@ prefix argument, send the prompt as well."
 
 (defun gemini-companion-send--mention (file directory)
   "Return the text that makes a CLI in DIRECTORY read FILE."
+  (unless (equal (gemini-companion-send--machine file)
+                 (gemini-companion-send--machine directory))
+    (user-error "The CLI runs on another machine, and cannot read %s" file))
   (concat "@" (gemini-companion-send-escape
                (gemini-companion-send--relative file directory))))
 
@@ -203,13 +218,20 @@ prefix argument, send the prompt as well."
 A terminal takes a few kilobytes, and then blocks.")
 
 (defun gemini-companion-send-terminal ()
-  "Return the terminal of the project's CLI, or of the only CLI."
+  "Return the terminal of the project's CLI, or of the only CLI.
+On another machine the only one there will do."
   (let* ((root (gemini-companion-run-project))
-         (running (gemini-companion-run-terminals)))
+         (running (gemini-companion-run-terminals))
+         (machine (gemini-companion-send--machine root))
+         (there (and machine
+                     (seq-filter (pcase-lambda (`(,_ . ,directory))
+                                   (equal machine (gemini-companion-send--machine directory)))
+                                 running))))
     (cond ((gemini-companion-run-buffer root))
           ((null running)
            (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
           ((null (cdr running)) (caar running))
+          ((and there (null (cdr there))) (caar there))
           (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
 
 (defun gemini-companion-send-text (text submit &optional terminal)
@@ -219,7 +241,7 @@ defaults to the value of `gemini-companion-send-terminal'."
   (let ((buffer (or terminal (gemini-companion-send-terminal))))
     (gemini-companion-send--enqueue
      buffer (append (gemini-companion-send--paste text)
-                    (and submit `(shown (submit . ,text)))))
+                    (and submit `((shown . ,text) (submit . ,text)))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-run-show buffer))))
@@ -257,8 +279,8 @@ A timer continues with the next one."
             (process (get-buffer-process buffer)))
         (cond ((not (process-live-p process))
                (setq gemini-companion-send--queue nil))
-              ((eq item 'shown)
-               (gemini-companion-send--await-shown buffer))
+              ((eq (car-safe item) 'shown)
+               (gemini-companion-send--await-shown buffer (cdr item)))
               (item
                (process-send-string process (gemini-companion-send--item-text item))
                (when (eq (car-safe item) 'submit)
@@ -318,14 +340,29 @@ changed for some polls.  FINISH is called with the last value."
                    (cancel-timer timer)
                    (funcall finish value)))))))))
 
-(defun gemini-companion-send--await-shown (buffer)
-  "Continue when the terminal BUFFER has changed, and is quiet again."
+(defun gemini-companion-send--await-shown (buffer text)
+  "Continue when the terminal BUFFER shows TEXT in the prompt, and is quiet.
+A CLI takes a key that comes with a text for a part of it."
   (let ((before (buffer-chars-modified-tick buffer)))
     (gemini-companion-send--poll
      (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
-     (lambda (tick quiet) (or (null tick) (and quiet (not (eql tick before)))))
+     (lambda (tick quiet)
+       (or (null tick)
+           (and quiet
+                (not (eql tick before))
+                (gemini-companion-send--shown-p buffer text))))
      gemini-companion-send--shown-polls
      (lambda (_) (gemini-companion-send--done buffer)))))
+
+(defun gemini-companion-send--shown-p (buffer text)
+  "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
+If no prompt is recognized, assume that it shows TEXT."
+  (let ((prompt (with-current-buffer buffer (gemini-companion-send--prompt-on-screen)))
+        (end (gemini-companion-send--without-spaces (gemini-companion-send--clean text))))
+    (or (not (stringp prompt))
+        (string-match-p "\\[Pasted" prompt)
+        ;; The rest may be above what is visible.
+        (string-suffix-p (substring end (- (min 20 (length end)))) prompt))))
 
 ;;;; Sending to a CLI at rest
 
@@ -373,7 +410,7 @@ For STATE, see `gemini-companion-send--state'; for FINISH, see
        (append (gemini-companion-send--paste
                 ;; After what is there, on a line of its own.
                 (if empty text (concat "\n" text)))
-               (list 'shown
+               (list (cons 'shown text)
                      (lambda () (gemini-companion-send--press text terminal empty finish))))))))
 
 (defun gemini-companion-send--press (text terminal empty finish)
@@ -493,9 +530,32 @@ Its text is unknown.  The answer to a question is not a prompt."
                                        (buffer-local-value 'gemini-companion-send--prompt
                                                            buffer))
                                      (buffer-list)))
-              (client (gemini-companion-review-process review))
-              (terminal (gemini-companion-run-terminal-of client terminals)))
+              (terminal (gemini-companion-send-terminal-of review terminals)))
     (buffer-local-value 'gemini-companion-send--prompt terminal)))
+
+(defun gemini-companion-send-terminal-of (review buffers)
+  "Return the terminal among BUFFERS in which the client of REVIEW runs, or nil.
+On another machine nothing is known of processes: there it is the terminal
+of the innermost directory around the file."
+  (let ((client (gemini-companion-review-process review))
+        (path (gemini-companion-review-path review)))
+    (cond (client (gemini-companion-run-terminal-of client buffers))
+          ((gemini-companion-host-of-name path)
+           (car (gemini-companion-send-innermost
+                 path (seq-filter (pcase-lambda (`(,buffer . ,_)) (memq buffer buffers))
+                                  (gemini-companion-run-terminals))))))))
+
+(defun gemini-companion-send-innermost (path terminals)
+  "Return the one of TERMINALS with the innermost directory around PATH, or nil.
+For TERMINALS and the value, see `gemini-companion-run-terminals'."
+  (let ((file-name-handler-alist nil)
+        (innermost nil))
+    (pcase-dolist (`(,buffer . ,directory) terminals)
+      (let ((directory (file-name-as-directory (file-truename directory))))
+        (when (and (string-prefix-p directory path)
+                   (length> directory (length (cdr innermost))))
+          (setq innermost (cons buffer directory)))))
+    innermost))
 
 (provide 'gemini-companion-send)
 ;;; gemini-companion-send.el ends here

@@ -21,6 +21,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-client)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
@@ -31,13 +32,16 @@
 (defcustom gemini-companion-setup-policy nil
   "What you answered when asked whether a program shall connect by itself.
 The value is an alist of names in `gemini-companion-agent-profiles' and
-`always' or `never'.  When `gemini-companion-run' first runs a program
+`always' or `never'; for another machine it has (NAME . MACHINE) instead of
+the name.  When `gemini-companion-run' first runs a program
 that is not in it, you are asked, and your answer is saved here.  With
 `always', ide.enabled is also added to its settings again if it gets lost.
 To be asked again, type \\[gemini-companion-setup]."
   :type '(alist :key-type (choice (const :tag "Gemini CLI" gemini)
                                   (const :tag "Qwen Code" qwen)
-                                  (symbol :tag "Another"))
+                                  (symbol :tag "Another")
+                                  (cons :tag "On another machine"
+                                        symbol (string :tag "Machine")))
                 :value-type (choice (const :tag "It connects by itself" always)
                                     (const :tag "Its settings are left alone" never)))
   :group 'gemini-companion
@@ -62,9 +66,12 @@ nil.")
   "Let Gemini CLI connect by itself when it starts, after a question.
 This adds ide.enabled to its settings, and leaves everything else in that
 file alone.  You are asked for each program that is served and used here;
-see `gemini-companion-setup-policy'."
+see `gemini-companion-setup-policy'.  For another machine, you are asked
+by `gemini-companion-run'."
   (interactive)
-  (let ((done nil)
+  (let ((default-directory (if (file-remote-p default-directory) temporary-file-directory
+                             default-directory))
+        (done nil)
         (failed nil))
     (dolist (agent (or (gemini-companion-setup--agents)
                        (user-error "Type /ide enable in the CLI: it is not known where the \
@@ -91,8 +98,23 @@ programs that are served have their settings")))
               (gemini-companion-agent-served)))
 
 (defun gemini-companion-setup--file (agent)
-  "Return the settings file of AGENT, started from this buffer, or nil."
-  (gemini-companion-agent-settings-file agent process-environment))
+  "Return the settings file of AGENT, started from this buffer, or nil.
+On another machine, of whose environment nothing is known, it is where it
+is by default."
+  (if-let* ((machine (file-remote-p default-directory)))
+      (pcase (gemini-companion-agent-get agent :settings)
+        (`(,_ ,default ,file) (concat machine (file-name-as-directory default) file)))
+    (gemini-companion-agent-settings-file agent process-environment)))
+
+(defun gemini-companion-setup--key (agent)
+  "Return what stands for AGENT, started from this buffer, among the answers."
+  (if-let* ((machine (file-remote-p default-directory)))
+      (cons agent machine)
+    agent))
+
+(defun gemini-companion-setup--answer (agent)
+  "Return what the user has answered about AGENT, started from this buffer."
+  (cdr (assoc (gemini-companion-setup--key agent) gemini-companion-setup-policy)))
 
 (defun gemini-companion-setup--offer (agent)
   "Ask whether AGENT shall connect by itself, unless it does.
@@ -152,11 +174,12 @@ user's."
 
 (defun gemini-companion-setup--remember (agent answer)
   "Save ANSWER, `always' or `never', as that for AGENT."
-  (unless (eq answer (alist-get agent gemini-companion-setup-policy))
-    (gemini-companion-setup-save
-     'gemini-companion-setup-policy
-     (cons (cons agent answer)
-           (assq-delete-all agent (copy-alist gemini-companion-setup-policy))))))
+  (unless (eq answer (gemini-companion-setup--answer agent))
+    (let ((key (gemini-companion-setup--key agent)))
+      (gemini-companion-setup-save
+       'gemini-companion-setup-policy
+       (cons (cons key answer)
+             (assoc-delete-all key (copy-alist gemini-companion-setup-policy)))))))
 
 (defun gemini-companion-setup-save (option value)
   "Save VALUE, which an answer gave, as that of OPTION.
@@ -177,7 +200,7 @@ Where nothing can be saved it holds until Emacs exits."
 Ask if the user was not asked before.  Show a message if the settings
 cannot be changed.  In batch mode ask nothing."
   (when (and (gemini-companion-setup--file agent)
-             (not (eq (alist-get agent gemini-companion-setup-policy) 'never))
+             (not (eq (gemini-companion-setup--answer agent) 'never))
              (not (eq (car (gemini-companion-setup--effective agent)) t)))
     (condition-case problem
         (when-let* ((text (gemini-companion-setup--ensure agent)))
@@ -192,7 +215,7 @@ Return the outcome, as text for the user, or nil."
   (let ((value (gemini-companion-setup--ide-enabled (gemini-companion-setup--file agent))))
     (cond ((eq value t) nil)
           ;; It was there, and got lost.  If it is false, somebody has switched it off.
-          ((and (null value) (eq (alist-get agent gemini-companion-setup-policy) 'always))
+          ((and (null value) (eq (gemini-companion-setup--answer agent) 'always))
            (gemini-companion-setup-do agent process-environment))
           (noninteractive nil)
           (t (gemini-companion-setup--ask agent value)))))
@@ -208,13 +231,18 @@ Return the outcome, as text for the user, or nil."
 
 (defmacro gemini-companion-setup--with (file &rest body)
   "Evaluate BODY about FILE, without handlers or hooks of files.
-Signal errors of the file system, and of JSON, as refusals."
+Handlers are only used for a remote FILE.  Signal errors of the file
+system, and of JSON, as refusals."
   (declare (indent 1) (debug t))
-  `(let ((gemini-companion-setup--settings-file ,file)
-         (file-name-handler-alist nil)
-         (write-region-annotate-functions nil)
-         (write-region-post-annotation-function nil)
-         (create-lockfiles nil))
+  `(let* ((gemini-companion-setup--settings-file ,file)
+          (file-name-handler-alist (and (gemini-companion-host-remote-p
+                                         gemini-companion-setup--settings-file)
+                                        file-name-handler-alist))
+          ;; A CLI changes the file, too.
+          (remote-file-name-inhibit-cache t)
+          (write-region-annotate-functions nil)
+          (write-region-post-annotation-function nil)
+          (create-lockfiles nil))
      (condition-case problem
          (progn ,@body)
        (json-error (gemini-companion-setup--refuse "it %s" (cadr problem)))

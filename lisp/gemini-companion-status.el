@@ -12,10 +12,13 @@
 
 ;;; Code:
 
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
+(require 'gemini-companion-file)
 (require 'gemini-companion-history)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 (require 'gemini-companion-queue)
@@ -23,6 +26,12 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-connect "gemini-companion-connect")
+(declare-function gemini-companion-connect-describe "gemini-companion-connect")
+(declare-function gemini-companion-connection-name "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-connection-prefix "gemini-companion-connection")
+(declare-function gemini-companion-connection-state "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-disconnect "gemini-companion-connect")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
 (declare-function gemini-companion-review-history "gemini-companion-review-history")
@@ -84,6 +93,9 @@
   (gemini-companion-status--insert-server)
   (when (gemini-companion-bridge-running-p)
     (gemini-companion-status--insert-sessions)
+    ;; It is loaded when a host is connected.
+    (when (featurep 'gemini-companion-connection)
+      (gemini-companion-status--insert-hosts))
     (gemini-companion-status--insert-reviews)
     (gemini-companion-status--insert-context))
   (gemini-companion-status--insert-log)
@@ -145,6 +157,25 @@
                    (lambda () (gemini-companion-bridge-disconnect (aref session 0))))))
       (insert "\n"))))
 
+(defun gemini-companion-status--insert-hosts ()
+  "Insert which hosts are connected, and which could not be."
+  (when-let* ((connections (gemini-companion-connect-describe)))
+    (gemini-companion-status--heading "Other machines")
+    (pcase-dolist (`(,connection . ,line) connections)
+      (insert "  " (gemini-companion-ui-one-line line))
+      (gemini-companion-status--buttons
+       (append
+        (when (memq (gemini-companion-connection-state connection) '(lost failed))
+          (list (cons "connect"
+                      (lambda ()
+                        (gemini-companion-connect
+                         (gemini-companion-connection-prefix connection))))))
+        (list (cons "disconnect"
+                    (lambda ()
+                      (gemini-companion-disconnect
+                       (gemini-companion-connection-name connection)))))))
+      (insert "\n"))))
+
 (defun gemini-companion-status--session (session)
   "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
   (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,undelivered ,directory] session))
@@ -152,7 +183,10 @@
             (and process (format ", process %d" process))
             (and (stringp directory)
                  (gemini-companion-ui-one-line
-                  (concat " in " (abbreviate-file-name directory)
+                  (concat " in "
+                          ;; A host would be asked for its home.
+                          (if (gemini-companion-host-remote-p directory) directory
+                            (abbreviate-file-name directory))
                           (unless (gemini-companion-workspace-scope-names
                                    (gemini-companion-workspace-scope-of directory))
                             " (no workspace root)"))))
@@ -280,7 +314,11 @@ This works even if no client is connected."
 (\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] pauses it)\n"))
    "\nWorkspace roots\n"
    (gemini-companion-status--lines
-    (mapcar #'gemini-companion-status--root (gemini-companion-workspace-known)))
+    (append (mapcar #'gemini-companion-status--root (gemini-companion-workspace-known))
+            (cl-loop for host in (gemini-companion-hosts)
+                     append (mapcar (lambda (root)
+                                      (concat (gemini-companion-host-prefix host) root))
+                                    (gemini-companion-host-roots host)))))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
@@ -310,7 +348,7 @@ This works even if no client is connected."
 (defun gemini-companion-status--directories ()
   "Return an alist of the directories where clients work, and their clients.
 The clients are descriptions.  Without clients, return the current
-directory alone, or nil in its place if it is remote."
+directory alone, or nil in its place if it is on a host that is not served."
   (let ((directories nil))
     (dolist (session (gemini-companion-bridge-sessions))
       (pcase-let ((`[,_ ,client ,process ,_ ,_ ,_ ,_ ,directory] session))
@@ -320,8 +358,9 @@ directory alone, or nil in its place if it is remote."
     (if directories
         (mapcar (pcase-lambda (`(,directory . ,clients)) (cons directory (reverse clients)))
                 (nreverse directories))
-      (list (list (and (not (file-remote-p default-directory))
-                       (expand-file-name default-directory)))))))
+      (list (list (cond ((gemini-companion-host-of-name default-directory) default-directory)
+                        ((not (file-remote-p default-directory))
+                         (expand-file-name default-directory))))))))
 
 (defun gemini-companion-status--context-of (directory clients)
   "Return the context of CLIENTS, lines of text, who work in DIRECTORY."
@@ -349,11 +388,19 @@ directory alone, or nil in its place if it is remote."
         (names (gemini-companion-workspace-scope-names scope)))
     (gemini-companion-ui-one-line
      (concat (if (not directory) ", whose directory is unknown"
-               (concat " in " (abbreviate-file-name directory)))
+               (concat " in " (gemini-companion-file-abbreviate directory)))
              (and directory (not names) ", in no workspace root")
              ": told about "
-             (if (gemini-companion-workspace-scope-all-projects scope) "all projects"
-               (abbreviate-file-name (directory-file-name (car names))))))))
+             (cond ((gemini-companion-workspace-scope-all-projects scope) "all projects")
+                   ((not names) "no file")
+                   (t (mapconcat (lambda (name)
+                                   (gemini-companion-file-abbreviate
+                                    (let ((file-name-handler-alist nil))
+                                      (directory-file-name name))))
+                                 ;; Those on this machine are names of one root.
+                                 (if (gemini-companion-workspace-scope-machine scope) names
+                                   (list (car names)))
+                                 ", ")))))))
 
 (defun gemini-companion-status--file (file)
   "Return a line for FILE, a vector."

@@ -23,9 +23,18 @@
 
 ;;;; Text
 
+(defconst gemini-companion-ui--controls
+  "[[:cntrl:]\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+  "Regexp for characters that control how the text around them is displayed.")
+
 (defun gemini-companion-ui-one-line (text)
-  "Return TEXT, perhaps from a client, with control characters made visible."
-  (replace-regexp-in-string "[[:cntrl:]]" (lambda (it) (text-char-description (aref it 0)))
+  "Return TEXT, perhaps from a client, with control characters made visible.
+Those that end lines, or turn the text around, are such characters, too."
+  (replace-regexp-in-string gemini-companion-ui--controls
+                            (lambda (it)
+                              (let ((char (aref it 0)))
+                                (if (< char #x100) (text-char-description char)
+                                  (format "\\u%04x" char))))
                             text t t))
 
 (defun gemini-companion-ui-error-text (error)

@@ -12,13 +12,15 @@
 ;; directories are never guessed to be roots, and remote directories are never accessed.
 ;;
 ;; An Emacs may have several projects open, while a client works in one.  The directory in which it
-;; works determines its scope: the files of which it may be told.
+;; works determines its scope: the files of which it may be told.  A client on a host is told of
+;; files there only, and only such a client is.
 
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 
 (declare-function project-root "project" (project))
@@ -132,12 +134,15 @@ that work in their directory or above it; but see
   (names nil :documentation "Its names with and without symbolic links, with a slash."))
 
 (cl-defstruct (gemini-companion-workspace-scope
-               (:constructor gemini-companion-workspace--make-scope (directory names all-projects))
+               (:constructor gemini-companion-workspace--make-scope
+                             (directory names all-projects &optional machine))
                (:copier nil))
   "Which files are told to clients that work in one directory."
   (directory nil :documentation "Where they work, or nil if that is not known.")
+  (machine nil :documentation "The host on which they work, nil for this machine,
+`elsewhere' for a host that is not served.")
   (names nil :documentation "The names of the root there, with and without symbolic links.
-Nil if there is none.")
+Nil if there is none; but on a host they are then those of all roots.")
   (all-projects nil :documentation "Non-nil if files in all projects are told."))
 
 (defvar gemini-companion-workspace--known nil
@@ -507,9 +512,10 @@ Return nil if there is none.  MARKED is a hash table of earlier results."
   "Return an object with all scopes, another one when these may have changed."
   (let ((scopes gemini-companion-workspace--scopes))
     (if (and scopes
-             (pcase-let ((`(,known ,pending ,scope ,outside)
+             (pcase-let ((`(,known ,hosts ,pending ,scope ,outside)
                           (gemini-companion-workspace--scopes-basis scopes)))
                (and (eq known gemini-companion-workspace--known)
+                    (eq hosts (gemini-companion-hosts))
                     (eq pending gemini-companion-workspace--pending)
                     (eq scope gemini-companion-context-scope)
                     (eq outside gemini-companion-share-outside-workspace))))
@@ -517,6 +523,7 @@ Return nil if there is none.  MARKED is a hash table of earlier results."
       (setq gemini-companion-workspace--scopes
             (gemini-companion-workspace--make-scopes
              (list gemini-companion-workspace--known
+                   (gemini-companion-hosts)
                    gemini-companion-workspace--pending
                    gemini-companion-context-scope
                    gemini-companion-share-outside-workspace))))))
@@ -544,6 +551,7 @@ is tried."
   (unless gemini-companion-workspace--pending
     (let* ((scopes (gemini-companion-workspace-scopes))
            (table (gemini-companion-workspace--scopes-of-name scopes))
+           (machine (gemini-companion-workspace--machine file))
            (wide (and (or gemini-companion-share-outside-workspace
                           (gemini-companion-workspace--scopes-all-projects scopes))
                       (if (gemini-companion-workspace--in-project-p file truename)
@@ -555,14 +563,28 @@ is tried."
                                                (gemini-companion-workspace--around
                                                 truename table))
                                              wide)
-               unless (memq scope more) collect scope))))
+               if (and (eq machine (gemini-companion-workspace-scope-machine scope))
+                       (not (memq scope more)))
+               collect scope))))
+
+(defun gemini-companion-workspace--machine (file)
+  "Return the host that FILE is on, nil for this machine.
+Return `elsewhere' if FILE is on a host that is not served."
+  (or (gemini-companion-host-of-name file)
+      (and (gemini-companion-workspace--like-remote-p file)
+           (gemini-companion-host-remote-p file)
+           'elsewhere)))
+
+(defun gemini-companion-workspace--like-remote-p (file)
+  "Return non-nil if FILE may be remote, as far as its first component tells."
+  (string-match-p "\\`/[^/:]+:" file))
 
 (defun gemini-companion-workspace--around (file table)
   "Return what TABLE has for the directories that FILE is in, appended.
 TABLE is a hash table with lists by the names of directories, with a slash."
-  (let ((file-name-handler-alist nil)
-        (directory (file-name-directory file))
-        (found nil))
+  (let* ((file-name-handler-alist nil)
+         (directory (file-name-directory file))
+         (found nil))
     (while directory
       (let ((name (directory-file-name directory)))
         (setq found (append (gethash (file-name-as-directory name) table) found)
@@ -571,7 +593,32 @@ TABLE is a hash table with lists by the names of directories, with a slash."
     found))
 
 (defun gemini-companion-workspace--find-scope (directory)
-  "Return a new scope for DIRECTORY, and remember the root there."
+  "Return a new scope for DIRECTORY."
+  (cond ((not directory) (gemini-companion-workspace--find-local-scope directory))
+        ((gemini-companion-host-of-name directory)
+         (gemini-companion-workspace--find-host-scope directory))
+        ;; Clients on a host that was just closed must not be told of files here.
+        ((gemini-companion-workspace--like-remote-p directory)
+         (gemini-companion-workspace--make-scope directory nil nil 'elsewhere))
+        (t (gemini-companion-workspace--find-local-scope directory))))
+
+(defun gemini-companion-workspace--find-host-scope (directory)
+  "Return a new scope for DIRECTORY on a host, going by the roots of that."
+  (let* ((file-name-handler-alist nil)
+         (host (gemini-companion-host-of-name directory))
+         (root (and (not (eq gemini-companion-context-scope 'all))
+                    (car (gemini-companion-host-roots-of
+                          host (gemini-companion-host-local-name
+                                host (file-name-as-directory directory)))))))
+    (gemini-companion-workspace--make-scope
+     directory
+     (mapcar (lambda (root)
+               (concat (gemini-companion-host-prefix host) (file-name-as-directory root)))
+             (if root (list root) (gemini-companion-host-roots host)))
+     nil host)))
+
+(defun gemini-companion-workspace--find-local-scope (directory)
+  "Return a new scope for DIRECTORY, a local one, and remember the root there."
   (let ((names (and directory
                     (or (gemini-companion-workspace--client-root directory)
                         ;; Clients go on working there when nothing in it is open any more.
@@ -610,6 +657,8 @@ submodules."
 TRUENAME is its name without symbolic links.  Whether it is private does
 not matter here."
   (and (not gemini-companion-workspace--pending)
+       (eq (gemini-companion-workspace--machine file)
+           (gemini-companion-workspace-scope-machine scope))
        (or (gemini-companion-workspace--below-p
             (gemini-companion-workspace-scope-names scope) file truename)
            (and (or gemini-companion-share-outside-workspace
@@ -623,14 +672,22 @@ not matter here."
 TRUENAME is its name without symbolic links."
   (cond (gemini-companion-workspace--pending "perhaps in a project; Emacs is searching for it")
         ((gemini-companion-workspace-in-scope-p file truename scope) nil)
+        ((not (eq (gemini-companion-workspace--machine file)
+                  (gemini-companion-workspace-scope-machine scope)))
+         "on another machine")
         ((gemini-companion-workspace--in-project-p file truename) "in another project")
         (t "outside of projects")))
 
 (defun gemini-companion-workspace--in-project-p (file truename)
-  "Return non-nil if FILE, or TRUENAME, is in an announced root with a project."
-  (or (gemini-companion-workspace-innermost file 'only-project)
-      (unless (equal file truename)
-        (gemini-companion-workspace-innermost truename 'only-project))))
+  "Return non-nil if FILE, or TRUENAME, is in an announced root with a project.
+On a host each root is one."
+  (if-let* ((host (gemini-companion-host-of-name file)))
+      (cl-loop for name in (list file truename)
+               thereis (gemini-companion-host-roots-of
+                        host (gemini-companion-host-local-name host name)))
+    (or (gemini-companion-workspace-innermost file 'only-project)
+        (unless (equal file truename)
+          (gemini-companion-workspace-innermost truename 'only-project)))))
 
 (defun gemini-companion-workspace--below-p (names file truename)
   "Return non-nil if FILE, or TRUENAME, is below a directory among NAMES."

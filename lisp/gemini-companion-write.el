@@ -24,7 +24,9 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-agent)
-(require 'gemini-companion-history)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-file)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
@@ -85,11 +87,18 @@ since the user has been asked about it."
 (defconst gemini-companion-write--poll-interval 0.1
   "Seconds between checks of a file that a client may write.")
 
+(defconst gemini-companion-write--slow-interval 1.0
+  "Seconds between checks of what is known of a file on a host.")
+
 (defconst gemini-companion-write--decision-time 3.0
   "Seconds within which a client writes the file after the user accepts there.")
 
 (defconst gemini-companion-write--text-time 5.0
   "Seconds within which a client that was not sent the text writes it.")
+
+(defconst gemini-companion-write--silent-time 40.0
+  "Seconds after which a host that is connected has told of what was written there.
+It takes that long until a connection that was cut is known to be lost.")
 
 (defvar gemini-companion-write--polls nil
   "The timers that check whether a client has written a file.")
@@ -97,38 +106,79 @@ since the user has been asked about it."
 (defun gemini-companion-write-await-decision (review stamp text)
   "Tell the user how REVIEW, which its client has closed, was decided there.
 The client does not report that: either it writes the file, whose stamp
-was STAMP, or it does not.  If TEXT is non-nil, it should write that,
-without having been sent it."
-  (let ((path (gemini-companion-review-path review))
-        (client (gemini-companion-review-client-title review)))
+was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
+perhaps was not sent it."
+  (let* ((path (gemini-companion-review-path review))
+         (finish (lambda (written)
+                   (setf (gemini-companion-review-ending review)
+                         (concat (if written "accepted in " "rejected in ")
+                                 (gemini-companion-review-client-title review)))
+                   (gemini-companion-review-announce-ending review)
+                   (when (and written text)
+                     (gemini-companion-write-await-text review text stamp)))))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
-     (lambda () (not (equal (gemini-companion-history-stamp path) stamp)))
+     (lambda () (not (equal (gemini-companion-file-stamp path) stamp)))
      (lambda (written)
-       (setf (gemini-companion-review-ending review)
-             (concat (if written "accepted in " "rejected in ") client))
-       (gemini-companion-review-announce-ending review)
-       (when (and written text)
-         (gemini-companion-write-await-text review text))))))
+       (funcall finish written)
+       (unless written
+         ;; If the connection was cut, it may still be told.
+         (gemini-companion-write--when-told
+          path
+          (lambda ()
+            (when (gemini-companion-write--contains-p review text)
+              (funcall finish t)))))))))
 
-(defun gemini-companion-write-await-text (review text)
+(defun gemini-companion-write--contains-p (review text)
+  "Return non-nil if the file of REVIEW contains TEXT, or what was proposed."
+  (let ((path (gemini-companion-review-path review)))
+    (or (and text (gemini-companion-file-written-p path text))
+        (gemini-companion-file-written-p path (gemini-companion-review-proposed review)))))
+
+(defun gemini-companion-write-made-p (review text)
+  "Return non-nil if the file of REVIEW, which is on a host, was written already.
+While Emacs does not answer, a client there is not kept waiting, and takes
+its own proposal instead of TEXT."
+  (and (gemini-companion-review-host review)
+       (gemini-companion-review-written-p review)
+       (gemini-companion-write--contains-p review text)))
+
+(defun gemini-companion-write-await-text (review text &rest before)
   "Warn the user if the client of REVIEW does not write TEXT.
-It was not sent TEXT, and may have other changes decided first."
-  (let ((path (gemini-companion-review-path review))
-        (last 'unknown))
+It was not sent TEXT, and may have other changes decided first.  BEFORE
+is the stamp of the file before, by default its present one."
+  (let* ((path (gemini-companion-review-path review))
+         (host (gemini-companion-review-host review))
+         (before (if before (car before) (gemini-companion-file-stamp path)))
+         (end (+ (float-time) gemini-companion-write--silent-time))
+         (last 'unknown))
     (gemini-companion-write--await
      gemini-companion-write--text-time
      (lambda ()
-       (let ((stamp (gemini-companion-history-stamp path)))
+       (let ((stamp (gemini-companion-file-stamp path)))
          (cond ((and (not (equal stamp last))
-                     (gemini-companion-history-written-p path text)))
+                     (gemini-companion-file-written-p path text)))
                (t (setq last stamp)
-                  (and (gemini-companion-write--others-open-p review) 'busy)))))
+                  (and (or (gemini-companion-write--others-open-p review)
+                           ;; The connection may have been cut.
+                           (and host (equal stamp before)
+                                (or (< (float-time) end)
+                                    (gemini-companion-write--away-p host))))
+                       'busy)))))
      (lambda (written)
        (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                                  (if written "written" "not written"))
        (unless written
-         (gemini-companion-write--warn-of-lost-text review))))))
+         (gemini-companion-write--warn-of-lost-text review)))
+     (and host gemini-companion-write--slow-interval))))
+
+(defun gemini-companion-write--away-p (host)
+  "Return non-nil unless some client on HOST, a prefix, is connected."
+  (cl-loop for session in (gemini-companion-bridge-sessions)
+           for directory = (aref session 7)
+           never (and (eq (aref session 4) 'open)
+                      (stringp directory)
+                      (string-prefix-p host directory))))
 
 (defun gemini-companion-write--others-open-p (review)
   "Return non-nil if the client of REVIEW has other changes to be decided."
@@ -136,19 +186,21 @@ It was not sent TEXT, and may have other changes decided first."
            thereis (equal (gemini-companion-review-client other)
                           (gemini-companion-review-client review))))
 
-(defun gemini-companion-write--await (seconds check finish)
+(defun gemini-companion-write--await (seconds check finish &optional interval)
   "Call CHECK until it returns non-nil, for at most SECONDS.
 Then call FINISH with the last value.  While that is `busy' the time does
-not count.  Return the timer, for `gemini-companion-write--cancel'."
+not count.  INTERVAL is the time between calls, by default a short one.
+Return the timer, for `gemini-companion-write--cancel'."
   (let ((remaining seconds)
+        (interval (or interval gemini-companion-write--poll-interval))
         (timer nil))
     (setq timer
           (run-at-time
-           gemini-companion-write--poll-interval gemini-companion-write--poll-interval
+           interval interval
            (lambda ()
              (let ((value (gemini-companion-log-errors "checking a file" (funcall check))))
                (unless (eq value 'busy)
-                 (setq remaining (- remaining gemini-companion-write--poll-interval))
+                 (setq remaining (- remaining interval))
                  (when (or value (<= remaining 0))
                    (gemini-companion-write--cancel timer)
                    (funcall finish value)))))))
@@ -200,59 +252,63 @@ M-x gemini-companion-review-history"
   "The files that are checked, a list of (FILE TIMER . STAMP).
 STAMP is that of FILE when its buffer agreed with it last.")
 
-(defun gemini-companion-write-revert (path &optional merged)
+(defvar gemini-companion-write--expected nil
+  "The files on hosts that clients may write, the newest first.")
+
+(defun gemini-companion-write-revert (path &optional merged text made)
   "Revert the buffer that visits PATH once its client has written the file.
 That may be a buffer which visits PATH only then.  MERGED is nil or a cons
 of a buffer and its `buffer-chars-modified-tick': as long as it has that
-tick, what is written contains the unsaved edits in that buffer."
-  (when (or (gemini-companion-write--buffer path)
-            (< (length gemini-companion-write--timers)
-               gemini-companion-write--max-unvisited))
-    ;; A write that is awaited already may just have been made.
-    (let ((before (or (cddr (assoc path gemini-companion-write--timers))
-                      (gemini-companion-history-stamp path))))
-      (gemini-companion-write--stop-polling path)
-      (push (cons path (cons (gemini-companion-write--revert-after path before merged) before))
-            gemini-companion-write--timers))))
+tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil if
+the client, on a host, has written the file already."
+  (if (gemini-companion-file-host path)
+      (gemini-companion-write--expect path merged text made)
+    (when (or (gemini-companion-file-visiting path)
+              (< (length gemini-companion-write--timers)
+                 gemini-companion-write--max-unvisited))
+      ;; A write that is awaited already may just have been made.
+      (let ((before (or (cddr (assoc path gemini-companion-write--timers))
+                        (gemini-companion-file-stamp path))))
+        (gemini-companion-write--stop-polling path)
+        (push (cons path (cons (gemini-companion-write--revert-after path before merged text)
+                               before))
+              gemini-companion-write--timers)))))
 
-(defun gemini-companion-write--revert-after (path before merged)
+(defun gemini-companion-write--revert-after (path before merged text)
   "Revert the buffer that visits PATH once the file was written.
-BEFORE is the stamp of the file until then.  For MERGED see
+BEFORE is the stamp of the file until then.  For MERGED and TEXT see
 `gemini-companion-write-revert'.  Return the timer."
   (let ((last nil))
     (gemini-companion-write--await
      gemini-companion-write--revert-time
      (lambda ()
-       (let ((now (gemini-companion-history-stamp path)))
+       (let ((now (gemini-companion-file-stamp path)))
          (prog1 (and now (not (equal now before))
                      ;; It is not being written any more.
                      (equal now last))
            (setq last now))))
      (lambda (written)
        (gemini-companion-write--stop-polling path)
-       (when-let* ((buffer (and written (gemini-companion-write--buffer path))))
+       (when written
          (gemini-companion-log-errors "reverting a buffer"
-           (gemini-companion-write--update buffer merged)))))))
-
-(defun gemini-companion-write--buffer (path)
-  "Return the buffer that visits PATH, or nil."
-  (let ((file-name-handler-alist nil))
-    (find-buffer-visiting path)))
+           (gemini-companion-write--update path merged text)))))))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
 Return nil if that was done, or if there is no such buffer.  Return the
 buffer if it was left alone, because it has unsaved edits, or does not
 show the text of the file, or the file no longer exists."
-  (when-let* ((buffer (gemini-companion-write--buffer path)))
-    (unless (and (gemini-companion-history-stamp path)
-                 (with-current-buffer buffer (gemini-companion-write--show)))
+  (when-let* ((buffer (gemini-companion-file-visiting path)))
+    (unless (and (gemini-companion-file-stamp path)
+                 (with-current-buffer buffer (gemini-companion-write--show path)))
       buffer)))
 
 (defun gemini-companion-write-stop ()
   "Stop checking files."
   (mapc #'gemini-companion-write--cancel (copy-sequence gemini-companion-write--polls))
-  (setq gemini-companion-write--timers nil))
+  (setq gemini-companion-write--timers nil
+        gemini-companion-write--expected nil)
+  (gemini-companion-file-forget 'all))
 
 (defun gemini-companion-write--stop-polling (path)
   "Stop checking the file PATH."
@@ -261,54 +317,153 @@ show the text of the file, or the file no longer exists."
     (setq gemini-companion-write--timers
           (delq entry gemini-companion-write--timers))))
 
-(defun gemini-companion-write--update (buffer merged)
-  "Revert BUFFER, whose file was written, or say why it was left alone.
-For MERGED see `gemini-companion-write-revert'."
-  (with-current-buffer buffer
-    (cond ((verify-visited-file-modtime))
-          ((gemini-companion-write--show
-            (equal merged (cons buffer (buffer-chars-modified-tick)))))
-          ((buffer-modified-p)
-           (message "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
-          (t (message "%s changed on disk; M-x revert-buffer shows it" (buffer-name))))))
+;;;; Files on hosts
 
-(defun gemini-companion-write--show (&optional merged)
-  "Revert the current buffer without a question.
+;; Nobody polls them: the client tells when one was written, after some milliseconds, or after some
+;; minutes if the connection was cut.
+
+(defconst gemini-companion-write--max-expected 64
+  "Maximum number of files on hosts of which it is awaited that they are written.")
+
+(cl-defstruct (gemini-companion-write--expected
+               (:constructor gemini-companion-write--make-expected)
+               (:copier nil))
+  "A file on a host that a client may write."
+  (path nil :documentation "Its name.")
+  (before nil :documentation "Its stamp when its buffer agreed with it last.")
+  (merged nil :documentation "As in `gemini-companion-write-revert'.")
+  (text nil :documentation "As in `gemini-companion-write-revert'.")
+  (functions nil :documentation "Functions of no arguments, called when it was written.")
+  (told nil :documentation "Non-nil once it was written."))
+
+(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--expected-of)
+(add-hook 'gemini-companion-file-change-functions #'gemini-companion-write--file-told)
+(add-hook 'gemini-companion-host-change-hook #'gemini-companion-write--forget-closed)
+
+(defun gemini-companion-write--expected-of (path)
+  "Return the object that says that the file PATH, on a host, may be written.
+Return nil if there is none."
+  (cl-loop for expected in gemini-companion-write--expected
+           if (equal path (gemini-companion-write--expected-path expected)) return expected))
+
+(defun gemini-companion-write--expect (path merged text made)
+  "Revert the buffer that visits PATH once it is told that the file was written.
+PATH is on a host.  For MERGED, TEXT and MADE see
+`gemini-companion-write-revert'."
+  (let ((others (delq (gemini-companion-write--expected-of path)
+                      gemini-companion-write--expected)))
+    (setq gemini-companion-write--expected
+          (cons (gemini-companion-write--make-expected
+                 :path path :merged merged :text text
+                 :before (if made 'unknown (gemini-companion-file-stamp path)))
+                (cl-loop for expected in others
+                         repeat (1- gemini-companion-write--max-expected)
+                         collect expected))))
+  (gemini-companion-write--file-told path))
+
+(defun gemini-companion-write--when-told (path function)
+  "Call FUNCTION when it is told that the file PATH, if on a host, was written."
+  (when-let* ((expected (gemini-companion-write--expected-of path)))
+    (push function (gemini-companion-write--expected-functions expected))))
+
+(defun gemini-companion-write--file-told (path)
+  "If the file PATH, on a host, was expected to be written, act on it."
+  (let ((expected (gemini-companion-write--expected-of path))
+        (stamp (gemini-companion-file-stamp path)))
+    (when (and expected
+               (not (equal stamp (gemini-companion-write--expected-before expected))))
+      (setf (gemini-companion-write--expected-before expected) stamp)
+      (unless (gemini-companion-write--expected-told expected)
+        (setf (gemini-companion-write--expected-told expected) t)
+        ;; It may be written again soon.
+        (run-at-time gemini-companion-write--revert-time nil
+                     #'gemini-companion-write--expect-no-more expected))
+      (when (gemini-companion-file-read path)
+        (gemini-companion-log-errors "reverting a buffer"
+          (gemini-companion-write--update path
+                                          (gemini-companion-write--expected-merged expected)
+                                          (gemini-companion-write--expected-text expected))))
+      (dolist (function (gemini-companion-write--expected-functions expected))
+        (gemini-companion-log-errors "a file was written" (funcall function))))))
+
+(defun gemini-companion-write--expect-no-more (expected)
+  "Do not expect any longer what EXPECTED says."
+  (setq gemini-companion-write--expected (delq expected gemini-companion-write--expected)))
+
+(defun gemini-companion-write--forget-closed ()
+  "Expect nothing of hosts that are no longer served."
+  (setq gemini-companion-write--expected
+        (cl-loop for expected in gemini-companion-write--expected
+                 if (gemini-companion-host-of-name
+                     (gemini-companion-write--expected-path expected))
+                 collect expected)))
+
+;;;; Reverting a buffer
+
+(defun gemini-companion-write--update (path merged text)
+  "Revert the buffer of PATH, which was written, or say why it was left alone.
+For MERGED and TEXT see `gemini-companion-write-revert'."
+  (when-let* ((buffer (gemini-companion-file-visiting path)))
+    (with-current-buffer buffer
+      (cond ((gemini-companion-write--current-p path))
+            ((gemini-companion-write--show
+              path (and (equal merged (cons buffer (buffer-chars-modified-tick)))
+                        (or (not text) (gemini-companion-file-written-p path text)))))
+            ((buffer-modified-p)
+             (message "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
+            (t (message "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
+
+(defun gemini-companion-write--current-p (path)
+  "Return non-nil if the current buffer has what was written to its file PATH."
+  (if (gemini-companion-file-host path)
+      (gemini-companion-file-newer-in-p path (current-buffer))
+    (verify-visited-file-modtime)))
+
+(defun gemini-companion-write--show (path &optional merged)
+  "Revert the current buffer, which visits PATH, without a question.
 Return nil, and leave the buffer alone, if that would lose edits, or if it
 does not show the text of its file.  If MERGED is non-nil the file contains
 the edits."
-  (unless (gemini-companion-write--other-than-text-p)
-    (let ((source (generate-new-buffer " *gemini-companion-file*" t)))
-      (unwind-protect
-          (save-match-data
-            ;; Before the text is read: Emacs must notice what is written meanwhile.
-            (let ((modtime (gemini-companion-write--modtime))
-                  (coding (gemini-companion-write--read buffer-file-name source)))
-              (when (and (or merged
-                             (not (buffer-modified-p))
-                             (gemini-companion-write--same-text-p source))
-                         (gemini-companion-write--take-text source modtime))
-                (setq buffer-file-coding-system coding)
-                ;; Version control, linters and our own context depend on it.
-                (gemini-companion-log-errors "after-revert-hook"
-                  ;; Eglot reads it: its server was not told that the text is closed.
-                  (let ((revert-buffer-preserve-modes nil))
-                    (run-hooks 'after-revert-hook)))
-                t)))
-        (kill-buffer source)))))
+  (let ((host (gemini-companion-file-host path))
+        (tick (buffer-chars-modified-tick)))
+    (unless (gemini-companion-write--other-than-text-p host)
+      (let ((source (generate-new-buffer " *gemini-companion-file*" t))
+            (file (if host path buffer-file-name)))
+        (unwind-protect
+            (save-match-data
+              ;; Before the text is read: Emacs must notice what is written meanwhile.
+              (let ((modtime (gemini-companion-file-modtime file))
+                    (coding (gemini-companion-write--read file source)))
+                (when (and (or merged
+                               (not (buffer-modified-p))
+                               (gemini-companion-write--same-text-p source))
+                           (gemini-companion-write--take-text source modtime host))
+                  (setq buffer-file-coding-system coding)
+                  (unless (and host (eql tick (buffer-chars-modified-tick)))
+                    (gemini-companion-write--run-hooks))
+                  t)))
+          (kill-buffer source))))))
 
-(defun gemini-companion-write--other-than-text-p ()
+(defun gemini-companion-write--run-hooks ()
+  "Run the hooks for the current buffer, which was reverted.
+Version control, linters and our own context depend on it.  In Emacs as it
+is none of them waits for Tramp; what users add does what it does whenever
+they revert a remote file."
+  (gemini-companion-log-errors "after-revert-hook"
+    ;; Eglot reads it: its server was not told that the text is closed.
+    (let ((revert-buffer-preserve-modes nil))
+      (run-hooks 'after-revert-hook))))
+
+(defun gemini-companion-write--other-than-text-p (host)
   "Return non-nil if the current buffer does not show the text of its file.
 It may show a hex dump, for instance, or what was decrypted, for which
-Emacs would ask for a passphrase."
+Emacs would ask for a passphrase.  HOST is the prefix of the host that the
+file is on, or nil."
   (or buffer-file-format
       (local-variable-p 'revert-buffer-function)
       (local-variable-p 'revert-buffer-insert-file-contents-function)
-      (find-file-name-handler buffer-file-name 'insert-file-contents)))
-
-(defun gemini-companion-write--modtime ()
-  "Return the modification time of the file of the current buffer."
-  (file-attribute-modification-time (file-attributes (file-truename buffer-file-name))))
+      (find-file-name-handler (string-remove-prefix (or host "") buffer-file-name)
+                              'insert-file-contents)))
 
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
@@ -321,12 +476,13 @@ is as before."
         (format-alist nil)
         (after-insert-file-functions nil))
     (with-current-buffer buffer
-      (insert-file-contents file)
+      (gemini-companion-file-insert file)
       (merge-coding-systems last-coding-system-used before))))
 
-(defun gemini-companion-write--take-text (source modtime)
+(defun gemini-companion-write--take-text (source modtime host)
   "Give the current buffer the text of its file, which is in the buffer SOURCE.
-The file was written at MODTIME.  Return nil if a hook prevented the change."
+The file was written at MODTIME, and HOST is the prefix of the host that it
+is on, or nil.  Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (same (gemini-companion-write--same-text-p source)))
     (unless same
@@ -336,7 +492,11 @@ The file was written at MODTIME.  Return nil if a hook prevented the change."
         (gemini-companion-write--replace-text source)))
     (when (or same (/= tick (buffer-chars-modified-tick)))
       (set-visited-file-modtime modtime)
-      (set-buffer-modified-p (not (gemini-companion-write--same-text-p source)))
+      (let ((modified (not (gemini-companion-write--same-text-p source)))
+            ;; Tramp would ask the host for the lock.  If the buffer had edits, the lock stays there
+            ;; until the next edits are saved.
+            (buffer-file-truename (unless host buffer-file-truename)))
+        (set-buffer-modified-p modified))
       t)))
 
 (defun gemini-companion-write--replace-text (source)
@@ -345,7 +505,7 @@ The file was written at MODTIME.  Return nil if a hook prevented the change."
         ;; All or nothing, and it does not take long.
         (inhibit-quit t)
         ;; Else Emacs would ask whether to edit a file that changed on disk, or that another
-        ;; Emacs has locked.
+        ;; Emacs has locked, and Tramp would ask its host.
         (buffer-file-truename nil)
         ;; The region stays active.
         (deactivate-mark nil))

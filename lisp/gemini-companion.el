@@ -42,6 +42,7 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 (require 'gemini-companion-popup)
@@ -139,6 +140,8 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "r" '("run, show, hide" . gemini-companion-run))
     (define-key map "R" '("run another" . gemini-companion-run-other))
     (define-key map "S" '("set up" . gemini-companion-setup))
+    (define-key map "C" '("connect a host" . gemini-companion-connect))
+    (define-key map "X" '("disconnect one" . gemini-companion-disconnect))
     (define-key map "y" '("answer yes" . gemini-companion-answer-yes))
     (define-key map "n" '("answer no" . gemini-companion-answer-no))
     (define-key map "p" '("prompt" . gemini-companion-send-prompt))
@@ -244,6 +247,8 @@ It is made only once, since the mode line is displayed often.")
     ("The CLI"
      ["Run Another Agent" gemini-companion-run-other]
      ["Set Up to Connect" gemini-companion-setup]
+     ["Connect a Host..." gemini-companion-connect]
+     ["Disconnect a Host" gemini-companion-disconnect :active (gemini-companion-hosts)]
      ["Let the Model Use Emacs" gemini-companion-tools-enable]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
      ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
@@ -477,6 +482,7 @@ and the others are still done."
     (let ((inhibit-quit outside))
       (dolist (_ (cons 'all (gemini-companion-review-list-open)))
         (gemini-companion--stop-part #'gemini-companion-review-end-all)))
+    (gemini-companion--stop-part #'gemini-companion-host-remove-all)
     (gemini-companion--stop-part #'gemini-companion-bridge-stop))
   (gemini-companion--set-mode nil))
 

@@ -20,8 +20,18 @@
 (require 'ert)
 (require 'seq)
 
+(defun gemini-companion-ert--locate (locate &rest arguments)
+  "Call LOCATE with ARGUMENTS, and kill the buffers that it creates.
+To tell where a failed test is, ERT visits its file: later tests would take
+that for one that the user has open."
+  (let ((buffers (buffer-list)))
+    (prog1 (apply locate arguments)
+      (mapc #'kill-buffer (seq-difference (buffer-list) buffers)))))
+
 (defun gemini-companion-ert-run (result match files)
   "Run the tests of FILES that match the regexp MATCH, then write file RESULT."
+  (when (fboundp 'ert-test-location) ; Emacs 29
+    (advice-add 'ert-test-location :around #'gemini-companion-ert--locate))
   (let ((broken (seq-remove #'gemini-companion-ert--load files))
         (stats (ert-run-tests-batch
                 (list 'and

@@ -7,7 +7,7 @@ use emacs::{Env, FromLisp, IntoLisp, Result, Value, Vector};
 
 use gemini_companion::diff::Region;
 use gemini_companion::ide::{Cursor, File, IdeContext};
-use gemini_companion::{Agent, Argument, ArgumentKind, ArgumentValue, ModelTool, Token};
+use gemini_companion::{Agent, Argument, ArgumentKind, ArgumentValue, Contents, ModelTool, Token};
 
 pub fn tool_from_lisp(value: Value) -> Result<ModelTool> {
     let slots = Vector::from_lisp(value)?;
@@ -53,6 +53,7 @@ pub fn agent_from_lisp(value: Value) -> Result<Agent> {
         file_has_pid: slots.get::<Value>(4)?.is_not_nil(),
         alias_pids: processes(slots.get(5)?)?,
         token: Token::generate()?,
+        host: None,
     })
 }
 
@@ -84,6 +85,15 @@ pub fn file_name(bytes: Vec<u8>) -> PathBuf {
 #[cfg(not(unix))]
 pub fn file_name(bytes: Vec<u8>) -> PathBuf {
     String::from(Text(bytes)).into()
+}
+
+/// Bytes become a unibyte string.
+pub fn contents_to_lisp(env: &Env, contents: Contents) -> Result<Value<'_>> {
+    match contents {
+        Contents::Missing => ().into_lisp(env),
+        Contents::Unreadable => env.intern("unreadable"),
+        Contents::Bytes(bytes) => bytes.into_lisp(env),
+    }
 }
 
 pub fn vector<'e>(

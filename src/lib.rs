@@ -11,12 +11,13 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::Waker;
 
+use anyhow::Context;
 use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use convert::{
-    Text, agent_from_lisp, argument_to_lisp, context, file_name, region_to_lisp, strings,
-    tool_from_lisp, vector,
+    Text, agent_from_lisp, argument_to_lisp, contents_to_lisp, context, file_name, region_to_lisp,
+    strings, tool_from_lisp, vector,
 };
 use gemini_companion::diff::{self, Comparison, Overlap, ThreeWay};
 use gemini_companion::ide::{Outcome, ReviewId};
@@ -50,6 +51,12 @@ fn init(env: &Env) -> Result<()> {
 
 /// Lisp searches the file for it, to know the version before loading the module.
 const MARKER: &str = concat!("gemini-companion-module:version=", env!("CARGO_PKG_VERSION"), ":end");
+
+/// Return the programs that run on hosts, [RELAY KEEPER], as JavaScript and for the shell.
+#[defun]
+fn host_programs(env: &Env) -> Result<Value<'_>> {
+    env.vector((include_str!("relay.mjs"), include_str!("keeper.sh")))
+}
 
 /// Return the program that lets a CLI use the tools of Emacs, as JavaScript.
 #[defun]
@@ -111,7 +118,56 @@ fn port(companion: &Companion) -> Result<u16> {
 /// Return the bearer token for clients of COMPANION that are of AGENT, a name.
 #[defun]
 fn token(companion: &Companion, agent: String) -> Result<Option<String>> {
-    Ok(companion.token(&agent).map(str::to_owned))
+    Ok(companion.token(&agent))
+}
+
+/// Serve clients of COMPANION on the host whose files begin with PREFIX in Emacs, too.
+///
+/// Return a vector of [AGENT TOKEN], a name and the bearer token for its clients there; they are the
+/// same until the host is closed.
+#[defun]
+fn open_host<'e>(env: &'e Env, companion: &Companion, prefix: String) -> Result<Value<'e>> {
+    let agents = companion.open_host(&prefix)?;
+    vector(env, agents.iter().map(|agent| env.vector((&agent.name, agent.token.reveal()))))
+}
+
+/// Serve clients of COMPANION on the host with PREFIX no longer.
+///
+/// Their tokens become invalid; their sessions and reviews end.
+#[defun]
+fn close_host(companion: &Companion, prefix: String) -> Result<()> {
+    companion.close_host(&prefix);
+    Ok(())
+}
+
+/// Record whether clients of COMPANION on the host with PREFIX can reach it now.
+///
+/// The sessions of those who could, but do not return, end after ten minutes; those of others after
+/// an hour.
+#[defun]
+fn set_host_reachable(companion: &Companion, prefix: String, reachable: Value) -> Result<()> {
+    companion.set_host_reachable(&prefix, reachable.is_not_nil());
+    Ok(())
+}
+
+/// Return t if the .geminiignore in ROOT names the file NAME, on the host of COMPANION with PREFIX.
+///
+/// NAME lies below the directory ROOT; both are names there.  Return nil if it does not, or if
+/// there is no such file.  If that is not known, or too costly to match, return a string that says
+/// so: "is not known yet".
+#[defun]
+fn host_ignored_p<'e>(
+    env: &'e Env,
+    companion: &Companion,
+    prefix: String,
+    root: String,
+    name: String,
+) -> Result<Value<'e>> {
+    let host = companion.host(&prefix).context("there is no such host")?;
+    match host.ignores(&root, &name) {
+        Ok(named) => named.into_lisp(env),
+        Err(reason) => format!("{reason:#}").into_lisp(env),
+    }
 }
 
 /// Return why COMPANION does not listen on the requested port, or nil if it does.
@@ -155,9 +211,13 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// Return the next event of COMPANION as a vector, or nil if there is none.
 ///
 /// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION PROCESS]: a client proposes CONTENT
-/// for the file PATH; AGENT is the symbol of its program, CLIENT describes it for the user, NAME
+/// for the file PATH, which begins with the prefix of its host, if it is on one; AGENT is the symbol of its program, CLIENT describes it for the user, NAME
 /// and VERSION are what it reports itself, and PROCESS is its process id, or nil if that is not
 /// known or shared by several clients.
+/// [host-file PATH BYTES STAMP MODIFIED]: a client on a host tells what the file PATH, with the
+/// prefix of the host, contains: BYTES is a unibyte string, nil if there is no file, or `unreadable';
+/// STAMP, a string or nil, changes when the file is written, the last time MODIFIED, in seconds since
+/// 1970 or nil.  It comes before `open-review', and when the file has been written.
 /// [close-review REVIEW CALL]: the review is over; CALL, unless nil, waits for its text.
 /// [clients COUNT]: COUNT sessions are connected now.
 /// [pong CLIENT SECONDS]: CLIENT answered a ping so many seconds (a float) after it was asked.
@@ -184,17 +244,26 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             process,
             path,
             content,
+            host,
         } => env.vector((
             env.intern("open-review")?,
             review.0,
             env.intern(&agent)?,
             client,
-            path,
+            match host {
+                Some(host) => host.name_of(&path),
+                None => path,
+            },
             content,
             name,
             version,
             process.map(i64::from),
         ))?,
+        Event::HostFile(file) => {
+            let modified = file.modified;
+            let (event, path) = (env.intern("host-file")?, file.host.name_of(&file.path));
+            env.vector((event, path, contents_to_lisp(env, file.contents)?, file.stamp, modified))?
+        }
         Event::CloseReview { review, call } => {
             env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
         }

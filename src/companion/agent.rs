@@ -4,7 +4,13 @@
 //! another.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
+use anyhow::Result;
+
+use crate::host::Host;
+use crate::limits::Limits;
+use crate::lock::lock;
 use crate::token::Token;
 
 /// A program whose instances are clients.
@@ -26,16 +32,86 @@ pub struct Agent {
     pub file_has_pid: bool,
     /// What its clients authenticate with.
     pub token: Token,
+    /// Where these are, unless they are on this machine.
+    pub host: Option<Arc<Host>>,
 }
 
-/// Names are unique.
+/// The agents that are served, on this machine and on hosts.
+pub struct Roster {
+    agents: Mutex<Arc<[Arc<Agent>]>>,
+}
+
+/// Names are unique on each host.
 impl PartialEq for Agent {
     fn eq(&self, other: &Agent) -> bool {
-        self.name == other.name
+        self.name == other.name && self.host == other.host
+    }
+}
+
+impl Roster {
+    pub fn new(agents: Vec<Agent>) -> Roster {
+        Roster { agents: Mutex::new(agents.into_iter().map(Arc::new).collect()) }
+    }
+
+    /// The agents at present.
+    pub fn agents(&self) -> Arc<[Arc<Agent>]> {
+        lock(&self.agents).clone()
+    }
+
+    /// The agents on this machine.
+    pub fn local(&self) -> Vec<Arc<Agent>> {
+        self.agents_where(|agent| agent.host.is_none())
+    }
+
+    /// The host with `prefix`, if it is served.
+    pub fn host(&self, prefix: &str) -> Option<Arc<Host>> {
+        self.agents().iter().find(|agent| agent.is_on(prefix))?.host.clone()
+    }
+
+    /// Serves all agents on the host with `prefix`, too. Returns those there.
+    pub fn open_host(&self, prefix: &str, limits: &Limits) -> Result<Vec<Arc<Agent>>> {
+        if self.host(prefix).is_none() {
+            let host = Arc::new(Host::new(prefix, limits));
+            let there = self.local().into_iter().map(|agent| agent.on(&host).map(Arc::new));
+            let there = there.collect::<Result<Vec<_>>>()?;
+            let mut agents = lock(&self.agents);
+            *agents = agents.iter().cloned().chain(there).collect();
+        }
+        Ok(self.agents_where(|agent| agent.is_on(prefix)))
+    }
+
+    /// Serves the host with `prefix` no longer: its tokens become invalid. Returns the host.
+    pub fn close_host(&self, prefix: &str) -> Option<Arc<Host>> {
+        let host = self.host(prefix)?;
+        let others = self.agents_where(|agent| !agent.is_on(prefix));
+        *lock(&self.agents) = others.into();
+        Some(host)
+    }
+
+    fn agents_where(&self, matches: impl Fn(&Agent) -> bool) -> Vec<Arc<Agent>> {
+        self.agents().iter().filter(|agent| matches(agent)).cloned().collect()
     }
 }
 
 impl Agent {
+    fn is_on(&self, prefix: &str) -> bool {
+        self.host.as_ref().is_some_and(|host| host.prefix() == prefix)
+    }
+
+    /// The same program on `host`, with a token of its own, and announced there only.
+    fn on(&self, host: &Arc<Host>) -> Result<Agent> {
+        Ok(Agent {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            directories: Vec::new(),
+            file: self.file.clone(),
+            alias_pids: Vec::new(),
+            file_has_pid: self.file_has_pid,
+            token: Token::generate()?,
+            host: Some(host.clone()),
+        })
+    }
+
     /// The names of its discovery file for this process and `port`, without duplicates.
     pub fn file_names(&self, port: u16) -> Vec<String> {
         let mut names = Vec::new();
@@ -89,6 +165,7 @@ pub mod tests {
             alias_pids: Vec::new(),
             file_has_pid: false,
             token: Token::generate().unwrap(),
+            host: None,
         }
     }
 }

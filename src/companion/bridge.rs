@@ -6,14 +6,15 @@
 //! client was still connected.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::oneshot;
 
+use crate::host::Host;
 use crate::ide::ReviewId;
 use crate::lock::lock;
 use crate::mcp::model_tools::ArgumentValue;
@@ -73,7 +74,11 @@ pub enum Event {
         process: Option<u32>,
         path: String,
         content: String,
+        /// Where the client and the file are, unless on this machine: `HostFile` came before.
+        host: Option<Arc<Host>>,
     },
+    /// A client on a host tells what a file there contains now.
+    HostFile(HostFile),
     /// The review has ended without a decision of the user; `call` waits for its text.
     CloseReview { review: ReviewId, call: Option<CallId> },
     /// Which clients are connected, or where they work, has changed.
@@ -104,6 +109,42 @@ pub enum Event {
     ServerDied,
     /// Something went wrong that the user may want to know.
     Warning(String),
+}
+
+/// A file on a host, as a client there tells.
+#[derive(Debug, PartialEq, Eq)]
+pub struct HostFile {
+    /// Where it is.
+    pub host: Arc<Host>,
+    /// Its name there.
+    pub path: String,
+    /// What it contains.
+    pub contents: Contents,
+    /// Changes when it is written; `None` if there is no file.
+    pub stamp: Option<String>,
+    /// When it was written, in seconds since 1970.
+    pub modified: Option<i64>,
+}
+
+/// What a file contains.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// There is no file.
+    Missing,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The client cannot tell.
+    Unreadable,
+}
+
+impl Contents {
+    /// The number of its bytes.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Contents::Bytes(bytes) => bytes.len(),
+            Contents::Missing | Contents::Unreadable => 0,
+        }
+    }
 }
 
 /// Which way a message goes.
@@ -176,12 +217,11 @@ impl Bridge {
         self.decisions.has_room_for(1)
     }
 
-    /// Queues a call of a tool for the model, unless too much is waiting. Returns whether it was
-    /// queued.
-    pub(crate) fn send_call(&self, call: Event) -> bool {
-        let has_room = self.quotas(&call).all(|(quota, amount)| quota.has_room_for(amount));
+    /// Queues an event unless too much is waiting. Returns whether it was queued.
+    pub(crate) fn send_if_room(&self, event: Event) -> bool {
+        let has_room = self.quotas(&event).all(|(quota, amount)| quota.has_room_for(amount));
         if has_room {
-            self.send(call);
+            self.send(event);
         }
         has_room
     }
@@ -247,10 +287,18 @@ impl Bridge {
     }
 
     /// How much of which quotas an event uses while it waits.
-    fn quotas(&self, event: &Event) -> impl Iterator<Item = (&Quota, usize)> {
+    fn quotas<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = (&'a Quota, usize)> {
+        let host = match event {
+            Event::OpenReview { host, .. } => host.as_ref(),
+            Event::HostFile(file) => Some(&file.host),
+            _ => None,
+        };
         let (count, bytes) = match event {
             Event::OpenReview { content, .. } => {
                 (Some(&self.proposals), Some((&self.proposal_bytes, content.len())))
+            }
+            Event::HostFile(file) => {
+                (Some(&self.proposals), Some((&self.proposal_bytes, file.contents.size())))
             }
             Event::CallTool { arguments, .. } => {
                 let bytes = arguments.iter().flatten().map(ArgumentValue::len).sum();
@@ -261,7 +309,8 @@ impl Bridge {
             Event::Trace { .. } => (Some(&self.traces), None),
             _ => (None, None),
         };
-        count.map(|quota| (quota, 1)).into_iter().chain(bytes)
+        let host = host.map(|host| (&host.queued, 1));
+        count.map(|quota| (quota, 1)).into_iter().chain(bytes).chain(host)
     }
 
     /// Registers a tool call that waits for Lisp.
@@ -332,6 +381,7 @@ mod tests {
             process: None,
             path: "/a".to_owned(),
             content: "x".repeat(bytes),
+            host: None,
         }
     }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Roster};
 use crate::announcement::Announcement;
 use crate::bridge::Bridge;
+use crate::host::Host;
 use crate::limits::Limits;
 use crate::lock::lock;
 use crate::mcp::Protocol;
@@ -18,7 +19,7 @@ use crate::server::Server;
 
 /// A companion, which runs until it is stopped or dropped.
 pub struct Companion {
-    agents: Vec<Arc<Agent>>,
+    roster: Arc<Roster>,
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
     model_tools: Arc<ModelTools>,
@@ -50,7 +51,7 @@ impl Companion {
     ) -> Result<Companion> {
         let bridge = Arc::new(Bridge::new());
         let companion = Companion {
-            agents: agents.into_iter().map(Arc::new).collect(),
+            roster: Arc::new(Roster::new(agents)),
             sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
             model_tools: Arc::new(ModelTools::new(bridge.clone(), &limits)),
             bridge,
@@ -61,7 +62,7 @@ impl Companion {
         let port = listener.local_addr()?.port();
         let announcement = Arc::new(Announcement::new(companion.bridge.clone(), port));
         let server = companion.serve(&listener, &announcement)?;
-        announcement.begin(&companion.agents, roots);
+        announcement.begin(&companion.roster.local(), roots);
         let retired = Vec::new();
         let running = Running { port, port_fault, listener, server, retired, announcement };
         *lock(&companion.running) = Some(running);
@@ -88,7 +89,7 @@ impl Companion {
         let protocol =
             Protocol::new(self.bridge.clone(), self.sessions.clone(), self.model_tools.clone());
         let announcement = announcement.clone();
-        Server::start(listener, self.agents.clone(), protocol, announcement, &self.limits)
+        Server::start(listener, self.roster.clone(), protocol, announcement, &self.limits)
     }
 
     /// The port, 0 if the companion does not run.
@@ -96,9 +97,38 @@ impl Companion {
         lock(&self.running).as_ref().map_or(0, |running| running.port)
     }
 
-    /// The token of the agent with this name, if there is one.
-    pub fn token(&self, agent: &str) -> Option<&str> {
-        self.agents.iter().find(|known| known.name == agent).map(|agent| agent.token.reveal())
+    /// The token of the agent with this name on this machine, if there is one.
+    pub fn token(&self, agent: &str) -> Option<String> {
+        let local = self.roster.local();
+        local.iter().find(|known| known.name == agent).map(|agent| agent.token.reveal().to_owned())
+    }
+
+    /// Serves clients on the host whose files begin with `prefix` in Emacs, too. Returns the agents
+    /// there, each with a token of its own, the same ones until the host is closed.
+    pub fn open_host(&self, prefix: &str) -> Result<Vec<Arc<Agent>>> {
+        self.roster.open_host(prefix, &self.limits)
+    }
+
+    /// Serves clients on a host no longer: their tokens become invalid, their sessions and reviews
+    /// end.
+    pub fn close_host(&self, prefix: &str) {
+        if let Some(host) = self.roster.close_host(prefix) {
+            self.sessions.leave(&host);
+        }
+    }
+
+    /// Records whether the clients on the host with `prefix` can reach Emacs now. Those who do not
+    /// return then have ended.
+    pub fn set_host_reachable(&self, prefix: &str, reachable: bool) {
+        if let Some(host) = self.roster.host(prefix) {
+            host.set_reachable(reachable);
+            self.sessions.reschedule();
+        }
+    }
+
+    /// The host with `prefix`, if it is served.
+    pub fn host(&self, prefix: &str) -> Option<Arc<Host>> {
+        self.roster.host(prefix)
     }
 
     /// The events for Lisp.

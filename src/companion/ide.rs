@@ -90,9 +90,18 @@ pub(crate) enum Notification<'a> {
     #[serde(rename = "ide/contextUpdate")]
     ContextUpdate(&'a IdeContext),
     #[serde(rename = "ide/diffAccepted")]
-    DiffAccepted { file_path: &'a str, content: &'a str },
+    DiffAccepted {
+        file_path: &'a str,
+        content: &'a str,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<Meta<'a>>,
+    },
     #[serde(rename = "ide/diffRejected")]
-    DiffRejected { file_path: &'a str },
+    DiffRejected {
+        file_path: &'a str,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<Meta<'a>>,
+    },
     /// Document 003; empty if no file is active.
     #[serde(rename = "activeFileNotification")]
     ActiveFile(&'a serde_json::Value),
@@ -103,6 +112,13 @@ pub(crate) enum Notification<'a> {
     AcceptedEvent { file_path: &'a str, content: &'a str },
     #[serde(rename = "notifications/ide/diffRejected")]
     RejectedEvent { file_path: &'a str },
+}
+
+/// What a relay needs to know of an outcome besides; clients ignore it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Meta<'a> {
+    /// See `mcp::session::Proposals`.
+    pub proposal: &'a str,
 }
 
 impl IdeContext {
@@ -186,19 +202,27 @@ impl Outcome {
 }
 
 impl<'a> Notification<'a> {
-    pub(crate) fn outcome(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
+    pub(crate) fn outcome(
+        path: &'a str,
+        outcome: &'a Outcome,
+        meta: Option<Meta<'a>>,
+    ) -> Notification<'a> {
         match outcome {
             Outcome::Accepted { content, .. } => {
-                Notification::DiffAccepted { file_path: path, content }
+                Notification::DiffAccepted { file_path: path, content, meta }
             }
-            Outcome::Rejected => Notification::DiffRejected { file_path: path },
+            Outcome::Rejected => Notification::DiffRejected { file_path: path, meta },
         }
     }
 
     /// The same without the content, if that may be omitted.
-    pub(crate) fn brief_outcome(path: &'a str, outcome: &Outcome) -> Option<Notification<'a>> {
+    pub(crate) fn brief_outcome(
+        path: &'a str,
+        outcome: &Outcome,
+        meta: Option<Meta<'a>>,
+    ) -> Option<Notification<'a>> {
         let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
-        may_omit.then_some(Notification::DiffAccepted { file_path: path, content: "" })
+        may_omit.then_some(Notification::DiffAccepted { file_path: path, content: "", meta })
     }
 
     /// The same in the format of document 004.

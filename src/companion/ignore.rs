@@ -24,7 +24,7 @@ use crate::file::{Links, open_regular};
 use crate::lock::lock;
 
 /// Larger than any file that is written by hand.
-const MAX_SIZE: u64 = 1 << 15;
+pub(crate) const MAX_SIZE: u64 = 1 << 15;
 /// The work to match one path: a third of a millisecond, enough for a thousand common lines. When
 /// an ignore file changes, all open files are matched at once.
 const BUDGET: usize = 50_000;
@@ -38,6 +38,11 @@ static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<Known>>>> = Mutex::new(None);
 
 struct Known {
     stamp: Stamp,
+    matcher: Matcher,
+}
+
+/// The text of an ignore file.
+pub(crate) struct Matcher {
     rules: Rules,
     /// Results so far, by relative path.
     verdicts: Mutex<HashMap<Vec<u8>, Verdict>>,
@@ -63,9 +68,7 @@ pub fn names(ignore_file: &Path, path: &Path) -> Result<bool> {
     let path = path.strip_prefix(directory).context("is about another directory")?;
     match known(ignore_file).context("cannot be read")? {
         None => Ok(false),
-        Some(known) => known.name(relative(path)).map_err(|TooCostly| {
-            anyhow!("is too costly to match: it needs fewer lines, or fewer * in them")
-        }),
+        Some(known) => known.matcher.names(path),
     }
 }
 
@@ -97,10 +100,20 @@ impl Known {
         check(&metadata)?;
         let mut text = Vec::new();
         file.take(MAX_SIZE).read_to_end(&mut text)?;
-        Ok(Known {
-            stamp: Stamp::of(&metadata)?,
-            rules: Rules::parse(&text),
-            verdicts: Mutex::default(),
+        Ok(Known { stamp: Stamp::of(&metadata)?, matcher: Matcher::new(&text) })
+    }
+}
+
+impl Matcher {
+    pub(crate) fn new(text: &[u8]) -> Matcher {
+        Matcher { rules: Rules::parse(text), verdicts: Mutex::default() }
+    }
+
+    /// Whether the text names `path`, relative to the directory of the ignore file. For the error
+    /// see `names`.
+    pub(crate) fn names(&self, path: &Path) -> Result<bool> {
+        self.name(relative(path)).map_err(|TooCostly| {
+            anyhow!("is too costly to match: it needs fewer lines, or fewer * in them")
         })
     }
 

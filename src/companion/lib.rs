@@ -17,10 +17,11 @@ mod announcement;
 mod bridge;
 mod companion;
 mod file;
-
+mod host;
 mod limits;
 mod lock;
 mod mcp;
+mod name;
 mod process;
 mod quota;
 mod server;
@@ -29,9 +30,11 @@ mod trace;
 
 pub use agent::Agent;
 pub use announcement::Announcement;
-pub use bridge::{Answer, Bridge, CallError, CallId, CallResult, Direction, Event};
+pub use bridge::{
+    Answer, Bridge, CallError, CallId, CallResult, Contents, Direction, Event, HostFile,
+};
 pub use companion::Companion;
-
+pub use host::{Host, IgnoreFile};
 pub use limits::Limits;
 pub use mcp::model_tools::{Argument, ArgumentKind, ArgumentValue, ModelTool, ModelTools};
 pub use mcp::places::Place;

@@ -46,6 +46,18 @@ pub struct Limits {
     pub file_checks: usize,
     /// How long one may take.
     pub file_check_time: Duration,
+    /// For each host: sessions that may exist at once, reviews that may be open, and their bytes.
+    pub host_sessions: usize,
+    /// See `host_sessions`.
+    pub host_reviews: usize,
+    /// See `host_sessions`.
+    pub host_review_bytes: usize,
+    /// For each host: requests that may be answered at once, event streams among them.
+    pub host_requests: usize,
+    /// For each host: bytes of messages that are being received or answered.
+    pub host_bodies: usize,
+    /// For each host: events that may wait for Emacs.
+    pub host_events: usize,
     /// Time between two comments on an idle stream. The client gives up after 300 s without a byte;
     /// proxies do so earlier.
     pub keep_alive: Duration,
@@ -73,6 +85,12 @@ impl Default for Limits {
             first_context: Duration::from_millis(800),
             file_checks: 16,
             file_check_time: Duration::from_secs(30),
+            host_sessions: 32,
+            host_reviews: 64,
+            host_review_bytes: 192 << 20,
+            host_requests: 128,
+            host_bodies: 192 << 20,
+            host_events: 64,
             keep_alive: Duration::from_secs(15),
             repair_interval: Duration::from_secs(60),
         }

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
+use crate::agent::Agent;
 use crate::bridge::{Bridge, Direction};
-use crate::token::Token;
 
 /// A string of more characters than `MAX_STRING` is shortened to `KEPT` of them.
 const MAX_STRING: usize = 200;
@@ -24,8 +24,8 @@ const MAX_MESSAGE: usize = 4000;
 #[derive(Clone)]
 pub struct Tracer {
     pub bridge: Arc<Bridge>,
-    /// Never logged.
-    pub secrets: Arc<[Token]>,
+    /// Their tokens are never logged.
+    pub agents: Arc<[Arc<Agent>]>,
     /// The key of the session; empty if there is none.
     pub session: String,
 }
@@ -40,7 +40,7 @@ impl Tracer {
 
     fn shorten(&self, body: &[u8]) -> String {
         let mut text = String::from_utf8_lossy(body);
-        for secret in self.secrets.iter().map(Token::reveal) {
+        for secret in self.agents.iter().map(|agent| agent.token.reveal()) {
             if text.contains(secret) {
                 text = text.replace(secret, "TOKEN").into();
             }

@@ -89,11 +89,11 @@ pings were answered within %.2f s"
 ;;;; Random texts
 
 (ert-deftest gemini-companion-files/texts-are-returned-byte-for-byte ()
-  "A thousand random texts are shown and accepted unchanged."
+  "Four hundred random texts are shown and accepted unchanged."
   :tags '(e2e)
   (random "gemini-companion")
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
-    (dotimes (batch 20)
+    (dotimes (batch 8)
       (let* ((before (length (gemini-companion-test-fake-outcomes client)))
              (proposed
               (cl-loop for n below 50

@@ -375,11 +375,15 @@ all projects\n" (funcall shown)))
       (with-current-buffer "*gemini context*"
         (goto-char (point-min))
         (search-forward "The message\n")
-        (should (equal (gemini-companion-test-json-decode
+        (let ((message (gemini-companion-test-json-decode
                         ;; The tools come after it, if they are loaded.
                         (buffer-substring-no-properties
-                         (point) (or (search-forward "\n\n" nil t) (point-max))))
-                       (alist-get 'params (car (fake-cli-notifications client)))))
+                         (point) (or (search-forward "\n\n" nil t) (point-max))))))
+          (gemini-companion-test-wait
+           "the client to be told what is shown"
+           (lambda ()
+             (fake-cli-request client "ping")
+             (equal message (alist-get 'params (car (fake-cli-notifications client)))))))
         (kill-buffer))
       (should-not gemini-companion-context-change-hook))))
 

@@ -293,7 +293,7 @@ this change")))
                                          ("\357\273\277a\n" "b\n" "\357\273\277b\n")
                                          ("\357\273\277a\n" "\ufeffb\n" "\357\273\277b\n")
                                          (unreadable "b\n" "b\n")))
-    (should (equal (gemini-companion-history-encode text base) bytes))))
+    (should (equal (gemini-companion-file-encode text base) bytes))))
 
 (ert-deftest gemini-companion-decide-for-client/messages-of-a-client-are-shown ()
   (gemini-companion-test-with-client client

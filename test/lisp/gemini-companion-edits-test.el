@@ -128,10 +128,10 @@ BEFORE is what it says that was there."
       (let ((entry (car (gemini-companion-history-list))))
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (gemini-companion-review-history-undo entry)
-          (should (equal (gemini-companion-history-read file)
+          (should (equal (gemini-companion-file-read file)
                          (encode-coding-string "one\r\nä\r\n" 'utf-8)))
           (gemini-companion-review-history-undo entry)
-          (should (equal (gemini-companion-history-read file)
+          (should (equal (gemini-companion-file-read file)
                          (encode-coding-string "two\r\nä\r\n" 'utf-8))))))))
 
 (ert-deftest gemini-companion-edits/a-new-file-was-not-there-before ()

@@ -168,7 +168,7 @@ DESKTOP may be a list of the variable and a kind of desktop."
     (let ((name (concat (make-string 150 ?x) "/a&<b>x</b>\n\u202e\u0085\u007f.txt")))
       (gemini-companion-test-propose client name "2\n")
       (let-alist (gemini-companion-test-desktop-wait desktop "notify")
-        (should (string-match-p "\\`…x+/a&amp;&lt;b&gt;x&lt;/b&gt;\\^J\\?\\?[?^]+\\.txt, \\+1\\'"
+        (should (string-match-p "\\`…x+/a&amp;&lt;b&gt;x&lt;/b&gt;\\^J\\\\u202e[?^]+\\.txt, \\+1\\'"
                                 .body))
         (should (< (length .body) 170))))))
 
@@ -213,6 +213,27 @@ DESKTOP may be a list of the variable and a kind of desktop."
       (should (equal (length (gemini-companion-test-desktop-events desktop "notify")) 1)))
     (gemini-companion-notify--give-up "for the test")
     (should (equal gemini-companion-notify-test--rings 1))))
+
+(ert-deftest gemini-companion-notify/a-late-answer-is-not-that-to-a-later-call ()
+  "The user is told of a change although the answer about another one comes."
+  (let (handlers)
+    (cl-letf (((symbol-function 'dbus-call-method-asynchronously)
+               (lambda (_bus _service _path _interface method handler &rest _)
+                 (when (equal method "Notify") (push handler handlers))
+                 (list :serial :session (length handlers)))))
+      (gemini-companion-notify-test--with client :session
+        (let ((gemini-companion-notify--connected t)
+              (gemini-companion-notify--patience 1000))
+          (gemini-companion-test-propose client "a.txt" "2\n")
+          (gemini-companion-notify--give-up "for the test")
+          (should (equal gemini-companion-notify-test--rings 1))
+          (setq gemini-companion-notify--connected t)
+          (gemini-companion-test-propose client "b.txt" "2\n")
+          (should (length= handlers 2))
+          (funcall (cadr handlers) 7)
+          (should gemini-companion-notify--awaited)
+          (gemini-companion-notify--give-up "for the test")
+          (should (equal gemini-companion-notify-test--rings 2)))))))
 
 (ert-deftest gemini-companion-notify/a-click-shows-the-change ()
   (gemini-companion-notify-test--with-desktop client desktop

@@ -366,7 +366,7 @@ changed since: later changes are lost, too" project)
       (call-process "mkfifo" nil nil nil file)
       (should (string-match-p "cannot be read" (gemini-companion-test-list-undo t)))
       (dolist (bytes '(nil "text"))
-        (should-error (gemini-companion-history-write file bytes)))
+        (should-error (gemini-companion-file-write file bytes)))
       (should (file-exists-p file)))))
 
 (ert-deftest gemini-companion-review-history/decisions-of-the-client-can-be-undone ()

@@ -240,11 +240,7 @@ It is called with the places, and a function that returns what one was told."
            (gemini-companion-context--lifetime 1000)
            (told nil))
       (random seed)
-      (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () places))
-                ((symbol-function 'gemini-companion-bridge-publish-contexts)
-                 (lambda (contexts)
-                   (pcase-dolist (`(,place . ,files) contexts)
-                     (setf (alist-get place told nil nil #'equal) files)))))
+      (gemini-companion-test-with-told places told
         (gemini-companion-context-update)
         (ert-info ((format "GEMINI_COMPANION_TEST_SEED=%s" seed))
           (dotimes (_ 300)

@@ -474,6 +474,30 @@ SENT is bound to a function that returns the text sent to it."
     (delete-process (get-buffer-process terminal))
     (should (eq (gemini-companion-send--state terminal) 'ended))))
 
+(ert-deftest gemini-companion-send/a-prompt-is-submitted-once-it-is-shown ()
+  "A busy CLI shows other things first, and is quiet for a while."
+  (gemini-companion-send-test--with-screen terminal sent
+    (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
+    (let ((polls 0))
+      (cl-letf* ((shown-p (symbol-function 'gemini-companion-send--shown-p))
+                 ((symbol-function 'gemini-companion-send--shown-p)
+                  (lambda (&rest arguments)
+                    (setq polls (1+ polls))
+                    (apply shown-p arguments))))
+        (gemini-companion-send-text "hello\nthere" t terminal)
+        (gemini-companion-test-wait
+         "the text to be pasted"
+         (lambda () (string-suffix-p "\e[201~" (funcall sent))))
+        (gemini-companion-send-test--draw
+         terminal (concat "news\n" gemini-companion-send-test--at-rest))
+        (gemini-companion-test-wait "checks of the prompt" (lambda () (> polls 3)))
+        (should-not (string-search "\r" (funcall sent)))
+        (gemini-companion-send-test--draw
+         terminal (gemini-companion-send-test--screen " > hello\n   there "))
+        (gemini-companion-test-wait
+         "the prompt to be submitted"
+         (lambda () (string-suffix-p "\e[201~\r" (funcall sent))))))))
+
 (ert-deftest gemini-companion-send/automatic-prompts-wait-until-no-question-is-open ()
   (gemini-companion-send-test--with-screen terminal sent
     (let (outcome)

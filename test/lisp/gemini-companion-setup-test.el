@@ -137,10 +137,10 @@ It is `yes', `no' or, if nothing may be asked, nil."
 (ert-deftest gemini-companion-setup/a-setting-that-is-on-is-not-written ()
   (gemini-companion-setup-test--with nil
     (let* ((file (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": true}}"))
-           (stamp (gemini-companion-history-stamp file)))
+           (stamp (gemini-companion-file-stamp file)))
       (set-file-modes file #o400)
       (gemini-companion-setup)
-      (should (equal (gemini-companion-history-stamp file) stamp)))))
+      (should (equal (gemini-companion-file-stamp file) stamp)))))
 
 (ert-deftest gemini-companion-setup/a-no-writes-nothing ()
   (gemini-companion-setup-test--with 'no

@@ -14,6 +14,7 @@ pub fn gemini(directories: Vec<PathBuf>) -> Agent {
         alias_pids: Vec::new(),
         file_has_pid: false,
         token: Token::generate().unwrap(),
+        host: None,
     }
 }
 

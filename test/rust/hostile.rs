@@ -189,7 +189,7 @@ fn await_reply(wire: &mut Wire) -> Check<Reply> {
 /// Checks a reply against what is documented for all requests.
 fn check_reply(server: &TestCompanion, reply: &Reply, authorised: bool, bodiless: bool) -> Check {
     let text = format!("{}\r\n\r\n{}", reply.head, String::from_utf8_lossy(&reply.body));
-    ensure(!text.contains(server.companion.token("gemini").unwrap()), || {
+    ensure(!text.contains(&server.companion.token("gemini").unwrap()), || {
         format!("the token leaks: {text}")
     })?;
     let allowed = if authorised { &DOCUMENTED[..] } else { &REFUSALS[..] };

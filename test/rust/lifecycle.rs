@@ -186,13 +186,10 @@ fn a_restart_keeps_port_token_sessions_and_reviews() {
     let mut stream = session.open_stream();
     session.open_diff("/no/such/a", "new");
     let review = server.opened();
-    let before = (server.companion.port(), server.companion.token("gemini").unwrap().to_owned());
+    let before = (server.companion.port(), server.companion.token("gemini").unwrap());
     server.companion.restart().unwrap();
     assert_eq!(stream.next(), None);
-    assert_eq!(
-        (server.companion.port(), server.companion.token("gemini").unwrap().to_owned()),
-        before
-    );
+    assert_eq!((server.companion.port(), server.companion.token("gemini").unwrap()), before);
     assert_eq!(fs::read_dir(&server.directory).unwrap().count(), 1);
     assert!(server.companion.sessions().decide(review, Outcome::Rejected));
     assert_eq!(session.open_stream().notification().0, "ide/diffRejected");

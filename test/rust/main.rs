@@ -6,6 +6,7 @@ mod calls;
 mod diff;
 mod discovery;
 mod hostile;
+mod hosts;
 mod lifecycle;
 mod limits;
 mod model_tools;

@@ -37,6 +37,7 @@ fn a_proposal_reaches_lisp_unchanged() {
         process: Some(std::process::id()),
         path: PATH.to_owned(),
         content: content.to_owned(),
+        host: None,
     };
     assert_eq!(server.next_event(), expected);
 }

@@ -47,7 +47,7 @@ fn guards_come_before_everything_else() {
             let status = |changes: &[(&str, &str)]| {
                 let response = server.request(method, path, changes, "{");
                 assert!(response.json()["error"]["message"].is_string());
-                assert!(!response.body.contains(server.companion.token("gemini").unwrap()));
+                assert!(!response.body.contains(&server.companion.token("gemini").unwrap()));
                 response.status
             };
             assert_eq!(status(&[("Authorization", "")]), 401, "{method} {path}");

@@ -250,6 +250,11 @@ impl Session<'_> {
         }
     }
 
+    /// The status of a request in the session with this id.
+    pub fn session_status(&self, id: &str) -> u16 {
+        self.server.session(id.to_owned()).post(&request(1, "ping", json!({}))).status
+    }
+
     pub fn open_stream(&self) -> Stream {
         self.open_stream_after(&[])
     }

@@ -70,7 +70,7 @@ fn an_answer_without_a_body_is_logged_by_its_status() {
 #[test]
 fn neither_secrets_nor_whole_files_are_logged() {
     let server = start_tracing();
-    let token = server.companion.token("gemini").unwrap().to_owned();
+    let token = server.companion.token("gemini").unwrap();
     let session = server.open_session();
     let content = format!("{token}{}", "x".repeat(100_000));
     session.call("openDiff", json!({ "filePath": "/a", "newContent": content }));

@@ -30,6 +30,7 @@
 (cl-defstruct (fake-cli (:constructor fake-cli--make) (:copier nil))
   "A connected client."
   (discovery nil :documentation "The discovery file's object.")
+  (directory nil :documentation "On a host, the directory in which it works.")
   (session nil :documentation "The MCP session id.")
   (next-id 0 :documentation "Id of the next request.")
   (stream nil :documentation "The exchange that is the event stream.")
@@ -220,6 +221,8 @@ ON-BODY is called with the bytes of the answer as they come."
   `(("Authorization" . ,(concat "Bearer " (alist-get 'authToken
                                                      (fake-cli-discovery cli))))
     ("Accept" . ,accept)
+    ,@(and (fake-cli-directory cli)
+           `(("Gemini-Companion-Directory" . ,(url-hexify-string (fake-cli-directory cli)))))
     ,@(and (fake-cli-session cli)
            `(("mcp-session-id" . ,(fake-cli-session cli))
              ("mcp-protocol-version" . "2025-06-18")))))
@@ -385,9 +388,10 @@ Files are sorted by age; only the newest can be active."
   (fake-cli-connect-to (or (fake-cli-discover tmpdir directory)
                            (signal 'fake-cli-error (list "No companion for" directory)))))
 
-(defun fake-cli-connect-to (discovery)
-  "Connect to the companion that the object DISCOVERY names; return the client."
-  (let ((cli (fake-cli--make :discovery discovery)))
+(defun fake-cli-connect-to (discovery &optional directory)
+  "Connect to the companion that the object DISCOVERY names; return the client.
+With DIRECTORY do what the relay on a host does: tell that it works there."
+  (let ((cli (fake-cli--make :discovery discovery :directory directory)))
     (fake-cli-request cli "initialize"
                       `((protocolVersion . "2025-06-18")
                         (capabilities . ,(make-hash-table))

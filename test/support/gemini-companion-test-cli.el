@@ -466,6 +466,12 @@ fixed pauses in the tests."
   (sleep-for (if (string-prefix-p "/" text) 1.2 0.6))
   (gemini-companion-test-cli-keys cli "Enter"))
 
+(defun gemini-companion-test-cli-propose (cli file text)
+  "Let the model of CLI propose TEXT for FILE, then answer \"All done\"."
+  (gemini-companion-test-cli-script
+   cli `("write_file" :file_path ,file :content ,text) "All done")
+  (gemini-companion-test-cli-submit cli "please write"))
+
 (defun gemini-companion-test-cli-screen (cli)
   "Return the screen of CLI as text."
   (condition-case err

@@ -24,16 +24,20 @@
   (gemini-companion-test-path "test" "e2e" "client")
   "The directory in which the real client is installed.")
 
+(defvar gemini-companion-test-client--node 'unknown
+  "The program Node, nil if there is none that is recent enough.")
+
 (defun gemini-companion-test-node ()
   "Return the program Node if it is recent enough for the real client."
-  (let ((node (executable-find "node")))
-    (and node
-         (string-match "\\`v\\([0-9]+\\)\\."
-                       (shell-command-to-string "node --version"))
-         (>= (string-to-number
-              (match-string 1 (shell-command-to-string "node --version")))
-             20)
-         node)))
+  (when (eq gemini-companion-test-client--node 'unknown)
+    (let ((node (executable-find "node")))
+      (setq gemini-companion-test-client--node
+            (and node
+                 (let ((version (shell-command-to-string "node --version")))
+                   (and (string-match "\\`v\\([0-9]+\\)\\." version)
+                        (>= (string-to-number (match-string 1 version)) 20)))
+                 node))))
+  gemini-companion-test-client--node)
 
 (defun gemini-companion-test-why-no-real-client ()
   "Return why the real client cannot run here, or nil if it can."

@@ -38,10 +38,12 @@ Afterwards remove the directory and new buffers, and stop the companion."
      (unwind-protect
          (save-window-excursion ,@body)
        (gemini-companion-mode -1)
-       (dolist (buffer (buffer-list))
-         (unless (memq buffer buffers)
-           (with-current-buffer buffer (set-buffer-modified-p nil))
-           (kill-buffer buffer)))
+       ;; A process may still be running, about which Emacs would ask.
+       (let ((kill-buffer-query-functions nil))
+         (dolist (buffer (buffer-list))
+           (unless (memq buffer buffers)
+             (with-current-buffer buffer (set-buffer-modified-p nil))
+             (kill-buffer buffer))))
        (delete-directory gemini-companion-test-project t))))
 
 (defmacro gemini-companion-test-with-client (client &rest body)
@@ -73,6 +75,18 @@ Emacs itself, so the directory that it works in is not known."
                    (and (equal (gemini-companion-review-path review) path)
                         (equal (gemini-companion-review-proposed review) text)))
                  gemini-companion-review--open)))))
+
+(defmacro gemini-companion-test-with-told (places told &rest body)
+  "Evaluate BODY while clients seem to work in PLACES, a variable with a list.
+The variable TOLD has an alist of these and the files that were published
+for them last."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () ,places))
+             ((symbol-function 'gemini-companion-bridge-publish-contexts)
+              (lambda (contexts)
+                (dolist (context contexts)
+                  (setf (alist-get (car context) ,told nil nil #'equal) (cdr context))))))
+     ,@body))
 
 ;;;; Questions and messages
 

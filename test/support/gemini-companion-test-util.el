@@ -36,7 +36,7 @@
 
 ;;;; Waiting
 
-(defvar gemini-companion-test-timeout 20
+(defvar gemini-companion-test-timeout 40
   "Seconds until a wait fails, far more than anything takes.")
 
 (defun gemini-companion-test-wait (what predicate &optional timeout)
@@ -164,7 +164,7 @@ Objects become alists, arrays become lists, null is `:null'."
                (:constructor gemini-companion-test-program--make))
   "A running program that reads and writes one JSON value per line."
   process
-  (partial "" :documentation "Bytes of a line that is not complete yet.")
+  (partial nil :documentation "Parts of a line that is not complete yet, newest first.")
   (lines nil :documentation "The values that it has written, newest first.")
   (stderr nil :documentation "The file of its standard error."))
 
@@ -188,12 +188,16 @@ Return a `gemini-companion-test-program'."
 
 (defun gemini-companion-test-program--take (program bytes)
   "Add BYTES to the output of PROGRAM."
-  (let* ((all (concat (gemini-companion-test-program-partial program) bytes))
-         (lines (split-string all "\n")))
-    (while (cdr lines)
-      (push (gemini-companion-test-json-decode (pop lines))
-            (gemini-companion-test-program-lines program)))
-    (setf (gemini-companion-test-program-partial program) (car lines))))
+  (push bytes (gemini-companion-test-program-partial program))
+  ;; A line may be many megabytes long.
+  (when (string-search "\n" bytes)
+    (let ((lines (split-string (apply #'concat (reverse (gemini-companion-test-program-partial
+                                                         program)))
+                               "\n")))
+      (while (cdr lines)
+        (push (gemini-companion-test-json-decode (pop lines))
+              (gemini-companion-test-program-lines program)))
+      (setf (gemini-companion-test-program-partial program) lines))))
 
 (defun gemini-companion-test-program-send (program value)
   "Send VALUE, a plist or a string, to PROGRAM as one line."

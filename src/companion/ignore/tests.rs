@@ -212,7 +212,7 @@ fn too_much_work_is_refused_and_remembered() {
     let project = Project::new("*a".repeat(10_000));
     assert!(project.fault(&path).starts_with("is too costly to match"));
     let known = known(&project.ignore_file()).unwrap().unwrap();
-    assert_eq!(known.verdicts.lock().unwrap()[path.as_bytes()], Err(TooCostly));
+    assert_eq!(known.matcher.verdicts.lock().unwrap()[path.as_bytes()], Err(TooCostly));
     assert!(project.names("b").is_ok());
     assert!(Project::new("\n*a".repeat(10_000)).names("b").is_ok());
 }
@@ -223,7 +223,7 @@ fn verdicts_are_remembered_as_long_as_the_file_is_the_same() {
     assert!(project.names("a").unwrap());
     let first = known(&project.ignore_file()).unwrap().unwrap();
     // What is remembered is believed.
-    first.verdicts.lock().unwrap().insert(b"a".into(), Ok(false));
+    first.matcher.verdicts.lock().unwrap().insert(b"a".into(), Ok(false));
     assert!(!project.names("a").unwrap());
     fs::write(project.ignore_file(), "a\n").unwrap();
     assert!(project.names("a").unwrap());
@@ -231,7 +231,7 @@ fn verdicts_are_remembered_as_long_as_the_file_is_the_same() {
         project.names(&n.to_string()).unwrap();
     }
     let known = known(&project.ignore_file()).unwrap().unwrap();
-    assert!(known.verdicts.lock().unwrap().len() <= MAX_VERDICTS);
+    assert!(known.matcher.verdicts.lock().unwrap().len() <= MAX_VERDICTS);
 }
 
 #[test]

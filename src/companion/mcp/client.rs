@@ -56,7 +56,7 @@ impl Client {
     /// transport instead of their own.
     pub fn describe(&self) -> String {
         let name = match self.name.as_str() {
-            "streamable-http-client" => &self.agent.title,
+            "streamable-http-client" | "stdio-client" => &self.agent.title,
             "" => "A client",
             name => name,
         };

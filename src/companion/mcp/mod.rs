@@ -11,6 +11,7 @@ mod session;
 
 mod calls;
 mod client;
+mod host_tools;
 mod listeners;
 pub mod message;
 mod outbox;
@@ -122,7 +123,7 @@ impl Protocol {
                 session.ensure_context();
                 Ok(json!({}).into())
             }
-            "tools/list" => Ok(Output::Ready(Tools::list())),
+            "tools/list" => Ok(Output::Ready(Tools::list(session.host().is_some()))),
             "tools/call" => self.tools.call(session, params).await.map(Output::from),
             "initialize" => Err(RpcError::invalid_request("this session is initialized already")),
             _ => Err(RpcError::method_not_found(method)),

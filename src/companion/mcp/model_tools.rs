@@ -252,7 +252,7 @@ impl ModelTools {
             return Err(format!("Emacs answers {most} calls at the same time: call again later"));
         };
         let (call, answer) = self.bridge.call();
-        if !self.bridge.send_call(event(call)) {
+        if !self.bridge.send_if_room(event(call)) {
             return Err("Emacs is busy: call again later".to_owned());
         }
         let _waiting = Waiting { bridge: &self.bridge, call };

@@ -86,9 +86,14 @@ impl Reviews {
         self.ids_where(|key, _| key.owner == *owner)
     }
 
-    /// The load without the review of `path` that `owner` has.
-    pub fn load_without(&self, owner: &SessionId, path: &str) -> Load {
-        let others = self.open.iter().filter(|(key, _)| !key.is(owner, path));
+    /// The load of the reviews that `counts` selects, without that of `path` that `owner` has.
+    pub fn load_without(
+        &self,
+        owner: &SessionId,
+        path: &str,
+        counts: impl Fn(&SessionId) -> bool,
+    ) -> Load {
+        let others = self.open.iter().filter(|(key, _)| !key.is(owner, path) && counts(&key.owner));
         others.fold(Load::default(), |load, (_, review)| Load {
             count: load.count + 1,
             bytes: load.bytes + review.bytes,
@@ -210,7 +215,7 @@ mod tests {
         assert_eq!(reviews.find(&one, "/a"), Some(second));
         assert_eq!(reviews.end(first), None);
         assert_eq!(reviews.all(), [other, second]);
-        assert_eq!(reviews.load_without(&two, "/a"), Load { count: 1, bytes: 5 });
+        assert_eq!(reviews.load_without(&two, "/a", |_| true), Load { count: 1, bytes: 5 });
     }
 
     #[test]

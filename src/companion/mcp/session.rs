@@ -1,5 +1,6 @@
 //! One session: its outbox, its stream, its calls, and whether its client is still there.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::outbox::{Outbox, Outgoing};
 use super::places::Place;
 use super::revision::Revision;
 use crate::agent::Agent;
+use crate::host::Host;
 use crate::process::Process;
 
 /// A session without a stream or requests is removed after this time.
@@ -19,11 +21,19 @@ pub const IDLE_LIMIT: Duration = Duration::from_secs(120);
 /// A client counts as gone when its stream has been lost for this long: a live one reopens it after
 /// a second or two. Its reviews are closed then, unless its process is known to live.
 pub const STREAM_GRACE: Duration = Duration::from_secs(5);
+/// A session of a client on a host, whose relay ends it with the client, is removed after this time
+/// without a stream: the way there may be interrupted for as long as a laptop is elsewhere.
+pub const HOST_GRACE: Duration = Duration::from_secs(3600);
+/// The same if the way is open: the relay takes seconds to return. But Lisp tells when the way is
+/// interrupted, and may be busy for minutes.
+pub const REACHABLE_GRACE: Duration = Duration::from_secs(600);
 /// How often to check whether the process of a client without a stream still lives.
 pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to check whether a client has changed its directory, which takes microseconds for
 /// each.
 const PLACE_INTERVAL: Duration = Duration::from_secs(1);
+/// Proposals of a client on a host that are remembered.
+const MAX_PROPOSALS: usize = 64;
 /// The id of all our pings: each supersedes the one before.
 pub const PING: &str = "ping";
 
@@ -48,6 +58,8 @@ pub struct Session {
     /// HTTP requests being answered.
     pub busy: usize,
     pub calls: Calls,
+    /// The newest proposals, of a client on a host.
+    pub proposals: Proposals,
     pub last_used: Instant,
     /// When the client sent a request last.
     pub last_request: Instant,
@@ -70,6 +82,27 @@ pub enum Stream {
     Events,
 }
 
+/// What a client on a host calls its newest proposals, by their paths. Its relay repeats one if
+/// it did not receive the answer, by which time the user may have decided.
+#[derive(Default)]
+pub struct Proposals {
+    named: VecDeque<(Arc<str>, Arc<str>)>,
+}
+
+impl Proposals {
+    /// Records the newest proposal of `path`.
+    pub fn add(&mut self, path: &str, name: &str) {
+        self.named.retain(|(other, _)| **other != *path);
+        self.named.truncate(MAX_PROPOSALS - 1);
+        self.named.push_front((path.into(), name.into()));
+    }
+
+    /// The newest proposal of `path`.
+    pub fn of(&self, path: &str) -> Option<Arc<str>> {
+        self.named.iter().find(|(other, _)| **other == *path).map(|(_, name)| name.clone())
+    }
+}
+
 impl Session {
     pub fn new(client: Client, revision: Revision) -> Session {
         let now = Instant::now();
@@ -87,6 +120,7 @@ impl Session {
             stream: Stream::Never,
             busy: 0,
             calls: Calls::default(),
+            proposals: Proposals::default(),
             last_used: now,
             last_request: now,
             replaced: false,
@@ -97,6 +131,11 @@ impl Session {
         let (name, version) = (agent.title.clone(), String::new());
         let client = Client { agent: agent.clone(), name, version };
         Session { is_unnamed: true, ..Session::new(client, Revision::NEWEST) }
+    }
+
+    /// Where its client is, unless on this machine.
+    pub fn host(&self) -> Option<&Host> {
+        self.client.agent.host.as_deref()
     }
 
     /// Whether it is sent the context of `place`.
@@ -146,7 +185,14 @@ impl Session {
             Stream::Open { .. } | Stream::Events => None,
             _ if self.busy > 0 => None,
             Stream::Never => Some(self.last_used + IDLE_LIMIT),
-            Stream::Lost { since } => Some(self.last_used.max(since) + IDLE_LIMIT),
+            Stream::Lost { since } => {
+                let since = self.last_used.max(since);
+                Some(match self.host().map(Host::reachable_since) {
+                    None => since + IDLE_LIMIT,
+                    Some(None) => since + HOST_GRACE,
+                    Some(Some(reachable)) => since.max(reachable) + REACHABLE_GRACE,
+                })
+            }
         }
     }
 
@@ -164,7 +210,9 @@ impl Session {
 
     /// Whether the client can still come back for its reviews.
     pub fn may_return(&self, now: Instant) -> bool {
-        self.is_connected(now) || self.peer.process().is_some_and(Process::is_alive)
+        self.is_connected(now)
+            || self.peer.process().is_some_and(Process::is_alive)
+            || self.host().is_some() // until its session ends
     }
 
     /// Whether the client had a stream that broke, and has not come back.

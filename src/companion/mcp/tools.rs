@@ -14,11 +14,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use super::host_tools::{self, FileWritten, IgnoreRules};
 use super::message::{Params, RpcError, truncate};
 use super::sessions::{ActiveSession, DecisionRequest, STOPPING, SessionId, Sessions};
-use crate::bridge::{Answer, Bridge, CallError, CallResult};
+use crate::bridge::{Answer, Bridge, CallError, CallResult, Event};
 use crate::file::{FileChecks, Links, open_regular};
+use crate::host::Host;
 use crate::ide::{ActiveFile, Cursor, Outcome};
+use crate::name;
+
+const BUSY: &str = "Emacs is busy: ask again later";
 
 /// What tool calls need.
 pub struct Tools {
@@ -73,11 +78,12 @@ impl Tools {
         Tools { bridge, sessions, checks }
     }
 
-    /// The result of `tools/list`, all on one page.
-    pub fn list() -> &'static RawValue {
-        static LIST: LazyLock<Box<RawValue>> =
-            LazyLock::new(|| to_raw_value(&all()).expect("a value always serializes"));
-        &LIST
+    /// The result of `tools/list`, all on one page: on hosts only the tools of document 000.
+    pub fn list(on_host: bool) -> &'static RawValue {
+        type List = LazyLock<Box<RawValue>>;
+        static ALL: List = LazyLock::new(|| list(&all()));
+        static NEWEST: List = LazyLock::new(|| list(&all()[..2]));
+        if on_host { &NEWEST } else { &ALL }
     }
 
     /// Runs `tools/call`.
@@ -98,9 +104,14 @@ impl Tools {
     }
 }
 
-fn all() -> Value {
-    json!({ "tools": [
-        {
+fn list(tools: &[Value]) -> Box<RawValue> {
+    to_raw_value(&json!({ "tools": tools })).expect("a value always serializes")
+}
+
+/// The tools, those of document 000 first.
+fn all() -> [Value; 5] {
+    [
+        json!({
             "name": "openDiff",
             "title": "Propose a change",
             "annotations": {
@@ -123,8 +134,8 @@ fn all() -> Value {
                 },
                 "required": ["filePath", "newContent"]
             }
-        },
-        {
+        }),
+        json!({
             "name": "closeDiff",
             "title": "Close a proposed change",
             "annotations": {
@@ -144,20 +155,31 @@ fn all() -> Value {
                 },
                 "required": ["filePath"]
             }
-        },
-        {
+        }),
+        json!({
             "name": "getActiveFile",
             "title": "Active file",
             "annotations": { "readOnlyHint": true, "openWorldHint": false },
             "description": "Get the currently active file and cursor position",
             "inputSchema": { "type": "object", "properties": {} }
-        },
+        }),
         // It writes the file.
-        decide_tool("acceptDiff", "Accept a proposed change", true, "Accept the open diff of a file, with the user's changes, and \
-            apply it to the file. Whoever opened it hears ide/diffAccepted."),
-        decide_tool("rejectDiff", "Reject a proposed change", false, "Reject the open diff of a file, which stays as it is. Whoever \
-            opened it hears ide/diffRejected."),
-    ]})
+        decide_tool(
+            "acceptDiff",
+            "Accept a proposed change",
+            true,
+            "Accept the open diff of a \
+            file, with the user's changes, and apply it to the file. Whoever opened it hears \
+            ide/diffAccepted.",
+        ),
+        decide_tool(
+            "rejectDiff",
+            "Reject a proposed change",
+            false,
+            "Reject the open diff of a \
+            file, which stays as it is. Whoever opened it hears ide/diffRejected.",
+        ),
+    ]
 }
 
 /// The argument by which a client names an open diff.
@@ -189,15 +211,21 @@ async fn run(
     name: &str,
     arguments: Params,
 ) -> Result<Vec<Value>, Fault> {
-    let outcome = match name {
-        "openDiff" => open_diff(tools, session.session(), arguments.read()?).await,
-        "closeDiff" => close_diff(tools, session, arguments.read()?).await,
-        "getActiveFile" => {
+    let outcome = match (name, session.host()) {
+        ("openDiff", None) => open_diff(tools, session.session(), arguments.read()?).await,
+        ("closeDiff", _) => close_diff(tools, session, arguments.read()?).await,
+        ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => Err(ToolError(format!(
+            "{name} is for clients on the machine of Emacs only: use openDiff and closeDiff"
+        ))),
+        ("getActiveFile", None) => {
             drop(arguments);
             Ok(vec![text(&active_file(tools, session.session()).await)])
         }
-        "acceptDiff" => decide_diff(tools, session, arguments.read()?, true).await,
-        "rejectDiff" => decide_diff(tools, session, arguments.read()?, false).await,
+        ("acceptDiff", None) => decide_diff(tools, session, arguments.read()?, true).await,
+        ("rejectDiff", None) => decide_diff(tools, session, arguments.read()?, false).await,
+        ("openDiff", Some(host)) => open_diff_on_host(tools, session, host, arguments.read()?),
+        ("fileWritten", Some(host)) => file_written(tools, host, arguments.read()?),
+        ("ignoreRules", Some(_)) => set_ignore_file(session, arguments.read()?),
         _ => return Err(Fault::UnknownTool),
     };
     outcome.map_err(Fault::Failed)
@@ -230,6 +258,37 @@ async fn open_diff(
         .open_review(session, diff.file_path, diff.new_content, bytes)
         .map_err(|reason| ToolError(reason.to_string()))?;
     Ok(Vec::new())
+}
+
+/// The same for a file on a host, which is not asked: the client tells what the file contains.
+fn open_diff_on_host(
+    tools: &Tools,
+    session: &ActiveSession,
+    host: &Arc<Host>,
+    diff: host_tools::OpenDiff,
+) -> Result<Vec<Value>, ToolError> {
+    let (file, content, name) = diff.into_parts(host).map_err(ToolError)?;
+    tools
+        .sessions
+        .open_review_on_host(session.session(), file, content, &name)
+        .map_err(|reason| ToolError(reason.to_string()))?;
+    Ok(Vec::new())
+}
+
+fn file_written(
+    tools: &Tools,
+    host: &Arc<Host>,
+    written: FileWritten,
+) -> Result<Vec<Value>, ToolError> {
+    let file = written.into_file(host).map_err(ToolError)?;
+    let queued = tools.bridge.send_if_room(Event::HostFile(file));
+    if queued { Ok(Vec::new()) } else { Err(ToolError(BUSY.to_owned())) }
+}
+
+fn set_ignore_file(session: &ActiveSession, rules: IgnoreRules) -> Result<Vec<Value>, ToolError> {
+    let (directory, file) = rules.into_parts().map_err(ToolError)?;
+    let set = session.set_ignore_file(&directory, file);
+    if set { Ok(Vec::new()) } else { Err(ToolError("too many ignore files".to_owned())) }
 }
 
 /// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
@@ -272,7 +331,7 @@ async fn decide_diff(
         DecisionRequest::Sent => Ok(vec![text(&answer_of_emacs(tools, answer).await?.text)]),
         DecisionRequest::NotOpen => Err(not_open(&diff.file_path)),
         DecisionRequest::Already => Err(ToolError("this diff is being decided already".to_owned())),
-        DecisionRequest::TooMany => Err(ToolError("Emacs is busy: ask again later".to_owned())),
+        DecisionRequest::TooMany => Err(ToolError(BUSY.to_owned())),
     }
 }
 
@@ -322,22 +381,8 @@ fn slow(path: &str) -> ToolError {
 /// Refuses paths that cannot be a local file of at most `largest` bytes. Returns its size in bytes.
 fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
     let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", truncate(path))));
-    if path.contains('\0') {
-        return refuse("contains a NUL character");
-    }
-    if is_remote(path) {
-        return refuse("looks like a remote name of Emacs: only local files can be reviewed");
-    }
-    if !Path::new(path).is_absolute() {
-        return refuse("must be absolute");
-    }
-    if let Some(name) = path[1..].split('/').find(|name| ["", ".", ".."].contains(name)) {
-        // After such a component the path may name another file to Emacs than to the system.
-        return match name {
-            "" if path.ends_with('/') && !path.contains("//") => refuse("is a directory"),
-            "" => refuse("must not contain \"//\""),
-            name => refuse(&format!("must not contain {name:?}")),
-        };
+    if let Some(fault) = name::fault(path) {
+        return refuse(&fault);
     }
     if is_of_the_system(path) {
         return refuse("is no file but a part of the system");
@@ -380,14 +425,6 @@ fn real_name(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether Emacs could take `path` for the name of a remote file, or for a quoted name. Depending
-/// on `tramp-syntax` that is `/METHOD:HOST:...`, `/HOST:...` or `/[METHOD/HOST]...`; quoted,
-/// `/:...`.
-fn is_remote(path: &str) -> bool {
-    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    path.starts_with('/') && (first.contains(':') || first.starts_with('['))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -424,13 +461,6 @@ mod tests {
         ] {
             let reason = reason(path).unwrap_or_default();
             assert!(reason.contains(why), "{path}: {reason}");
-        }
-    }
-
-    #[test]
-    fn a_colon_in_a_later_component_is_not_remote() {
-        for path in ["/dir/a:b:c", "/dir/[a]", "/"] {
-            assert!(!is_remote(path), "{path}");
         }
     }
 }

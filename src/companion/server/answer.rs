@@ -8,13 +8,14 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 
-use super::admission::InUse;
+use super::admission;
 use super::guard::Refusal;
 use crate::mcp::message::{Response as Reply, RpcError};
+use crate::quota::Share;
 use crate::trace::TracedBody;
 
 pub const JSON: &str = "application/json";
@@ -22,6 +23,13 @@ pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// The response to one HTTP request.
 pub type CallResult = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// What a request uses until it is answered.
+pub struct InUse {
+    pub _connection: admission::InUse,
+    /// A share of the requests of its client's host.
+    pub _of_host: Option<Share>,
+}
 
 /// The body of a response. As long as it is sent, its connection is in use.
 pub struct Sending {
@@ -76,8 +84,14 @@ impl HttpError {
 
 pub fn refuse(refusal: &Refusal) -> CallResult {
     let mut answer = HttpError::new(refusal.status, refusal.reason).into_answer();
-    if refusal.status == StatusCode::UNAUTHORIZED {
-        answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    match refusal.status {
+        StatusCode::UNAUTHORIZED => {
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        _ => {}
     }
     // The rest of the request is not read, so the connection cannot be reused.
     closing(answer)

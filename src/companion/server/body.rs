@@ -7,8 +7,9 @@ use hyper::StatusCode;
 use hyper::body::{Body, Bytes, Incoming};
 
 use super::answer::HttpError;
+use crate::host::Host;
 use crate::limits::Limits;
-use crate::quota::Quota;
+use crate::quota::{Quota, Share};
 
 /// How many bytes of a body that is too large are read and dropped, so that the client sees our
 /// answer rather than a reset connection.
@@ -24,8 +25,7 @@ pub struct BodyReader {
 
 /// The bytes of one message, released when this is dropped.
 pub struct Reservation {
-    all: Arc<Quota>,
-    bytes: usize,
+    shares: Vec<Share>,
 }
 
 impl BodyReader {
@@ -33,20 +33,30 @@ impl BodyReader {
         BodyReader { all: Arc::new(Quota::new(limits.bodies)), limits }
     }
 
-    pub async fn read(&self, body: Incoming) -> Result<(Bytes, Reservation), HttpError> {
-        let reading = tokio::time::timeout(self.limits.body_time, self.collect(body));
+    /// Reads the body of a request of a client on `host`, or on this machine.
+    pub async fn read(
+        &self,
+        body: Incoming,
+        host: Option<&Host>,
+    ) -> Result<(Bytes, Reservation), HttpError> {
+        let reading = tokio::time::timeout(self.limits.body_time, self.collect(body, host));
         reading.await.unwrap_or_else(|_| {
             Err(HttpError::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))
         })
     }
 
-    async fn collect(&self, mut body: Incoming) -> Result<(Bytes, Reservation), HttpError> {
+    async fn collect(
+        &self,
+        mut body: Incoming,
+        host: Option<&Host>,
+    ) -> Result<(Bytes, Reservation), HttpError> {
         let limit = self.limits.body;
         let announced = body.size_hint().lower();
         if announced > (limit + MAX_DROPPED) as u64 {
             return Err(self.too_large());
         }
-        let mut reservation = Reservation { all: self.all.clone(), bytes: 0 };
+        let quotas = std::iter::once(&self.all).chain(host.map(Host::bodies));
+        let mut reservation = Reservation { shares: quotas.map(Share::of).collect() };
         let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
         let mut dropped = 0;
         while let Some(frame) = body.frame().await {
@@ -76,16 +86,9 @@ impl BodyReader {
 }
 
 impl Reservation {
-    /// Adds `bytes`. Returns whether the bytes of all messages are within the limit.
+    /// Adds `bytes`. Returns whether the bytes of all messages are within the limits.
     fn grow(&mut self, bytes: usize) -> bool {
-        self.bytes += bytes;
-        self.all.add(bytes)
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.all.remove(self.bytes);
+        self.shares.iter_mut().all(|share| share.grow(bytes))
     }
 }
 

@@ -12,27 +12,26 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::admission::InUse;
 use super::answer::{
-    CallResult, EVENT_STREAM, HttpError, JSON, Sending, accepted, closing, empty, event_stream,
-    json, json_text, method_not_allowed, refuse,
+    CallResult, EVENT_STREAM, HttpError, InUse, JSON, Sending, accepted, closing, empty,
+    event_stream, json, json_text, method_not_allowed, refuse,
 };
 use super::body::{BodyReader, Reservation};
 use super::guard::{Guard, Refusal};
 use super::headers::{
-    LAST_EVENT_ID, SESSION_ID, accepts, has_json, named_revision, names_no_session, prefers_stream,
-    session_id, session_key,
+    LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, named_revision, names_no_session,
+    prefers_stream, session_id, session_key,
 };
 use super::peer::{Finder, Peer};
 use super::sse::{EventStream, LateReply};
 use crate::agent::Agent;
 use crate::bridge::{Direction, Event};
+use crate::host::Host;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::message::{self, Message, Response as Reply, RpcError};
 use crate::mcp::sessions::ActiveSession;
 use crate::panics;
-use crate::token::Token;
 use crate::trace::{TracedBody, Tracer};
 
 /// For a client with a valid token, when no connection can be closed for its own.
@@ -42,6 +41,12 @@ const FULL: Refusal = Refusal {
              answered: close some",
 };
 
+/// For a host with too many requests.
+const BUSY: Refusal = Refusal {
+    status: StatusCode::TOO_MANY_REQUESTS,
+    reason: "too many requests from this host are being answered: try again later",
+};
+
 /// Methods for clients of document 004, which have no sessions.
 const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
 
@@ -49,7 +54,6 @@ const METHODS: &str = "GET, POST, DELETE";
 
 pub struct Endpoint {
     guard: Guard,
-    secrets: Arc<[Token]>,
     protocol: Protocol,
     finder: Arc<Finder>,
     limits: Limits,
@@ -60,7 +64,6 @@ pub struct Endpoint {
 impl Endpoint {
     pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
         Endpoint {
-            secrets: guard.tokens().cloned().collect(),
             guard,
             protocol,
             finder: Arc::default(),
@@ -122,13 +125,16 @@ impl Endpoint {
         from: &Peer,
     ) -> Result<(Arc<Agent>, InUse), Refusal> {
         let agent = self.guard.check(request.uri(), request.headers())?;
-        Ok((agent, from.admission.begin_request().ok_or(FULL)?))
+        let in_use = from.admission.begin_request().ok_or(FULL)?;
+        let begin = |host: &Arc<Host>| host.begin_request().ok_or(BUSY);
+        let of_host = agent.host.as_ref().map(begin).transpose()?;
+        Ok((agent, InUse { _connection: in_use, _of_host: of_host }))
     }
 
     fn tracer(&self, headers: &HeaderMap) -> Tracer {
         Tracer {
             bridge: self.protocol.bridge().clone(),
-            secrets: self.secrets.clone(),
+            agents: self.guard.agents(),
             session: session_key(headers),
         }
     }
@@ -155,6 +161,12 @@ impl Endpoint {
     ) -> Result<CallResult, HttpError> {
         match request.uri().path() {
             "/mcp" => {}
+            "/mcp/tools" | "/events" if agent.host.is_some() => {
+                return Err(HttpError::new(
+                    StatusCode::FORBIDDEN,
+                    "only /mcp is for clients on other machines",
+                ));
+            }
             "/mcp/tools" => return self.tools(request, &agent, from, tracer).await,
             "/events" => {
                 return self.events(request.method(), agent, from, tracer).await;
@@ -211,7 +223,7 @@ impl Endpoint {
             return Ok(method_not_allowed("POST"));
         }
         let (_, incoming, _reservation) =
-            self.read_post(request, "POST /mcp/tools", tracer).await?;
+            self.read_post(request, "POST /mcp/tools", None, tracer).await?;
         match incoming {
             message::Incoming::One(Message::Request(request)) => {
                 let place = self.finder.clone().place_of(from.connection).await;
@@ -232,7 +244,9 @@ impl Endpoint {
         from: &Peer,
         tracer: &Tracer,
     ) -> Result<CallResult, HttpError> {
-        let (headers, incoming, reservation) = self.read_post(request, "POST", tracer).await?;
+        let host = agent.host.as_deref();
+        let (headers, incoming, reservation) =
+            self.read_post(request, "POST", host, tracer).await?;
         match incoming {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
                 self.initialize(&headers, request, agent, from).await
@@ -259,11 +273,12 @@ impl Endpoint {
     }
 
     /// The headers and the message of a POST, which is logged as `what`, and the reservation for its
-    /// body.
+    /// body. Its client is on `host`, or on this machine.
     async fn read_post(
         &self,
         request: Request<Incoming>,
         what: &str,
+        host: Option<&Host>,
         tracer: &Tracer,
     ) -> Result<(HeaderMap, message::Incoming, Reservation), HttpError> {
         let (head, body) = request.into_parts();
@@ -280,7 +295,10 @@ impl Endpoint {
             ));
         }
         named_revision(&head.headers)?;
-        let (body, reservation) = self.bodies.read(body).await?;
+        let (body, reservation) = self.bodies.read(body, host).await?;
+        if let Some(host) = host {
+            host.slow_down(body.len()).await;
+        }
         tracer.log(Direction::FromClient, what, &body);
         let incoming = message::parse(&body).map_err(HttpError::bad_request)?;
         // The body, which may be large, is dropped here, since the call may wait.
@@ -299,10 +317,18 @@ impl Endpoint {
                 "initialize must not name a session",
             )));
         }
+        let host = agent.host.clone();
         let (response, session) = self.protocol.initialize(request, agent);
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
-            from.identify(&self.finder, self.protocol.sessions(), &session).await;
+            let sessions = self.protocol.sessions();
+            match host {
+                // At the other end of the connection there is the local ssh.
+                Some(host) => {
+                    sessions.place_at(&session, host.place(directory(headers).as_deref()));
+                }
+                None => from.identify(&self.finder, sessions, &session).await,
+            }
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
             answer.headers_mut().insert(SESSION_ID, id);
         }
@@ -418,7 +444,10 @@ impl Endpoint {
         agent: &Arc<Agent>,
         from: &Peer,
     ) -> Result<ActiveSession, HttpError> {
-        if !names_no_session(headers) || !METHODS_WITHOUT_SESSION.contains(&&*request.method) {
+        if agent.host.is_some()
+            || !names_no_session(headers)
+            || !METHODS_WITHOUT_SESSION.contains(&&*request.method)
+        {
             return self.session(headers, agent);
         }
         // Not the admission, which the request may outlive.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Uri};
 
-use crate::agent::Agent;
-use crate::token::Token;
+use crate::agent::{Agent, Roster};
 
 pub struct Guard {
-    agents: Vec<Arc<Agent>>,
+    roster: Arc<Roster>,
     /// The valid `Host` headers; clients in containers use the last.
     hosts: [String; 3],
 }
@@ -22,15 +21,15 @@ pub struct Refusal {
 }
 
 impl Guard {
-    pub fn new(agents: Vec<Arc<Agent>>, port: u16) -> Guard {
+    pub fn new(roster: Arc<Roster>, port: u16) -> Guard {
         let hosts =
             ["127.0.0.1", "localhost", "host.docker.internal"].map(|name| format!("{name}:{port}"));
-        Guard { agents, hosts }
+        Guard { roster, hosts }
     }
 
-    /// The secrets of all agents.
-    pub fn tokens(&self) -> impl Iterator<Item = &Token> {
-        self.agents.iter().map(|agent| &agent.token)
+    /// The agents that are served.
+    pub fn agents(&self) -> Arc<[Arc<Agent>]> {
+        self.roster.agents()
     }
 
     /// Returns the agent whose token the request has. The order is contract 2's: Host (against DNS
@@ -61,7 +60,7 @@ impl Guard {
 
     /// Compares with all tokens, so that the time taken reveals nothing.
     fn agent_of(&self, token: &[u8]) -> Option<Arc<Agent>> {
-        self.agents.iter().fold(None, |found, agent| {
+        self.agents().iter().fold(None, |found, agent| {
             if agent.token.matches(token) { Some(agent.clone()) } else { found }
         })
     }
@@ -94,7 +93,7 @@ mod tests {
     const PORT: u16 = 4711;
 
     fn guard() -> Guard {
-        Guard::new(vec![Arc::new(agent("gemini")), Arc::new(agent("qwen"))], PORT)
+        Guard::new(Arc::new(Roster::new(vec![agent("gemini"), agent("qwen")])), PORT)
     }
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
@@ -109,7 +108,8 @@ mod tests {
     /// the token of the first agent.
     fn status(lines: &[(&'static str, &str)]) -> Option<u16> {
         let guard = guard();
-        let secret = guard.tokens().next().unwrap().reveal();
+        let agents = guard.agents();
+        let secret = agents[0].token.reveal();
         let lines: Vec<_> =
             lines.iter().map(|(name, value)| (*name, value.replace("SECRET", secret))).collect();
         let lines: Vec<_> = lines.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -160,11 +160,11 @@ mod tests {
     fn the_token_determines_the_agent() {
         let guard = guard();
         let target = Uri::from_static("/mcp");
-        for (token, name) in guard.tokens().zip(["gemini", "qwen"]) {
-            let bearer = format!("Bearer {}", token.reveal());
-            let agent =
+        for (agent, name) in guard.agents().iter().zip(["gemini", "qwen"]) {
+            let bearer = format!("Bearer {}", agent.token.reveal());
+            let found =
                 guard.check(&target, &headers(&[HOST, ("authorization", &bearer)])).unwrap();
-            assert_eq!(agent.name, name);
+            assert_eq!(found.name, name);
             // A token without its last character is invalid.
             let shorter = &bearer[..bearer.len() - 1];
             assert!(guard.check(&target, &headers(&[HOST, ("authorization", shorter)])).is_err());
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn an_absolute_target_must_name_this_server() {
         let guard = guard();
-        let bearer = format!("Bearer {}", guard.tokens().next().unwrap().reveal());
+        let bearer = format!("Bearer {}", guard.agents()[0].token.reveal());
         let headers = headers(&[HOST, ("authorization", &bearer)]);
         let is_served = |target| guard.check(&Uri::from_static(target), &headers).is_ok();
         assert!(is_served("http://127.0.0.1:4711/mcp"));

@@ -2,6 +2,7 @@
 
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
+use percent_encoding::percent_decode;
 
 use super::answer::{EVENT_STREAM, HttpError, JSON};
 use crate::mcp::revision::Revision;
@@ -9,6 +10,15 @@ use crate::mcp::revision::Revision;
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Where a client on a host works, percent-encoded.
+const DIRECTORY: HeaderName = HeaderName::from_static("gemini-companion-directory");
+
+/// The working directory of the client, if a request tells it.
+pub fn directory(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(DIRECTORY)?.as_bytes();
+    Some(percent_decode(value).decode_utf8().ok()?.into_owned())
+}
 
 /// The beginning of the id of the session that is named; see `sessions::Description`.
 pub fn session_key(headers: &HeaderMap) -> String {

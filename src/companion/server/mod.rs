@@ -29,7 +29,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc as tokio_mpsc;
 use tokio::sync::watch;
 
-use crate::agent::Agent;
+use crate::agent::Roster;
 use crate::announcement::Announcement;
 use crate::bridge::Event;
 use crate::limits::Limits;
@@ -77,12 +77,12 @@ impl Server {
     /// Serves `listener` on its own thread until `stop_all`.
     pub fn start(
         listener: TcpListener,
-        agents: Vec<Arc<Agent>>,
+        roster: Arc<Roster>,
         protocol: Protocol,
         announcement: Arc<Announcement>,
         limits: &Limits,
     ) -> Result<Server> {
-        let guard = Guard::new(agents, listener.local_addr()?.port());
+        let guard = Guard::new(roster, listener.local_addr()?.port());
         let gate = Arc::new(Gate::new(limits.connections, limits.unauthenticated));
         let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
         let runtime = Builder::new_current_thread()

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::Sessions;
 use super::table::Table;
 use crate::agent::Agent;
+use crate::host::Host;
 use crate::ide::Outcome;
 use crate::mcp::client::{Peer, SessionId};
 use crate::mcp::session::{RECHECK_INTERVAL, STREAM_GRACE, Session};
@@ -39,6 +40,11 @@ impl Sessions {
         }
     }
 
+    /// Finds out anew when a session can be due.
+    pub(crate) fn reschedule(&self) {
+        self.changed.notify_one();
+    }
+
     /// Removes what is due at `now`. Returns when to check again.
     pub(super) fn expire(&self, now: Instant) -> Option<Instant> {
         let mut table = self.table();
@@ -57,6 +63,14 @@ impl Sessions {
         }
         self.announce(&mut table, now);
         table.next_deadline(now)
+    }
+
+    /// Ends the sessions of clients on `host`, which is served no longer. Closes their reviews.
+    pub(crate) fn leave(&self, host: &Host) {
+        let mut table = self.table();
+        for id in table.sessions_where(|_, session| session.host() == Some(host)) {
+            self.remove(&mut table, &id);
+        }
     }
 
     /// Before the server stops: rejects open reviews, and lets the streams end properly.

@@ -102,16 +102,33 @@ impl Sessions {
             anyhow::bail!(STOPPING);
         }
         let id = SessionId::random()?;
+        if let Some(host) = session.host()
+            && table.sessions.values().filter(|other| other.host() == Some(host)).count()
+                >= self.limits.host_sessions
+        {
+            self.make_room(table, &session, |other| other.host() == Some(host))?;
+        }
         if table.sessions.len() >= self.limits.sessions {
-            let least_used = table.least_used(&session.client.agent);
-            let Some(least_used) = least_used else { anyhow::bail!("too many sessions") };
-            self.remove(table, &least_used);
+            self.make_room(table, &session, |_| true)?;
         }
         table.sessions.insert(id.clone(), session);
         table.update_unnamed_streams();
         self.announce(table, Instant::now());
         self.changed.notify_one();
         Ok(id)
+    }
+
+    /// Removes one of the sessions that `counts` selects, in favor of `session`.
+    fn make_room(
+        &self,
+        table: &mut Table,
+        session: &Session,
+        counts: impl Fn(&Session) -> bool,
+    ) -> anyhow::Result<()> {
+        let least_used = table.least_used(&session.client.agent, counts);
+        let Some(least_used) = least_used else { anyhow::bail!("too many sessions") };
+        self.remove(table, &least_used);
+        Ok(())
     }
 
     /// How many clients are connected, as far as we know.

@@ -1,9 +1,11 @@
 //! Reviews of sessions, from the proposal to the delivery of the outcome.
 
+use std::sync::Arc;
+
 use super::table::Table;
 use super::{STOPPING, Sessions};
-use crate::bridge::{CallId, Event};
-use crate::ide::{Notification, Outcome, ReviewId};
+use crate::bridge::{CallId, Event, HostFile};
+use crate::ide::{Meta, Notification, Outcome, ReviewId};
 use crate::mcp::client::SessionId;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Decided;
@@ -67,6 +69,41 @@ impl Sessions {
         content: String,
         bytes_now: usize,
     ) -> Result<ReviewId, Refused> {
+        self.propose(session, path, content, bytes_now, None)
+    }
+
+    /// Opens a review of a file on a host. Lisp is told first what the file contains. Nothing
+    /// happens if the newest review of the file has the same name: its client repeats itself.
+    pub(crate) fn open_review_on_host(
+        &self,
+        session: &SessionId,
+        file: HostFile,
+        content: String,
+        name: &str,
+    ) -> Result<(), Refused> {
+        if self.newest_proposal(session, &file.path).as_deref() == Some(name) {
+            return Ok(());
+        }
+        let path = file.path.clone();
+        self.propose(session, path.clone(), content, file.contents.size(), Some(file))?;
+        if let Some(session) = self.table().sessions.get_mut(session) {
+            session.proposals.add(&path, name);
+        }
+        Ok(())
+    }
+
+    fn newest_proposal(&self, session: &SessionId, path: &str) -> Option<Arc<str>> {
+        self.table().sessions.get(session)?.proposals.of(path)
+    }
+
+    fn propose(
+        &self,
+        session: &SessionId,
+        path: String,
+        content: String,
+        bytes_now: usize,
+        file: Option<HostFile>,
+    ) -> Result<ReviewId, Refused> {
         let mut table = self.table();
         if table.ending {
             return Err(Refused::Stopping);
@@ -82,17 +119,36 @@ impl Sessions {
             return Err(Refused::TooManyUnread);
         }
         let bytes = content.len() + bytes_now;
-        let load = table.reviews.load_without(session, &path);
+        let host = file.as_ref().map(|file| file.host.clone());
+        let load = table.reviews.load_without(session, &path, |_| true);
         let fits = load.count < self.limits.reviews
             && load.bytes + table.undelivered_bytes() + bytes <= self.limits.review_bytes
             && self.bridge.has_room_for(bytes);
-        if !fits {
+        let fits_host = host.as_ref().is_none_or(|host| {
+            let load = table.reviews.load_without(session, &path, |owner| table.is_on(owner, host));
+            load.count < self.limits.host_reviews
+                && load.bytes + bytes <= self.limits.host_review_bytes
+                && host.queued.has_room_for(2)
+        });
+        if !(fits && fits_host) {
             return Err(Refused::TooManyOpen);
         }
         table.supersede(session, &path);
         let (review, older) = table.reviews.open(session, &path, bytes);
         self.notify_closed(older);
-        self.bridge.send(Event::OpenReview { review, agent, client, info, process, path, content });
+        if let Some(file) = file {
+            self.bridge.send(Event::HostFile(file));
+        }
+        self.bridge.send(Event::OpenReview {
+            review,
+            agent,
+            client,
+            info,
+            process,
+            path,
+            content,
+            host,
+        });
         Ok(review)
     }
 
@@ -177,11 +233,13 @@ impl Table {
         if let Some(event) = &event {
             self.listeners.queue_outcome(&agent, event);
         }
+        let name = session.proposals.of(&path);
+        let meta = name.as_deref().map(|proposal| Meta { proposal });
         let text = match event.filter(|_| is_unnamed) {
             Some(event) => event,
-            None => notification_json(&Notification::outcome(&path, outcome)).into(),
+            None => notification_json(&Notification::outcome(&path, outcome, meta)).into(),
         };
-        let brief = Notification::brief_outcome(&path, outcome)
+        let brief = Notification::brief_outcome(&path, outcome, meta)
             .filter(|_| owner == proposer && !is_unnamed)
             .map(|notification| notification_json(&notification).into());
         self.deliver(&owner, [Decided { review: id, proposer, path, text, brief, superseded }]);

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Sessions;
 use crate::agent::Agent;
 use crate::bridge::Event;
+use crate::host::{Host, IgnoreFile};
 use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
 use crate::mcp::message::Id;
@@ -25,6 +26,8 @@ pub struct ActiveSession {
     sessions: Arc<Sessions>,
     session: SessionId,
     revision: Revision,
+    /// Where its client is, unless on this machine.
+    host: Option<Arc<Host>>,
     /// Finds out where the client works, if the request names no session.
     unnamed: Option<FindPlace>,
 }
@@ -74,7 +77,14 @@ impl Sessions {
     ) -> ActiveSession {
         session.busy += 1;
         session.last_request = Instant::now();
-        ActiveSession { sessions: self.clone(), session: id, revision: session.revision, unnamed }
+        let host = session.client.agent.host.clone();
+        ActiveSession {
+            sessions: self.clone(),
+            session: id,
+            revision: session.revision,
+            host,
+            unnamed,
+        }
     }
 
     /// The revision of the session of a request of `agent`.
@@ -90,6 +100,11 @@ impl ActiveSession {
 
     pub fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Where its client is, unless on this machine.
+    pub fn host(&self) -> Option<&Arc<Host>> {
+        self.host.as_ref()
     }
 
     /// Whether the request names no session.
@@ -146,6 +161,18 @@ impl ActiveSession {
             let no_file = Context::new(IdeContext::new(Vec::new()));
             session.push(Outgoing::Context(no_file.message));
         }
+    }
+
+    /// Records an ignore file on the client's host. Lisp is told if it is another one than before.
+    /// Returns false if there are too many.
+    pub fn set_ignore_file(&self, directory: &str, file: IgnoreFile) -> bool {
+        let Some(host) = &self.host else { return false };
+        match host.set_ignore_file(directory, file) {
+            Some(true) => self.sessions.bridge.send(Event::ClientsChanged),
+            Some(false) => {}
+            None => return false,
+        }
+        true
     }
 
     /// Passes a message of the client on to the user.

@@ -15,6 +15,11 @@ use crate::mcp::session::Session;
 use crate::process::Process;
 
 impl Sessions {
+    /// Records where the client of a session works, whose process cannot be known, as on a host.
+    pub(crate) fn place_at(&self, id: &SessionId, place: Place) {
+        self.set_place(&mut self.table(), id, place);
+    }
+
     /// Records that the process of a session's client is being looked for.
     pub(crate) fn begin_identification(&self, id: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(id) {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use crate::agent::Agent;
+use crate::host::Host;
 use crate::mcp::client::SessionId;
 use crate::mcp::listeners::Listeners;
 use crate::mcp::outbox::{Decided, Outgoing};
@@ -37,6 +38,11 @@ impl Table {
         Some((id, session))
     }
 
+    /// Whether a session is that of a client on `host`.
+    pub fn is_on(&self, id: &SessionId, host: &Host) -> bool {
+        self.sessions.get(id).is_some_and(|session| session.host() == Some(host))
+    }
+
     /// The unnamed session of `agent`.
     pub fn unnamed(&self, agent: &Agent) -> Option<SessionId> {
         let mut all = self.sessions.iter();
@@ -51,9 +57,16 @@ impl Table {
 
     /// The session to remove in favor of a new one of `agent`: one that is not in use. Sessions
     /// that await nothing go first, and those of the same agent; those of other agents that await
-    /// an outcome stay.
-    pub fn least_used(&self, agent: &Agent) -> Option<SessionId> {
-        let unused = self.sessions.iter().filter(|(_, session)| session.idle_until().is_some());
+    /// an outcome stay, and so do those that `counts` does not select.
+    pub fn least_used(
+        &self,
+        agent: &Agent,
+        counts: impl Fn(&Session) -> bool,
+    ) -> Option<SessionId> {
+        let unused = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.idle_until().is_some() && counts(session));
         let ranked = unused.filter_map(|(id, session)| {
             let owed = session.outbox.has_outcome() || !self.reviews.of(id).is_empty();
             let own = *session.client.agent == *agent;
@@ -141,11 +154,11 @@ mod tests {
         let mut table = table(agent("gemini"), &["one"]);
         let id = SessionId::from("one");
         let (gemini, qwen) = (agent("gemini"), agent("qwen"));
-        assert_eq!(table.least_used(&qwen), Some(id.clone()));
+        assert_eq!(table.least_used(&qwen, |_| true), Some(id.clone()));
         table.reviews.open(&id, "/a", 0);
-        assert_eq!(table.least_used(&qwen), None);
-        assert_eq!(table.least_used(&gemini), Some(id.clone()));
+        assert_eq!(table.least_used(&qwen, |_| true), None);
+        assert_eq!(table.least_used(&gemini, |_| true), Some(id.clone()));
         table.sessions.get_mut(&id).unwrap().busy = 1;
-        assert_eq!(table.least_used(&gemini), None);
+        assert_eq!(table.least_used(&gemini, |_| true), None);
     }
 }

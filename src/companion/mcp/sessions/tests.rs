@@ -9,9 +9,12 @@ use super::*;
 use crate::agent::Agent;
 use crate::agent::tests::agent;
 use crate::bridge::CallId;
+use crate::host::Host;
 use crate::ide::{File, IdeContext, Notification, Outcome};
 use crate::mcp::message::notification_json;
-use crate::mcp::session::{IDLE_LIMIT, RECHECK_INTERVAL, STREAM_GRACE};
+use crate::mcp::session::{
+    HOST_GRACE, IDLE_LIMIT, REACHABLE_GRACE, RECHECK_INTERVAL, STREAM_GRACE,
+};
 
 /// The time between the beginnings of two sessions, which must differ.
 const TICK: Duration = Duration::from_millis(1);
@@ -168,7 +171,7 @@ fn the_next_session_of_a_living_process_inherits() {
         std::iter::from_fn(next).collect::<Vec<_>>()
     };
     let rejected = |path| {
-        let notification = Notification::DiffRejected { file_path: path };
+        let notification = Notification::DiffRejected { file_path: path, meta: None };
         notification_json(&notification)
     };
     assert_eq!(received(&successor), [rejected("/decided"), rejected("/a")]);
@@ -495,4 +498,51 @@ fn undelivered_outcomes_survive_a_flood_of_sessions_of_another_agent() {
     sessions.open(qwen(), Revision::NEWEST).unwrap();
     let known = |id: &SessionId| sessions.enter(id.as_str(), &gemini()).is_some();
     assert_eq!([&waits, &open, &idle].map(known), [true, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_of_a_client_on_a_host_wait_while_the_way_there_is_interrupted() {
+    let (bridge, sessions) = sessions();
+    let host = Some(Arc::new(Host::new("/ssh:build:", &Limits::default())));
+    let client = Client { agent: Agent { host, ..gemini() }.into(), ..client("") };
+    let session = sessions.open(client, Revision::NEWEST).unwrap();
+    let stream = sessions.open_stream(&session, None).unwrap();
+    let (decided, open) = (
+        open_review(&sessions, &session),
+        sessions.open_review(&session, "/b".to_owned(), String::new(), 0).unwrap(),
+    );
+    drop(stream);
+    events(&bridge);
+    advance(&sessions, HOST_GRACE / 2).await;
+    assert_eq!((sessions.count(), events(&bridge)), (0, vec![Event::ClientsChanged]));
+    assert!(sessions.decide(decided, Outcome::Rejected));
+    let stream = sessions.open_stream(&session, None).unwrap();
+    assert_eq!(received(&stream), 1);
+    drop(stream);
+    advance(&sessions, HOST_GRACE + STREAM_GRACE).await;
+    assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
+    assert_eq!(sessions.describe(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_on_a_host_that_does_not_return_when_it_can_has_ended() {
+    let (bridge, sessions) = sessions();
+    let host = Arc::new(Host::new("/ssh:build:", &Limits::default()));
+    let there = Agent { host: Some(host.clone()), ..gemini() };
+    let client = Client { agent: there.into(), ..client("") };
+    let session = sessions.open(client, Revision::NEWEST).unwrap();
+    drop(sessions.open_stream(&session, None).unwrap());
+    let review = open_review(&sessions, &session);
+    events(&bridge);
+    let closed = Event::CloseReview { review, call: None };
+    advance(&sessions, HOST_GRACE / 2).await;
+    host.set_reachable(true);
+    advance(&sessions, REACHABLE_GRACE / 2).await;
+    host.set_reachable(false);
+    advance(&sessions, REACHABLE_GRACE).await;
+    assert!(!events(&bridge).contains(&closed));
+    host.set_reachable(true);
+    advance(&sessions, REACHABLE_GRACE).await;
+    assert!(events(&bridge).contains(&closed));
+    assert_eq!(sessions.describe(), []);
 }

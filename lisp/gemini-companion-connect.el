@@ -1,0 +1,191 @@
+;;; gemini-companion-connect.el --- Connecting other machines -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The commands that connect a host, after one question for each, and end the connection.  What a
+;; connection is, and how it is made, is in `gemini-companion-connection.el'.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'project)
+(require 'seq)
+(require 'subr-x)
+(require 'tramp)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-connection)
+(require 'gemini-companion-host)
+(require 'gemini-companion-setup)
+(require 'gemini-companion-ssh)
+(require 'gemini-companion-ui)
+
+(declare-function gemini-companion-mode "gemini-companion")
+
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-connect)
+(defcustom gemini-companion-connect-hosts nil
+  "Hosts that you have allowed to connect to this Emacs.
+Each is a string such as \"build\" or \"me@build\", with its jump hosts before
+it, separated by \"|\".  You are asked once for each host, and your consent
+is saved here."
+  :type '(repeat string)
+  :group 'gemini-companion
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-connect (directory)
+  "Let clients on the host of DIRECTORY, a remote name, connect to this Emacs.
+This takes the current directory if it is remote, and otherwise, or with a
+prefix argument, prompts for a host, such as /ssh:build:.  The project of
+DIRECTORY becomes a workspace root; without a directory, the home directory
+does.
+
+You are asked for your consent once for each host.  The connection is made
+by ssh, which must not need to ask for a password, and made again when it
+breaks.  \\[gemini-companion-disconnect] ends it, and so does
+`gemini-companion-mode' when you switch it off."
+  (interactive (list (gemini-companion-connect--read)))
+  ;; Before Tramp is asked for the project.
+  (gemini-companion-ssh-hops directory)
+  (let* ((connection (gemini-companion-connect-to (gemini-companion-connect--root directory)))
+         (name (gemini-companion-connection-name connection)))
+    (unless (eq (gemini-companion-connection-state connection) 'ready)
+      (message "Connecting to %s..." name))
+    (gemini-companion-connection-when-ready
+     connection
+     (lambda (fault)
+       (cond ((null fault)
+              (gemini-companion-ui-message connection "Connected to %s: a CLI that \
+starts there now finds this Emacs" name))
+             ((eq (gemini-companion-connection-state connection) 'failed)
+              (gemini-companion-ui-message connection "%s" fault)))))))
+
+;;;###autoload
+(defun gemini-companion-disconnect (name)
+  "End the connection to the host with NAME.
+Clients there find this Emacs no longer, and the reviews of their changes
+end."
+  (interactive
+   (list (let ((names (mapcar #'gemini-companion-connection-name
+                              (gemini-companion-connections))))
+           (cond ((null names) (user-error "No host is connected"))
+                 ((cdr names) (completing-read "Disconnect: " names nil t))
+                 (t (car names))))))
+  (let ((connection (or (seq-find (lambda (connection)
+                                    (equal (gemini-companion-connection-name connection) name))
+                                  (gemini-companion-connections))
+                        (user-error "%s is not connected" name))))
+    (gemini-companion-connection-close connection)
+    (gemini-companion-host-remove (gemini-companion-connection-host connection))
+    (message "%s is disconnected" name)))
+
+(defun gemini-companion-connect--root (directory)
+  "Return the root of the project in DIRECTORY, a remote name.
+If it names only a host, return it as it is."
+  ;; Newer versions of Tramp leave out the hosts on the way in what `file-remote-p' returns.
+  (if (string-empty-p (file-local-name directory))
+      directory
+    (let ((project (project-current nil directory)))
+      (expand-file-name (if project (project-root project) directory)))))
+
+;;;; Reading a host
+
+(defun gemini-companion-connect--read ()
+  "Return the current directory if it is remote, or a host that the user enters."
+  (if (and (not current-prefix-arg) (file-remote-p default-directory))
+      default-directory
+    (gemini-companion-connect--parse
+     (completing-read "Connect to: " (gemini-companion-connect--candidates)))))
+
+(defun gemini-companion-connect--parse (text)
+  "Return the remote name that TEXT, which a user has entered, stands for."
+  (let ((text (string-trim text)))
+    (cond ((string-empty-p text) (user-error "No host was entered"))
+          ((file-remote-p text) text)
+          ((string-search "/" text) (user-error "%s is not remote" text))
+          (t (format "/ssh:%s:" text)))))
+
+(defun gemini-companion-connect--candidates ()
+  "Return the remote names of known hosts, without asking any of them."
+  (delete-dups
+   (append
+    (cl-loop for buffer in (buffer-list)
+             for directory = (buffer-local-value 'default-directory buffer)
+             if (member (file-remote-p directory 'method) gemini-companion-ssh-methods)
+             collect (file-remote-p directory))
+    (mapcar (lambda (name) (format "/ssh:%s:" (string-replace "|" "|ssh:" name)))
+            (append gemini-companion-connect-hosts
+                    (gemini-companion-connect--known-hosts))))))
+
+(defun gemini-companion-connect--known-hosts ()
+  "Return the hosts that ssh and Tramp know, as USER@HOST or HOST."
+  (cl-loop for (function file) in (tramp-get-completion-function "ssh")
+           ;; Some sources of passwords ask for one.
+           unless (eq function 'tramp-parse-auth-sources)
+           nconc (cl-loop for (user host) in (ignore-errors (funcall function file))
+                          if host collect (if user (concat user "@" host) host))))
+
+;;;; Connecting
+
+(defun gemini-companion-connect-to (directory)
+  "Connect to the host of DIRECTORY, a remote name, which becomes a root there.
+Ask for the user's consent if it was not given.  Return the
+`gemini-companion-connection', which need not be ready."
+  (let* ((hops (gemini-companion-ssh-hops directory))
+         (prefix (gemini-companion-connect--prefix-of directory))
+         (name (gemini-companion-ssh-name hops))
+         (method (file-remote-p prefix 'method)))
+    (gemini-companion-connect--ask name)
+    (unless (bound-and-true-p gemini-companion-mode)
+      (gemini-companion-mode 1))
+    (unless (gemini-companion-bridge-running-p)
+      (user-error "Gemini companion is not on yet: try again when it is"))
+    (let* ((host (gemini-companion-host-add prefix))
+           (connection (or (gemini-companion-connection-of-host host)
+                           (gemini-companion-connection-add
+                            host (if (equal method "ssh") name (concat method ":" name)) hops))))
+      (gemini-companion-connection-add-root connection (file-local-name directory))
+      (when (memq (gemini-companion-connection-state connection) '(new lost))
+        (gemini-companion-connection-start connection))
+      connection)))
+
+(defun gemini-companion-connect--prefix-of (directory)
+  "Return the prefix of DIRECTORY, a remote name, once that is expanded."
+  ;; Without a directory Tramp would ask for the home directory.
+  (file-remote-p (expand-file-name (concat (file-remote-p directory) "/"))))
+
+(defun gemini-companion-connect--ask (name)
+  "Ask for the user's consent to connect the host NAME, unless it was given.
+Signal a `user-error' if the user does not consent."
+  (unless (member name gemini-companion-connect-hosts)
+    (unless (y-or-n-p (format "Let clients on %s connect, so that root there can read the names \
+of files there that are open here, position and selection in them, and propose changes there? "
+                              name))
+      (user-error "%s is not connected" name))
+    (gemini-companion-setup-save 'gemini-companion-connect-hosts
+                                 (cons name gemini-companion-connect-hosts))))
+
+;;;; Reports
+
+(defun gemini-companion-connect-describe ()
+  "Return lines that describe the connections, for the user.
+Each is (CONNECTION . LINE)."
+  (mapcar
+   (lambda (connection)
+     (let ((sessions (length (gemini-companion-connection-sessions connection)))
+           (roots (gemini-companion-host-roots (gemini-companion-connection-host connection))))
+       (cons connection
+             (concat (gemini-companion-connection-name connection) ": "
+                     (gemini-companion-connection-describe-state connection)
+                     (format ", %d session%s" sessions (if (= sessions 1) "" "s"))
+                     (and roots (concat ", " (string-join roots ", ")))))))
+   (gemini-companion-connections)))
+
+(provide 'gemini-companion-connect)
+;;; gemini-companion-connect.el ends here

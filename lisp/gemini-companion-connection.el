@@ -1,0 +1,798 @@
+;;; gemini-companion-connection.el --- One connection to a host -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; For each host the user's ssh runs a shell there, which gets a script on its standard input, the
+;; keeper.  The keeper announces this Emacs as long as the connection lasts.  Clients there reach
+;; the server by a socket that ssh forwards.  A connection that breaks is made again.
+;;
+;; Nothing here waits, or uses Tramp.  What a host says is data of a stranger: lines of a few forms,
+;; in bounded number, at certain moments.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'json)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-ssh)
+(require 'gemini-companion-ui)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-connection
+               (:constructor gemini-companion-connection--make)
+               (:copier nil))
+  "A connection to a host."
+  (host nil :documentation "The `gemini-companion-host'.")
+  (name nil :documentation "What users call the host, \"me@build\".")
+  (target nil :documentation "The arguments of ssh that lead to the host.")
+  (tramp-path nil :documentation "The control path of what Tramp shares, or nil.")
+  (state 'new :documentation "`connecting', `ready', `lost', `failed' or `closed'.")
+  (since nil :documentation "When it got into that state.")
+  (fault nil :documentation "Why it is lost or has failed, (KIND . DETAIL), or nil.")
+  (warnings nil :documentation "What the keeper warns of, the newest first.")
+  (keeper nil :documentation "The process id of the keeper, a string.")
+  (hostname nil :documentation "What the host calls itself.")
+  (slot nil :documentation "Which of the configurations there is that of this Emacs.")
+  (proven nil :documentation "Non-nil if it was ready before.")
+  (routes nil :documentation "The routes still to be tried; the first one is in use.")
+  (process nil :documentation "The ssh that holds the connection, or nil.")
+  (stderr nil :documentation "The process that reads its standard error, or nil.")
+  (forward nil :documentation "The ssh that asks for the socket, or nil.")
+  (socket nil :documentation "The name of the socket on the host.")
+  (directory nil :documentation "The temporary directory of the control socket, or nil.")
+  (stage nil :documentation "What the host is to say next: `shell', `socket' or `ready'.")
+  (tail "" :documentation "The beginning of a line that is not complete.")
+  (received 0 :documentation "How many characters came from the host.")
+  (lines 0 :documentation "How many lines that look like the keeper's were among them.")
+  (errors "" :documentation "The last part of what ssh has printed as errors.")
+  (deadline nil :documentation "The timer that ends an attempt, or nil.")
+  (retry nil :documentation "The timer of the next attempt, or nil.")
+  (pause nil :documentation "Seconds until the next attempt.")
+  (notice nil :documentation "The timer that tells the user of the loss, t afterwards, or nil.")
+  (waiters nil :documentation "Functions to call when it is ready or has failed."))
+
+(defvar gemini-companion-connection--all nil
+  "The connections, and those that have failed, the oldest first.")
+
+(defvar gemini-companion-connection--session nil
+  "What tells this Emacs from all others, a string, or nil.")
+
+;;;; Limits
+
+(defvar gemini-companion-connection--patience 30
+  "Seconds in which a host must say what it is to say next.")
+
+(defvar gemini-companion-connection--first-pause 0.5
+  "Seconds until the first attempt to connect again.")
+
+(defconst gemini-companion-connection--max-pause 60
+  "Maximum number of seconds between two attempts to connect again.")
+
+(defvar gemini-companion-connection--notice-delay 30
+  "Seconds after which the user is told that a connection is lost.")
+
+(defvar gemini-companion-connection--farewell 5
+  "Seconds in which the keeper may clean up.")
+
+(defconst gemini-companion-connection--prefix "gemini-companion: "
+  "What the lines of the keeper begin with.")
+
+(defconst gemini-companion-connection--max-line 4096
+  "Maximum length of a line from a host.")
+
+(defconst gemini-companion-connection--max-output (* 256 1024)
+  "Maximum number of characters that a host may send on one connection.")
+
+(defconst gemini-companion-connection--max-lines 500
+  "Maximum number of the keeper's lines on one connection.")
+
+(defconst gemini-companion-connection--max-errors 2048
+  "How many characters of ssh's errors are kept.")
+
+(defconst gemini-companion-connection--max-warnings 5
+  "How many warnings of a host are kept.")
+
+;;;; Connections
+
+(defun gemini-companion-connections ()
+  "Return the connections, the oldest first, also those that have failed."
+  gemini-companion-connection--all)
+
+(defun gemini-companion-connection-prefix (connection)
+  "Return the prefix of the names of CONNECTION's files in Emacs."
+  (gemini-companion-host-prefix (gemini-companion-connection-host connection)))
+
+(defun gemini-companion-connection-of-host (host)
+  "Return the connection to HOST, unless it has failed, or nil."
+  (seq-find (lambda (connection)
+              (and (eq (gemini-companion-connection-host connection) host)
+                   (not (eq (gemini-companion-connection-state connection) 'failed))))
+            gemini-companion-connection--all))
+
+(defun gemini-companion-connection-of-directory (directory)
+  "Return the connection to the host of DIRECTORY, a remote name, or nil.
+It may have failed."
+  (seq-find (lambda (connection)
+              (string-prefix-p (gemini-companion-connection-prefix connection) directory))
+            (gemini-companion-connections)))
+
+(defun gemini-companion-connection-add (host name hops)
+  "Return a new connection to HOST, which is called NAME and reached by HOPS."
+  (let ((connection (gemini-companion-connection--make
+                     :host host :name name
+                     :target (gemini-companion-ssh-target hops)
+                     :tramp-path (gemini-companion-ssh-tramp-path hops)
+                     :pause gemini-companion-connection--first-pause)))
+    (setq gemini-companion-connection--all
+          (append (seq-remove (lambda (failed)
+                                (equal (gemini-companion-connection-prefix failed)
+                                       (gemini-companion-host-prefix host)))
+                              gemini-companion-connection--all)
+                  (list connection)))
+    connection))
+
+(defun gemini-companion-connection-add-root (connection root)
+  "Make ROOT, a directory name on the host of CONNECTION, a workspace root.
+An empty one stands for the home directory, which the keeper will tell."
+  (let ((host (gemini-companion-connection-host connection)))
+    (unless (or (string-empty-p root) (string-prefix-p "~" root))
+      (gemini-companion-host-set-roots
+       host (append (gemini-companion-host-roots host) (list root))))))
+
+(defun gemini-companion-connection-when-ready (connection function)
+  "Call FUNCTION once CONNECTION is ready or has failed.
+Its argument is nil if it is ready, or else why not, as text for the user.
+It is called at once if that is known."
+  (pcase (gemini-companion-connection-state connection)
+    ('ready (funcall function nil))
+    ((or 'failed 'closed) (funcall function (gemini-companion-connection-explanation connection)))
+    (_ (setf (gemini-companion-connection-waiters connection)
+             (append (gemini-companion-connection-waiters connection) (list function))))))
+
+(defun gemini-companion-connection--tell-waiters (connection)
+  "Call the functions that wait for CONNECTION, but not in a process filter."
+  (let ((waiters (gemini-companion-connection-waiters connection)))
+    (setf (gemini-companion-connection-waiters connection) nil)
+    (dolist (function waiters)
+      (run-at-time 0 nil
+                   (lambda ()
+                     (gemini-companion-log-errors "a connection"
+                       (gemini-companion-connection-when-ready connection function)))))))
+
+(defun gemini-companion-connection-ssh-arguments (connection)
+  "Return the arguments of ssh for another login on the host of CONNECTION.
+They are followed by a command.  The login gets an ssh of its own, so that
+it outlives CONNECTION.  Only if that needs what Tramp or the user shares,
+the login uses that, too."
+  (append (unless (gemini-companion-connection--own-p connection)
+            (gemini-companion-connection--route connection))
+          (gemini-companion-connection-target connection)))
+
+(defun gemini-companion-connection-sessions (connection)
+  "Return the sessions of clients on the host of CONNECTION.
+For their form see `gemini-companion-bridge-sessions'."
+  (let ((prefix (gemini-companion-connection-prefix connection)))
+    (seq-filter (lambda (session)
+                  (and (stringp (aref session 7))
+                       (string-prefix-p prefix (aref session 7))))
+                (gemini-companion-bridge-sessions))))
+
+;;;; Making a connection
+
+(defun gemini-companion-connection-start (connection)
+  "Begin to make CONNECTION, by its best route."
+  (gemini-companion-connection--cancel (gemini-companion-connection-retry connection))
+  (setf (gemini-companion-connection-routes connection)
+        (gemini-companion-connection--routes connection))
+  (gemini-companion-connection--attempt connection))
+
+(defun gemini-companion-connection--attempt (connection)
+  "Begin to make CONNECTION by its current route."
+  (gemini-companion-connection--set-state connection 'connecting)
+  (setf (gemini-companion-connection-stage connection) 'shell
+        (gemini-companion-connection-tail connection) ""
+        (gemini-companion-connection-received connection) 0
+        (gemini-companion-connection-lines connection) 0
+        (gemini-companion-connection-errors connection) ""
+        (gemini-companion-connection-warnings connection) nil)
+  (gemini-companion-connection--await connection)
+  (condition-case problem
+      (let ((default-directory temporary-file-directory))
+        (unless (executable-find gemini-companion-ssh-program)
+          (error "There is no program %s" gemini-companion-ssh-program))
+        (setf (gemini-companion-connection-directory connection) (make-temp-file "gc-" t))
+        (gemini-companion-connection--run-master connection))
+    (error
+     (gemini-companion-connection--end connection 'program
+                                       (gemini-companion-ui-error-text problem)))))
+
+(defun gemini-companion-connection--set-state (connection state &optional fault)
+  "Bring CONNECTION into STATE, for the reason FAULT."
+  (setf (gemini-companion-connection-state connection) state
+        (gemini-companion-connection-since connection) (float-time)
+        (gemini-companion-connection-fault connection) fault)
+  (gemini-companion-bridge-set-host-reachable (gemini-companion-connection-prefix connection)
+                                              (eq state 'ready)))
+
+(defconst gemini-companion-connection--options
+  '("-T" "-o" "BatchMode=yes" "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15"
+    "-o" "ServerAliveCountMax=2" "-o" "RemoteCommand=none" "-o" "ClearAllForwardings=yes"
+    "-o" "ControlPersist=no")
+  "Options for the ssh that holds a connection.")
+
+(defun gemini-companion-connection--run-master (connection)
+  "Start the ssh that holds CONNECTION."
+  (let* ((stderr (gemini-companion-connection--make-stderr connection))
+         (process
+          (gemini-companion-ssh-make-process
+           `(,@gemini-companion-connection--options
+             ,@(and (gemini-companion-connection--own-p connection) '("-M"))
+             ,@(gemini-companion-connection--control connection)
+             ,@(gemini-companion-connection-target connection)
+             "exec sh")
+           :stderr stderr
+           :filter (lambda (process text)
+                     (when (eq process (gemini-companion-connection-process connection))
+                       (gemini-companion-log-errors "output of a host"
+                         (gemini-companion-connection--receive connection text))))
+           :sentinel (lambda (process _event)
+                       (unless (process-live-p process)
+                         (gemini-companion-connection--ended connection process))))))
+    (setf (gemini-companion-connection-process connection) process)
+    ;; The rest follows when the shell has answered: this process reads nothing until it has logged
+    ;; in, and Emacs would wait for that once the pipe is full.  It may have ended already.
+    (ignore-errors
+      (process-send-string process (format "echo; echo '%sshell'\n"
+                                           gemini-companion-connection--prefix)))))
+
+(defun gemini-companion-connection--make-stderr (connection)
+  "Return a process that keeps the end of what ssh prints for CONNECTION."
+  (let ((received 0)
+        pipe)
+    (setq pipe
+          (make-pipe-process
+           :name "gemini-companion-ssh-errors" :noquery t :coding 'utf-8-unix
+           ;; Otherwise it gets a buffer with its name.
+           :buffer (current-buffer)
+           :filter
+           (lambda (process text)
+             (when (eq process (gemini-companion-connection-stderr connection))
+               (gemini-companion-log-errors "errors of ssh"
+                 (setq received (+ received (length text)))
+                 (setf (gemini-companion-connection-errors connection)
+                       (gemini-companion-connection--last
+                        (concat (gemini-companion-connection-errors connection) text)
+                        gemini-companion-connection--max-errors))
+                 (when (> received gemini-companion-connection--max-output)
+                   (gemini-companion-connection--end connection 'flood)))))
+           :sentinel #'ignore))
+    (set-process-buffer pipe nil)
+    (setf (gemini-companion-connection-stderr connection) pipe)
+    pipe))
+
+(defun gemini-companion-connection--last (text length)
+  "Return TEXT, or its last part if it is longer than LENGTH."
+  (substring text (max 0 (- (length text) length))))
+
+(defun gemini-companion-connection--await (connection)
+  "Give the host of CONNECTION some time to say what it is to say next."
+  (gemini-companion-connection--cancel (gemini-companion-connection-deadline connection))
+  (setf (gemini-companion-connection-deadline connection)
+        (run-at-time gemini-companion-connection--patience nil
+                     (lambda ()
+                       (gemini-companion-log-errors "a connection"
+                         (gemini-companion-connection--end connection 'silent))))))
+
+(defun gemini-companion-connection--cancel (timer)
+  "Cancel TIMER, unless it is none."
+  (when (timerp timer) (cancel-timer timer)))
+
+(defun gemini-companion-connection--send (connection text)
+  "Send the line TEXT to the keeper of CONNECTION."
+  (process-send-string (gemini-companion-connection-process connection) (concat text "\n")))
+
+;;;; Routes
+
+(defun gemini-companion-connection--routes (connection)
+  "Return the routes to the host of CONNECTION, the best one first.
+The first one is `own', an ssh of our own.  It cannot ask for a password, so
+if it may not log in, there may be a connection that Tramp or the user's
+configuration shares: the others are lists of ssh's options for that."
+  (let ((tramp (gemini-companion-connection-tramp-path connection))
+        (shared '("-o" "ControlMaster=no")))
+    `(own
+      ,@(and tramp (list (append shared (list "-o" (concat "ControlPath=" tramp)))))
+      ,shared)))
+
+(defun gemini-companion-connection--route (connection)
+  "Return the route that CONNECTION uses."
+  (car (gemini-companion-connection-routes connection)))
+
+(defun gemini-companion-connection--control (connection)
+  "Return ssh's options for what CONNECTION shares."
+  (if (gemini-companion-connection--own-p connection)
+      (list "-S" (expand-file-name "c" (gemini-companion-connection-directory connection)))
+    (gemini-companion-connection--route connection)))
+
+(defun gemini-companion-connection--own-p (connection)
+  "Return non-nil if CONNECTION has an ssh of its own, and shares none."
+  (eq (gemini-companion-connection--route connection) 'own))
+
+(defun gemini-companion-connection--next-route (connection fault)
+  "Make CONNECTION by its next route, if that is open.
+If no route is left, end it because of FAULT, (KIND . DETAIL)."
+  (gemini-companion-connection--release connection)
+  (if (null (cdr (gemini-companion-connection-routes connection)))
+      (gemini-companion-connection--end connection (car fault) (cdr fault))
+    (pop (gemini-companion-connection-routes connection))
+    ;; Otherwise ssh would try to log in once more, and some hosts count failures.
+    (setf (gemini-companion-connection-process connection)
+          (gemini-companion-ssh-make-process
+           `("-O" "check" ,@(gemini-companion-connection--control connection)
+             ,@(gemini-companion-connection-target connection))
+           :filter #'ignore
+           :sentinel
+           (lambda (process _event)
+             (when (and (not (process-live-p process))
+                        (eq process (gemini-companion-connection-process connection)))
+               (gemini-companion-log-errors "a connection"
+                 (if (eql 0 (process-exit-status process))
+                     (gemini-companion-connection--attempt connection)
+                   (gemini-companion-connection--next-route connection fault)))))))))
+
+;;;; What the host says
+
+(defun gemini-companion-connection--receive (connection text)
+  "Handle TEXT, the next output of the host of CONNECTION."
+  (let* ((process (gemini-companion-connection-process connection))
+         (received (cl-incf (gemini-companion-connection-received connection) (length text)))
+         (lines (split-string (concat (gemini-companion-connection-tail connection) text) "\n"))
+         (tail (car (last lines))))
+    (if (or (> received gemini-companion-connection--max-output)
+            (length> tail gemini-companion-connection--max-line))
+        (gemini-companion-connection--end connection 'flood)
+      (setf (gemini-companion-connection-tail connection) tail)
+      (dolist (line (butlast lines))
+        ;; A line may have ended the connection.
+        (when (and (eq process (gemini-companion-connection-process connection))
+                   (string-prefix-p gemini-companion-connection--prefix line))
+          (if (> (cl-incf (gemini-companion-connection-lines connection))
+                 gemini-companion-connection--max-lines)
+              (gemini-companion-connection--end connection 'flood)
+            (gemini-companion-connection--line
+             connection (string-remove-prefix gemini-companion-connection--prefix line))))))))
+
+(defun gemini-companion-connection--line (connection line)
+  "Handle LINE, from the keeper of CONNECTION, or from a host that pretends."
+  (pcase-let ((stage (gemini-companion-connection-stage connection))
+              (`(,word . ,rest) (gemini-companion-connection--words line)))
+    (pcase word
+      ((and "shell" (guard (eq stage 'shell)))
+       (setf (gemini-companion-connection-stage connection) 'socket)
+       (gemini-companion-connection--await connection)
+       (gemini-companion-connection--send
+        connection (gemini-companion-connection--script connection)))
+      ((and "home" (guard (eq stage 'socket)))
+       (gemini-companion-connection--take-home connection rest))
+      ((and "socket" (guard (eq stage 'socket)))
+       (gemini-companion-connection--forward connection rest))
+      ((and "ready" (guard (eq stage 'ready)))
+       (gemini-companion-connection--ready connection rest))
+      ("warning" (gemini-companion-connection--warn connection
+                                                    (gemini-companion-connection--shown rest)))
+      ("fault" (gemini-companion-connection--end
+                connection
+                (cond ((string-prefix-p "no node" rest) 'node)
+                      ((string-search "belongs to another user" rest) 'owner)
+                      (t 'keeper))
+                (gemini-companion-connection--shown rest))))))
+
+(defun gemini-companion-connection--words (line)
+  "Return (WORD . REST) for LINE, the text before its first space and after it."
+  (let ((space (string-search " " line)))
+    (cons (substring line 0 space)
+          (if space (substring line (1+ space)) ""))))
+
+(defun gemini-companion-connection--shown (text)
+  "Return TEXT, which a host or ssh has printed, for the user."
+  (truncate-string-to-width (gemini-companion-ui-one-line text) 300 nil nil "..."))
+
+(defun gemini-companion-connection--take-home (connection home)
+  "Make HOME the workspace root of the host of CONNECTION if it has none."
+  (when (and (null (gemini-companion-host-roots (gemini-companion-connection-host connection)))
+             (string-match-p "\\`/[^[:cntrl:]]*\\'" home))
+    (gemini-companion-connection-add-root connection home)))
+
+(defun gemini-companion-connection--warn (connection text)
+  "Remember the warning TEXT of the host of CONNECTION."
+  (gemini-companion-log-add "%s warns: %s" (gemini-companion-connection-name connection) text)
+  (setf (gemini-companion-connection-warnings connection)
+        (seq-take (cons text (delete text (gemini-companion-connection-warnings connection)))
+                  gemini-companion-connection--max-warnings)))
+
+(defun gemini-companion-connection--forward (connection path)
+  "Let the server be reached as the socket PATH on the host of CONNECTION."
+  (if (not (string-match-p "\\`/[^:[:cntrl:]]\\{1,120\\}\\'" path))
+      (gemini-companion-connection--end connection 'keeper "it names no socket")
+    (setf (gemini-companion-connection-stage connection) 'ready)
+    (gemini-companion-connection--await connection)
+    (let ((output ""))
+      (setf (gemini-companion-connection-socket connection) path
+            (gemini-companion-connection-forward connection)
+            (gemini-companion-connection--control-forward
+             connection "forward" path
+             :filter (lambda (_process text)
+                       (setq output (gemini-companion-connection--last
+                                     (concat output text)
+                                     gemini-companion-connection--max-errors)))
+             :sentinel (lambda (process _event)
+                         (when (and (not (process-live-p process))
+                                    (eq process
+                                        (gemini-companion-connection-forward connection)))
+                           (gemini-companion-log-errors "a connection"
+                             (gemini-companion-connection--forwarded
+                              connection (process-exit-status process) output)))))))))
+
+(defun gemini-companion-connection--control-forward (connection command path &rest arguments)
+  "Give COMMAND about the socket PATH to the ssh that CONNECTION uses.
+For ARGUMENTS see `make-process'."
+  (apply #'gemini-companion-ssh-make-process
+         `(;; What the user's configuration forwards is no business of this connection.
+           ,@(and (gemini-companion-connection--own-p connection) '("-F" "/dev/null"))
+           ,@(gemini-companion-connection--control connection)
+           "-O" ,command "-R" ,(format "%s:127.0.0.1:%d" path (gemini-companion-bridge-port))
+           ,@(gemini-companion-connection-target connection))
+         arguments))
+
+(defun gemini-companion-connection--forwarded (connection status output)
+  "Tell the keeper of CONNECTION that the socket is there, if STATUS is 0.
+OUTPUT is what ssh has printed."
+  (setf (gemini-companion-connection-forward connection) nil)
+  (if (not (eql status 0))
+      (gemini-companion-connection--end connection 'forwarding
+                                        (gemini-companion-connection--last-line output))
+    (gemini-companion-connection--send-roots connection)
+    ;; Otherwise another Emacs that is also connected again could take it, and the clients with it.
+    (when-let* ((slot (gemini-companion-connection-slot connection)))
+      (gemini-companion-connection--send connection (concat "slot " slot)))
+    (gemini-companion-connection--send connection "forwarded")))
+
+(defun gemini-companion-connection--ready (connection words)
+  "CONNECTION is ready; WORDS are the keeper's process id, its host, and a number."
+  (when (string-match "\\`\\([1-9][0-9]\\{,9\\}\\) \\([[:alnum:]._-]\\{1,64\\}\\) \
+\\([0-9]\\{1,4\\}\\)\\'" words)
+    (let ((keeper (match-string 1 words))
+          (hostname (match-string 2 words))
+          (slot (match-string 3 words))
+          (name (gemini-companion-connection-name connection)))
+      (gemini-companion-connection--cancel (gemini-companion-connection-deadline connection))
+      (gemini-companion-connection--set-state connection 'ready)
+      (setf (gemini-companion-connection-stage connection) nil
+            (gemini-companion-connection-proven connection) t
+            (gemini-companion-connection-keeper connection) keeper
+            (gemini-companion-connection-slot connection) slot
+            (gemini-companion-connection-hostname connection)
+            hostname
+            (gemini-companion-connection-pause connection)
+            gemini-companion-connection--first-pause)
+      (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
+                                name keeper hostname)
+      (when (eq (gemini-companion-connection-notice connection) t)
+        (gemini-companion-ui-message connection "The connection to %s is back" name))
+      (gemini-companion-connection--cancel (gemini-companion-connection-notice connection))
+      (setf (gemini-companion-connection-notice connection) nil)
+      (gemini-companion-connection--tell-waiters connection))))
+
+;;;; What the keeper is told
+
+(defun gemini-companion-connection--script (connection)
+  "Return the keeper for the host of CONNECTION, with everything filled in."
+  (let* ((tokens (gemini-companion-bridge-open-host
+                  (gemini-companion-connection-prefix connection)))
+         (programs (gemini-companion-bridge-host-programs))
+         (relay (car programs))
+         (roots (gemini-companion-connection--roots connection)))
+    (gemini-companion-connection--fill
+     (cdr programs)
+     `(("@RELAY@" . ,(gemini-companion-ssh-quote relay))
+       ("@HASH@" . ,(gemini-companion-ssh-quote
+                     (substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16)))
+       ("@ID@" . ,(gemini-companion-ssh-quote (gemini-companion-connection--id)))
+       ("@EMACS@" . ,(gemini-companion-ssh-quote
+                      (gemini-companion-connection--session connection)))
+       ("@WORKSPACE@" . ,(gemini-companion-ssh-quote (car roots)))
+       ("@ROOTS@" . ,(gemini-companion-ssh-quote (cdr roots)))
+       ("@AGENTS@" . ,(gemini-companion-connection--agents tokens))))))
+
+(defun gemini-companion-connection--fill (script alist)
+  "Return SCRIPT with each first string of ALIST replaced once by the second."
+  (with-temp-buffer
+    (insert script)
+    (pcase-dolist (`(,placeholder . ,text) alist)
+      (goto-char (point-min))
+      (when (search-forward placeholder nil t)
+        (replace-match text t t)))
+    (buffer-string)))
+
+(defun gemini-companion-connection--id ()
+  "Return what tells the configuration of this user from others' on a host."
+  (replace-regexp-in-string "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name))
+                            t t))
+
+(defun gemini-companion-connection--session (connection)
+  "Return what tells the keepers of CONNECTION from those of others."
+  (unless gemini-companion-connection--session
+    (setq gemini-companion-connection--session
+          (format "%s %s %s %s" (system-name) (emacs-pid) (float-time) (random))))
+  (secure-hash 'md5 (concat (gemini-companion-connection-prefix connection)
+                            gemini-companion-connection--session)))
+
+(defun gemini-companion-connection--roots (connection)
+  "Return the roots of CONNECTION as (STRING . ARRAY), both JSON."
+  (let ((roots (gemini-companion-host-roots (gemini-companion-connection-host connection))))
+    (cons (json-encode-string (string-join roots ":"))
+          (json-encode (vconcat roots)))))
+
+(defun gemini-companion-connection--send-roots (connection)
+  "Tell the keeper of CONNECTION the workspace roots."
+  (pcase-let ((`(,workspace . ,roots) (gemini-companion-connection--roots connection)))
+    (gemini-companion-connection--send connection (format "roots\t%s\t%s" workspace roots))))
+
+(defun gemini-companion-connection--agents (tokens)
+  "Return the lines of the keeper that announce the agents of TOKENS, an alist."
+  (cl-loop for (agent . token) in tokens
+           for directory = (gemini-companion-agent-get agent :directory)
+           if (gemini-companion-agent-get agent :stdio)
+           concat (concat
+                   "agent "
+                   (mapconcat #'gemini-companion-ssh-quote
+                              `(,(symbol-name agent)
+                                ,(json-encode
+                                  `((host . ,(format "127.0.0.1:%d" (gemini-companion-bridge-port)))
+                                    (token . ,token)))
+                                ,(gemini-companion-agent-get agent :file)
+                                ,(symbol-name (car directory))
+                                ,@(cdr directory))
+                              " ")
+                   "\n")))
+
+;;;; Faults
+
+(defconst gemini-companion-connection--faults
+  '((program "ssh cannot be run"
+             "Install OpenSSH, or set `gemini-companion-ssh-program'")
+    (authentication "ssh cannot log in without asking for a password"
+                    "Add your key to ssh-agent, or visit a file there first")
+    (host-key "ssh does not trust the key of the host"
+              "Log in once by ssh in a terminal, and check the key")
+    (unreachable "it cannot be reached"
+                 "Check its name and the network")
+    (forwarding "it refuses to forward a socket"
+                "Its sshd must not forbid AllowTcpForwarding and AllowStreamLocalForwarding")
+    (node "Node.js is missing there"
+          "Install it where a shell that is not interactive finds it")
+    (owner "a directory that a CLI looks into belongs to another user there"
+           "Set TMPDIR there to a directory of your own, in a file that all shells read")
+    (silent "it does not answer"
+            "Log in by ssh in a terminal, to see what it waits for")
+    (flood "it sends far more than it should"
+           "Look at what the startup files of your shell there print")
+    (keeper "it cannot announce this Emacs"
+            "M-x gemini-companion-log says more")
+    (ended "ssh has ended"
+           "M-x gemini-companion-log says more"))
+  "Alist of kinds of faults, what they mean, and what to do.")
+
+(defconst gemini-companion-connection--passing '(unreachable silent ended)
+  "Kinds of faults that pass, so that it makes sense to connect again.")
+
+(defun gemini-companion-connection-explanation (connection)
+  "Return why CONNECTION is not ready, and what to do, as text for the user."
+  (pcase-let ((`(,text . ,remedy) (gemini-companion-connection-diagnosis connection)))
+    (concat text (and remedy (concat ".  " remedy)))))
+
+(defun gemini-companion-connection-diagnosis (connection)
+  "Return why CONNECTION is not ready, as (TEXT . REMEDY); REMEDY may be nil."
+  (let ((reason (gemini-companion-connection--reason connection)))
+    (cons (concat (gemini-companion-connection-name connection) " is not connected"
+                  (and reason (concat ": " reason)))
+          (cadr (alist-get (car (gemini-companion-connection-fault connection))
+                           gemini-companion-connection--faults)))))
+
+(defun gemini-companion-connection--reason (connection)
+  "Return why CONNECTION is not ready as text for the user, nil if unknown."
+  (pcase (gemini-companion-connection-fault connection)
+    (`(,kind . ,detail)
+     (concat (car (alist-get kind gemini-companion-connection--faults))
+             (and detail (format " (%s)" detail))))))
+
+(defconst gemini-companion-connection--errors
+  '((authentication . "Permission denied\\|Too many authentication failures\
+\\|No more authentication methods\\|no mutual signature")
+    (host-key . "Host key verification failed\\|HOST IDENTIFICATION HAS CHANGED\
+\\|host key is known for\\|no matching host key")
+    (unreachable . "Could not resolve\\|[Cc]onnection timed out\\|Connection refused\
+\\|No route to host\\|Network is unreachable\\|Operation timed out\\|Name or service not known\
+\\|[Cc]onnection closed by\\|Connection reset by\\|banner exchange"))
+  "Alist of kinds of faults and regexps for what ssh prints then.")
+
+(defun gemini-companion-connection--classify (errors)
+  "Return the kind of fault of which ssh tells by ERRORS."
+  (or (car (seq-find (lambda (entry) (string-match-p (cdr entry) errors))
+                     gemini-companion-connection--errors))
+      'ended))
+
+(defun gemini-companion-connection--last-line (text)
+  "Return the last line of TEXT, which ssh has printed, or nil if it is empty."
+  (let ((line (car (last (split-string text "[\r\n]+" t "[ \t]+")))))
+    (and line (gemini-companion-connection--shown line))))
+
+(defun gemini-companion-connection-describe-state (connection)
+  "Return the state of CONNECTION as text for the user, without its name."
+  (let ((duration (gemini-companion-ui-duration
+                   (- (float-time) (gemini-companion-connection-since connection)))))
+    (pcase (gemini-companion-connection-state connection)
+      ('ready (format "connected for %s (%s, process %s there)" duration
+                      (gemini-companion-connection-hostname connection)
+                      (gemini-companion-connection-keeper connection)))
+      ('connecting (if (gemini-companion-connection-proven connection)
+                       "lost, connecting again..."
+                     "connecting..."))
+      ('lost (format "lost for %s, trying again: %s" duration
+                     (gemini-companion-connection--reason connection)))
+      (_ (format "not connected: %s" (gemini-companion-connection--reason connection))))))
+
+;;;; The end of a connection
+
+(defun gemini-companion-connection--ended (connection process)
+  "Handle the end of PROCESS, the ssh that held CONNECTION."
+  (gemini-companion-log-errors "the end of a connection"
+    (when (eq process (gemini-companion-connection-process connection))
+      ;; What it has printed last may not have been read.
+      (accept-process-output (gemini-companion-connection-stderr connection) 0 nil t)
+      (let* ((errors (gemini-companion-connection-errors connection))
+             ;; Once it has logged in, this may be what a program there has printed.
+             (kind (if (eq (gemini-companion-connection-stage connection) 'shell)
+                       (gemini-companion-connection--classify errors)
+                     'ended))
+             (detail (gemini-companion-connection--last-line errors)))
+        (if (eq kind 'authentication)
+            (gemini-companion-connection--next-route connection (cons kind detail))
+          (gemini-companion-connection--end connection kind detail))))))
+
+(defun gemini-companion-connection--release (connection)
+  "End all processes and timers of CONNECTION, and delete its directory."
+  (pcase-let (((cl-struct gemini-companion-connection process stderr forward directory deadline
+                          retry)
+               connection))
+    (setf (gemini-companion-connection-process connection) nil
+          (gemini-companion-connection-stderr connection) nil
+          (gemini-companion-connection-forward connection) nil
+          (gemini-companion-connection-directory connection) nil)
+    (mapc #'gemini-companion-connection--cancel (list deadline retry))
+    (dolist (process (list process stderr forward))
+      (when process (delete-process process)))
+    (when directory
+      (ignore-errors (delete-directory directory t)))))
+
+(defun gemini-companion-connection--end (connection kind &optional detail)
+  "End this attempt at CONNECTION because of a fault of KIND, and maybe retry.
+DETAIL, text for the user, may say more."
+  (gemini-companion-connection--release connection)
+  (let ((fault (cons kind detail))
+        (host (gemini-companion-connection-host connection))
+        (proven (gemini-companion-connection-proven connection)))
+    (if (and proven (memq kind gemini-companion-connection--passing))
+        (gemini-companion-connection--lose connection fault)
+      (gemini-companion-connection--set-state connection 'failed fault)
+      (gemini-companion-connection--cancel (gemini-companion-connection-notice connection))
+      (gemini-companion-log-add "%s" (gemini-companion-connection-explanation connection))
+      (if proven
+          ;; Open reviews stay, as the user may connect again.
+          (gemini-companion-ui-message
+           connection "%s; then M-x gemini-companion-connect"
+           (gemini-companion-connection-explanation connection))
+        (gemini-companion-host-remove host)
+        (gemini-companion-bridge-close-host (gemini-companion-host-prefix host)))
+      (gemini-companion-connection--tell-waiters connection))))
+
+(defun gemini-companion-connection--lose (connection fault)
+  "Connect CONNECTION again after a pause; it was lost because of FAULT."
+  (let ((pause (gemini-companion-connection-pause connection))
+        (name (gemini-companion-connection-name connection)))
+    (gemini-companion-connection--set-state connection 'lost fault)
+    (gemini-companion-log-add "%s; trying again in %s s"
+                              (car (gemini-companion-connection-diagnosis connection)) pause)
+    (unless (gemini-companion-connection-notice connection)
+      (setf (gemini-companion-connection-notice connection)
+            (run-at-time gemini-companion-connection--notice-delay nil
+                         (lambda ()
+                           (setf (gemini-companion-connection-notice connection) t)
+                           (gemini-companion-ui-message
+                            connection "The connection to %s is lost; trying again" name)))))
+    (setf (gemini-companion-connection-pause connection)
+          (min gemini-companion-connection--max-pause (* 2 pause))
+          (gemini-companion-connection-retry connection)
+          (run-at-time pause nil
+                       (lambda ()
+                         (gemini-companion-log-errors "a connection"
+                           (gemini-companion-connection-start connection)))))))
+
+(defun gemini-companion-connection-close (connection)
+  "End CONNECTION for good."
+  (setq gemini-companion-connection--all (remq connection gemini-companion-connection--all))
+  (gemini-companion-connection--set-state connection 'closed)
+  (gemini-companion-connection--cancel (gemini-companion-connection-notice connection))
+  (gemini-companion-log-add "disconnected from %s" (gemini-companion-connection-name connection))
+  (gemini-companion-connection--dismiss connection)
+  (gemini-companion-connection--release connection)
+  (gemini-companion-bridge-close-host (gemini-companion-connection-prefix connection))
+  (gemini-companion-connection--tell-waiters connection))
+
+(defun gemini-companion-connection--dismiss (connection)
+  "Let the keeper of CONNECTION clean up, and ssh end with it, if it is ready."
+  (pcase-let (((cl-struct gemini-companion-connection process stage socket) connection))
+    (when (and (process-live-p process) (null stage))
+      (unless (gemini-companion-connection--own-p connection)
+        ;; What is shared goes on, and should not forward any longer.
+        (ignore-errors (gemini-companion-connection--control-forward connection "cancel" socket)))
+      (setf (gemini-companion-connection-process connection) nil)
+      (ignore-errors (process-send-eof process))
+      (run-at-time gemini-companion-connection--farewell nil #'delete-process process))))
+
+;;;; Hosts that are served
+
+(defun gemini-companion-connection--sync ()
+  "End the connections of hosts that are served no longer; tell others the roots."
+  (gemini-companion-log-errors "connections"
+    (dolist (connection gemini-companion-connection--all)
+      (let ((state (gemini-companion-connection-state connection)))
+        (cond ((memq (gemini-companion-connection-host connection) (gemini-companion-hosts))
+               (when (eq state 'ready)
+                 (gemini-companion-log-errors "workspace roots"
+                   (gemini-companion-connection--send-roots connection))))
+              ;; The user may want to know why the first attempt has failed.
+              ((or (not (eq state 'failed)) (gemini-companion-connection-proven connection))
+               (gemini-companion-connection-close connection)))))))
+
+(add-hook 'gemini-companion-host-change-hook #'gemini-companion-connection--sync)
+
+;;;; Probes
+
+(defconst gemini-companion-connection--max-probe 10000
+  "How many characters of the output of a probe are kept.")
+
+(defun gemini-companion-connection-probe (connection command callback)
+  "Run COMMAND in a login shell on the host of CONNECTION, which is ready.
+Call CALLBACK with its output, which is empty if there is none in time."
+  (let* ((output "")
+         (timer nil)
+         (process
+          (gemini-companion-ssh-make-process
+           `("-T" "-o" "BatchMode=yes" "-o" "RemoteCommand=none" "-o" "ControlMaster=no"
+             ,@(gemini-companion-connection--control connection)
+             ,@(gemini-companion-connection-target connection)
+             ,(gemini-companion-ssh-login-command command))
+           :filter (lambda (_process text)
+                     (when (length< output gemini-companion-connection--max-probe)
+                       (setq output (concat output text))))
+           :sentinel (lambda (process _event)
+                       (unless (process-live-p process)
+                         (gemini-companion-connection--cancel timer)
+                         (gemini-companion-log-errors "a probe of a host"
+                           (funcall callback output)))))))
+    (setq timer (run-at-time gemini-companion-connection--patience nil #'delete-process process))
+    (ignore-errors (process-send-eof process))))
+
+(provide 'gemini-companion-connection)
+;;; gemini-companion-connection.el ends here

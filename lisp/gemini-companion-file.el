@@ -1,0 +1,433 @@
+;;; gemini-companion-file.el --- Files as bytes -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Reads and writes files as bytes, and knows which buffer visits one.
+;;
+;; A file on a host is not read: its client tells what it contains, and that is remembered as long as
+;; somebody needs it, in bounded number and size.  So nothing here asks a host for anything, and
+;; nothing waits for Tramp, whose handlers do not see any name.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-ui)
+
+(declare-function tramp-dissect-file-name "tramp")
+(declare-function tramp-flush-file-properties "tramp-cache")
+(declare-function tramp-get-connection-property "tramp-cache")
+(declare-function tramp-tramp-file-p "tramp")
+
+;;;; What is known of files on hosts
+
+(defconst gemini-companion-file--max-unneeded 8
+  "Number of files on hosts that are remembered although nobody needs them.
+A review that needs what was just told comes right after it.")
+
+(defconst gemini-companion-file--unneeded-time 30
+  "Seconds for which a file that nobody needs is remembered.")
+
+(defvar gemini-companion-file--max-size (* 256 1024 1024)
+  "Maximum number of bytes that are remembered.")
+
+(defconst gemini-companion-file--max-time (expt 2 40)
+  "The latest time, in seconds since 1970, that a host may tell.")
+
+(cl-defstruct (gemini-companion-file--state
+               (:constructor gemini-companion-file--make-state)
+               (:copier nil))
+  "What is known of a file on a host."
+  (host nil :documentation "The prefix of the host.")
+  (bytes nil :documentation "Its contents, nil if there is no file, or `unreadable'.")
+  (stamp nil :documentation "A string that changes when the file is written.")
+  (modified nil :documentation "When it was written, in seconds since 1970, or nil.")
+  (told nil :documentation "When that was told, in seconds since 1970."))
+
+(defvar gemini-companion-file--states (make-hash-table :test #'equal)
+  "What is known of files on hosts, by their names in Emacs.")
+
+(defvar gemini-companion-file--timer nil
+  "The timer that forgets files on hosts, or nil.")
+
+(defvar gemini-companion-file-needed-functions nil
+  "Functions that may need to know a file on a host.
+Each is called with its name, and returns non-nil if it does.")
+
+(defvar gemini-companion-file-change-functions nil
+  "Functions called with the name of a file on a host of which was told.")
+
+(gemini-companion-define-handler host-file (path bytes stamp modified)
+  "Remember that the file PATH, on a host, contains BYTES.
+BYTES are nil if there is no file, and `unreadable' if they are not known.
+STAMP is a string that changes when the file is written, and MODIFIED the
+time at which it was written, in seconds since 1970; nil without a file."
+  (if (not (gemini-companion-file--on-host-p path))
+      (gemini-companion-log-add "told of a file that is on no host: %s"
+                                (gemini-companion-file--shorten path))
+    (gemini-companion-file-note path bytes stamp modified)
+    (run-hook-wrapped 'gemini-companion-file-change-functions
+                      (lambda (function)
+                        (ignore (gemini-companion-log-errors "a file on a host"
+                                  (funcall function path)))))))
+
+(defun gemini-companion-file--on-host-p (path)
+  "Return non-nil if PATH is the proper name of a file on a host that is served."
+  (when-let* ((host (gemini-companion-host-of-name path))
+              (name (gemini-companion-host-local-name host path)))
+    (and (string-prefix-p "/" name)
+         (not (string-match-p "\0\\|/\\(?:\\.\\.?\\)?\\(?:/\\|\\'\\)" name)))))
+
+(defun gemini-companion-file-note (path bytes stamp modified)
+  "Remember that the file PATH, on a host, contains BYTES.
+These, STAMP and MODIFIED are as in the event `host-file'."
+  (let* ((before (gethash path gemini-companion-file--states))
+         (stamp (and bytes (or stamp "")))
+         (known (and before (gemini-companion-file--state-bytes before))))
+    (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
+      (gemini-companion-file--flush path))
+    (remhash path gemini-companion-file--states)
+    (puthash path
+             (gemini-companion-file--make-state
+              :host (if before (gemini-companion-file--state-host before)
+                      (gemini-companion-file--prefix path))
+              ;; The same object, as what was made from it is kept with it.
+              :bytes (if (equal bytes known) known bytes)
+              :stamp stamp
+              :modified (and (integerp modified)
+                             (<= 0 modified gemini-companion-file--max-time)
+                             modified)
+              :told (float-time))
+             gemini-companion-file--states)
+    (gemini-companion-file--limit path)
+    (gemini-companion-file--forget-soon)))
+
+(defun gemini-companion-file--flush (path)
+  "Have Tramp, if it is loaded, forget what it knows of the file PATH on a host."
+  (when-let* ((name (gemini-companion-file--dissect path)))
+    (gemini-companion-log-errors "properties of a remote file"
+      (tramp-flush-file-properties
+       name (string-remove-prefix (gemini-companion-file--prefix path) path)))))
+
+(defun gemini-companion-file--dissect (path)
+  "Return the parts of PATH, a file on a host, as Tramp has them.
+Return nil if Tramp is not loaded, or takes PATH for no remote name."
+  (let (;; Else Tramp would wait 30 seconds after an error, for the user to read it.
+        (non-essential t))
+    (and (featurep 'tramp)
+         (tramp-tramp-file-p path)
+         (gemini-companion-log-errors "the name of a remote file"
+           (tramp-dissect-file-name path)))))
+
+(defun gemini-companion-file--prefix (path)
+  "Return the prefix of the host that the file PATH is on."
+  (if-let* ((host (gemini-companion-host-of-name path)))
+      (gemini-companion-host-prefix host)
+    (file-remote-p path)))
+
+(defun gemini-companion-file-forget (&optional all)
+  "Forget the files on hosts that nobody needs, or ALL of them.
+Some that were told of just now stay."
+  (let ((old (- (float-time) gemini-companion-file--unneeded-time)))
+    (maphash (lambda (path state)
+               (when (or all
+                         (and (< (gemini-companion-file--state-told state) old)
+                              (not (gemini-companion-file--needed-p path))))
+                 (remhash path gemini-companion-file--states)))
+             gemini-companion-file--states)))
+
+(defun gemini-companion-file--forget-soon ()
+  "Forget the files on hosts that nobody needs, until none is known."
+  (unless gemini-companion-file--timer
+    (setq gemini-companion-file--timer
+          (run-at-time (* 2 gemini-companion-file--unneeded-time) nil
+                       (lambda ()
+                         (setq gemini-companion-file--timer nil)
+                         (gemini-companion-log-errors "files on hosts"
+                           (gemini-companion-file-forget)
+                           (unless (hash-table-empty-p gemini-companion-file--states)
+                             (gemini-companion-file--forget-soon))))))))
+
+(defun gemini-companion-file--limit (newest)
+  "Forget files on hosts beyond the limits; NEWEST was told of just now.
+Files that nobody needs go first.  Then it is only remembered of NEWEST
+that it exists."
+  (let ((unneeded (cl-loop for path being the hash-keys of gemini-companion-file--states
+                           unless (or (equal path newest)
+                                      (gemini-companion-file--needed-p path))
+                           collect path)))
+    (while (and unneeded (or (length> unneeded gemini-companion-file--max-unneeded)
+                             (gemini-companion-file--too-large-p)))
+      (remhash (pop unneeded) gemini-companion-file--states)))
+  (when (gemini-companion-file--too-large-p)
+    (setf (gemini-companion-file--state-bytes
+           (gethash newest gemini-companion-file--states))
+          'unreadable)))
+
+(defun gemini-companion-file--too-large-p ()
+  "Return non-nil if too many bytes are remembered."
+  (> (cl-loop for state being the hash-values of gemini-companion-file--states
+              for bytes = (gemini-companion-file--state-bytes state)
+              if (stringp bytes) sum (length bytes))
+     gemini-companion-file--max-size))
+
+(defun gemini-companion-file--needed-p (path)
+  "Return non-nil if somebody needs to know the file PATH on a host."
+  (run-hook-with-args-until-success 'gemini-companion-file-needed-functions path))
+
+;;;; Names
+
+(defconst gemini-companion-file--max-shown 200
+  "Maximum number of characters of the name of a file on a host to show.")
+
+(defun gemini-companion-file-host (path)
+  "Return the prefix of the host that the file PATH is on, nil if it is local.
+What is told of PATH decides this even after its host was closed."
+  (if-let* ((state (gethash path gemini-companion-file--states)))
+      (gemini-companion-file--state-host state)
+    (when-let* ((host (gemini-companion-host-of-name path)))
+      (gemini-companion-host-prefix host))))
+
+(defun gemini-companion-file-known-p (path)
+  "Return non-nil if it was told what the file PATH on a host contains."
+  (and (gethash path gemini-companion-file--states) t))
+
+(defun gemini-companion-file-title (path prefix)
+  "Return a short name for PATH, a file on the host with PREFIX, for the user.
+In a workspace root it is relative to that: \"build:src/a.c\"."
+  (let* ((name (string-remove-prefix prefix path))
+         (host (gemini-companion-host-named prefix))
+         (root (and host (car (gemini-companion-host-roots-of host name)))))
+    (concat (gemini-companion-host-title prefix) ":"
+            (gemini-companion-file--shorten
+             (if root (string-remove-prefix (file-name-as-directory root) name) name)))))
+
+(defun gemini-companion-file-short-title (path prefix)
+  "Return PATH, a file on the host with PREFIX, without its directory for the user."
+  (concat (gemini-companion-host-title prefix) ":"
+          (gemini-companion-file--shorten (gemini-companion-file-nondirectory path))))
+
+(defun gemini-companion-file--shorten (name)
+  "Return the file NAME, or its end, as text that can be shown."
+  (let ((excess (- (length name) gemini-companion-file--max-shown)))
+    (gemini-companion-ui-one-line
+     (if (> excess 0) (concat "…" (substring name excess)) name))))
+
+(defun gemini-companion-file-nondirectory (path)
+  "Return the name of the file PATH without its directory, whatever it is."
+  (let ((file-name-handler-alist nil))
+    (file-name-nondirectory path)))
+
+(defun gemini-companion-file-abbreviate (path)
+  "Return PATH abbreviated for the user; a host is not asked for its directories."
+  (let ((file-name-handler-alist nil))
+    (abbreviate-file-name path)))
+
+(defun gemini-companion-file-truename (buffer)
+  "Return the name without symbolic links of the file that BUFFER visits."
+  (let ((file (buffer-local-value 'buffer-file-name buffer))
+        (truename (buffer-local-value 'buffer-file-truename buffer))
+        (file-name-handler-alist nil))
+    (cond ((not truename) file)
+          ((string-prefix-p "~" truename) (expand-file-name truename))
+          ((gemini-companion-file--expand-home buffer truename))
+          (t truename))))
+
+(defvar-local gemini-companion-file--expanded nil
+  "A name without symbolic links of this buffer's file, and what it stands for.
+It is (TRUENAME . EXPANDED), or nil.")
+
+(defun gemini-companion-file--expand-home (buffer truename)
+  "Return TRUENAME, that of the file of BUFFER, with its home directory expanded.
+Tramp has abbreviated it, and remembers the directory.  Return nil if it
+does not, or has not."
+  (let ((known (buffer-local-value 'gemini-companion-file--expanded buffer)))
+    (if (eq truename (car known)) (cdr known)
+      (when-let* ((host (gemini-companion-host-of-name truename))
+                  (prefix (gemini-companion-host-prefix host))
+                  (name (string-remove-prefix prefix truename))
+                  (parts (and (string-prefix-p "~/" name)
+                              (gemini-companion-file--dissect truename)))
+                  (home (tramp-get-connection-property parts "~" nil)))
+        (when (stringp home)
+          (with-current-buffer buffer
+            (cdr (setq gemini-companion-file--expanded
+                       (cons truename
+                             (concat prefix (directory-file-name home)
+                                     (substring name 1)))))))))))
+
+;;;; Buffers
+
+(defun gemini-companion-file-visiting (path)
+  "Return the buffer that visits the file PATH, or nil."
+  (if-let* ((prefix (gemini-companion-file-host path)))
+      (cl-loop for buffer in (buffer-list)
+               for file = (buffer-local-value 'buffer-file-name buffer)
+               if (and file
+                       (or (equal file path)
+                           (and (string-prefix-p prefix file)
+                                (equal (gemini-companion-file-truename buffer) path))))
+               return buffer)
+    (let ((file-name-handler-alist nil))
+      (find-buffer-visiting path))))
+
+(defun gemini-companion-file-agrees-p (path buffer)
+  "Return non-nil if the file PATH was not written since BUFFER read or wrote it."
+  (if (gemini-companion-file-host path)
+      (gemini-companion-file--same-time-p path buffer)
+    (verify-visited-file-modtime buffer)))
+
+(defun gemini-companion-file--same-time-p (path buffer)
+  "Return non-nil if the file PATH, on a host, has the time that BUFFER has for it.
+Like Tramp, take times less than two seconds apart for the same."
+  (let ((visited (gemini-companion-file-visited-time buffer))
+        (modified (gemini-companion-file--modified path)))
+    (or (eql 0 (with-current-buffer buffer (visited-file-modtime))) ; not known
+        (not modified)
+        (and visited (< (abs (- visited modified)) 2)))))
+
+(defun gemini-companion-file-newer-in-p (path buffer)
+  "Return non-nil if BUFFER has a later text of the file PATH than was told of.
+PATH is on a host."
+  (let ((visited (gemini-companion-file-visited-time buffer))
+        (modified (gemini-companion-file--modified path)))
+    (and visited modified (>= (- visited modified) 2))))
+
+(defun gemini-companion-file-visited-time (buffer)
+  "Return when the file of BUFFER was written, as far as Emacs knows.
+The value is in seconds since 1970, or nil if the file did not exist."
+  (let ((time (with-current-buffer buffer (visited-file-modtime))))
+    (unless (integerp time)
+      (let ((seconds (float-time time)))
+        ;; For a file that does not exist, Tramp has the time -1.
+        (and (>= seconds 0) seconds)))))
+
+(defun gemini-companion-file--modified (path)
+  "Return when the file PATH, on a host, was written, in seconds, or nil."
+  (when-let* ((state (gemini-companion-file--state-of path)))
+    (gemini-companion-file--state-modified state)))
+
+;;;; Reading and writing
+
+(defun gemini-companion-file-read (path)
+  "Return the contents of the file PATH as bytes, nil if it cannot be read."
+  (if-let* ((state (gemini-companion-file--state-of path)))
+      (let ((bytes (gemini-companion-file--state-bytes state)))
+        (and (stringp bytes) bytes))
+    (let ((file-name-handler-alist nil))
+      (when (file-regular-p path)
+        (with-temp-buffer
+          (set-buffer-multibyte nil)
+          (ignore-errors
+            (insert-file-contents-literally path)
+            (buffer-string)))))))
+
+(defun gemini-companion-file--state-of (path)
+  "Return what is known of the file PATH if it is on a host, else nil."
+  (or (gethash path gemini-companion-file--states)
+      (when-let* ((prefix (gemini-companion-file-host path)))
+        (gemini-companion-file--make-state :host prefix :bytes 'unreadable :stamp 'unknown))))
+
+(defun gemini-companion-file-exists-p (path)
+  "Return non-nil if there is a file PATH."
+  (if-let* ((state (gemini-companion-file--state-of path)))
+      (and (gemini-companion-file--state-bytes state) t)
+    (let ((file-name-handler-alist nil))
+      (file-exists-p path))))
+
+(defun gemini-companion-file-insert (path)
+  "Insert the file PATH at point, decoded as by `insert-file-contents'."
+  (if (not (gemini-companion-file-host path))
+      (insert-file-contents path)
+    (let ((start (point))
+          ;; The name decides how to decode, too.
+          (file-name-handler-alist nil))
+      (insert (or (gemini-companion-file-read path)
+                  (error "It is not known what %s contains" path)))
+      (decode-coding-inserted-region start (point) path))))
+
+(defun gemini-companion-file-write (path bytes)
+  "Write BYTES to the local file PATH; if they are nil, delete it.
+An existing file keeps its modes, and a symbolic link is followed."
+  (when (gemini-companion-file-host path)
+    (error "%s is on another machine" path))
+  (let ((file-name-handler-alist nil))
+    (gemini-companion-file-write-as-named path bytes)))
+
+(defun gemini-companion-file-write-as-named (path bytes)
+  "Write BYTES to the file PATH, even a remote one, if its handlers are bound.
+For the rest see `gemini-companion-file-write'."
+  (when (and (file-exists-p path) (not (file-regular-p path)))
+    (error "%s is no regular file" path))
+  (if (not bytes)
+      (delete-file (file-truename path) t)
+    (make-directory (file-name-directory path) t)
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (insert bytes)
+      (let ((coding-system-for-write 'no-conversion)
+            (write-region-annotate-functions nil)
+            (write-region-post-annotation-function nil)
+            (create-lockfiles nil)
+            ;; With its own name, Emacs would ask whether to edit a buffer that visits the
+            ;; file, and would release the lock of one with unsaved edits.
+            (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
+        (write-region nil nil path nil 'quiet lock)))))
+
+(defun gemini-companion-file-stamp (path)
+  "Return a value that changes when the file PATH is written, nil without a file."
+  (if-let* ((state (gemini-companion-file--state-of path)))
+      (gemini-companion-file--state-stamp state)
+    (let* ((file-name-handler-alist nil)
+           ;; A write changes the target of a link, not the link.
+           (attributes (file-attributes (or (ignore-errors (file-truename path)) path))))
+      (and attributes
+           ;; Nothing else is ever opened: Emacs would wait for a FIFO.
+           (file-regular-p path)
+           (list (file-attribute-modification-time attributes)
+                 (file-attribute-size attributes)
+                 (file-attribute-inode-number attributes))))))
+
+(defun gemini-companion-file-modtime (path)
+  "Return when the file PATH was written, for `set-visited-file-modtime'."
+  (if-let* ((state (gemini-companion-file--state-of path)))
+      (let ((modified (gemini-companion-file--state-modified state)))
+        (if modified (time-convert modified 'list) 0))
+    (file-attribute-modification-time (file-attributes (file-truename path)))))
+
+;;;; Encoding
+
+(defun gemini-companion-file-encode (text base)
+  "Return TEXT as bytes for a file that contained BASE, bytes or nil.
+Line ends and a byte order mark stay as they were."
+  (let* ((base (if (stringp base) base ""))
+         (dos (and (string-search "\r\n" base) (not (string-search "\r" text))))
+         (mark (unibyte-string #xef #xbb #xbf))
+         (bytes (encode-coding-string text (if dos 'utf-8-dos 'utf-8-unix) t)))
+    (if (and (string-prefix-p mark base) (not (string-prefix-p mark bytes)))
+        (concat mark bytes)
+      bytes)))
+
+(defun gemini-companion-file-plain (text)
+  "Return TEXT without a byte order mark, and with LF line ends."
+  (string-replace "\r\n" "\n" (string-remove-prefix "\ufeff" text)))
+
+(defun gemini-companion-file-written-p (path text)
+  "Return non-nil if the file PATH contains TEXT, as a client writes it."
+  (when-let* ((bytes (gemini-companion-file-read path)))
+    (gemini-companion-file-text-p bytes text)))
+
+(defun gemini-companion-file-text-p (bytes text)
+  "Return non-nil if BYTES, contents of a file, are TEXT as a client writes it."
+  (equal (gemini-companion-file-plain (decode-coding-string bytes 'utf-8-unix t))
+         (gemini-companion-file-plain text)))
+
+(provide 'gemini-companion-file)
+;;; gemini-companion-file.el ends here

@@ -1,0 +1,137 @@
+;;; gemini-companion-host.el --- Hosts on which clients run -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A host is another machine, or another login, on which clients of this Emacs run.  Emacs names its
+;; files with a prefix, as Tramp does: "/ssh:build:/src/a.c" is "/src/a.c" there.  This file knows
+;; which hosts are served, and translates names; `gemini-companion-connect.el' makes the connections.
+;;
+;; Nothing here asks a host for anything: names are compared as text.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+
+(cl-defstruct (gemini-companion-host
+               (:constructor gemini-companion-host--make)
+               (:copier nil))
+  "A host whose clients are served."
+  (prefix nil :documentation "What names of its files begin with in Emacs, \"/ssh:build:\".")
+  (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes."))
+
+(defvar gemini-companion-host--all nil
+  "The hosts that are served; another list when they have changed.")
+
+(defvar gemini-companion-host-change-hook nil
+  "Hook run when the hosts that are served, or the roots of one, have changed.")
+
+(defvar-local gemini-companion-host--of-buffer nil
+  "The host of this buffer's file, as (FILE HOSTS . HOST), or nil.
+It is valid while HOSTS are the hosts that are served, and FILE is the
+name of the file.")
+
+;;;; Hosts
+
+(defun gemini-companion-hosts ()
+  "Return the hosts that are served; another list when they have changed."
+  gemini-companion-host--all)
+
+(defun gemini-companion-host-named (prefix)
+  "Return the host that is served with PREFIX, or nil."
+  (cl-loop for host in gemini-companion-host--all
+           if (equal prefix (gemini-companion-host-prefix host)) return host))
+
+(defun gemini-companion-host-add (prefix)
+  "Return the host with PREFIX, which is served from now on."
+  (or (gemini-companion-host-named prefix)
+      (let ((host (gemini-companion-host--make :prefix prefix)))
+        (setq gemini-companion-host--all (cons host gemini-companion-host--all))
+        (run-hooks 'gemini-companion-host-change-hook)
+        host)))
+
+(defun gemini-companion-host-remove (host)
+  "Serve HOST no longer."
+  (when (memq host gemini-companion-host--all)
+    (setq gemini-companion-host--all (remq host gemini-companion-host--all))
+    (run-hooks 'gemini-companion-host-change-hook)))
+
+(defun gemini-companion-host-remove-all ()
+  "Serve no host any longer."
+  (when gemini-companion-host--all
+    (setq gemini-companion-host--all nil)
+    (run-hooks 'gemini-companion-host-change-hook)))
+
+(defun gemini-companion-host-set-roots (host roots)
+  "Make ROOTS, directory names of HOST, its workspace roots."
+  (let ((roots (delete-dups (mapcar #'directory-file-name roots))))
+    (unless (equal roots (gemini-companion-host-roots host))
+      (setf (gemini-companion-host-roots host) roots
+            gemini-companion-host--all (copy-sequence gemini-companion-host--all))
+      (run-hooks 'gemini-companion-host-change-hook))))
+
+;;;; Names
+
+(defun gemini-companion-host-of-name (file)
+  "Return the host that FILE, a name of Emacs, is on, or nil."
+  (and gemini-companion-host--all
+       (cl-loop for host in gemini-companion-host--all
+                if (string-prefix-p (gemini-companion-host-prefix host) file) return host)))
+
+(defun gemini-companion-host-of-buffer (buffer)
+  "Return the host that the file of BUFFER is on, or nil."
+  (when gemini-companion-host--all
+    (let ((file (buffer-local-value 'buffer-file-name buffer))
+          (known (buffer-local-value 'gemini-companion-host--of-buffer buffer)))
+      (cond ((null file) nil)
+            ((and (eq file (car known)) (eq gemini-companion-host--all (cadr known)))
+             (cddr known))
+            (t (with-current-buffer buffer
+                 (cddr (setq gemini-companion-host--of-buffer
+                             `(,file ,gemini-companion-host--all
+                                     . ,(gemini-companion-host-of-name file))))))))))
+
+(defun gemini-companion-host-local-name (host file)
+  "Return what HOST calls FILE, a name of Emacs that is on it."
+  (string-remove-prefix (gemini-companion-host-prefix host) file))
+
+(defun gemini-companion-host-roots-of (host name)
+  "Return the workspace roots of HOST that NAME is in, the innermost one first.
+All are names as HOST has them."
+  (sort (cl-loop for root in (gemini-companion-host-roots host)
+                 if (or (equal root "/") (string-prefix-p (concat root "/") name))
+                 collect root)
+        (lambda (one other) (> (length one) (length other)))))
+
+(defun gemini-companion-host-title (prefix)
+  "Return a short name for the host with PREFIX, for the user: \"build\".
+If another host that is served has the same one, return a longer one."
+  (let ((name (gemini-companion-host--short-name prefix)))
+    (if (cl-loop for host in gemini-companion-host--all
+                 for other = (gemini-companion-host-prefix host)
+                 thereis (and (not (equal other prefix))
+                              (equal name (gemini-companion-host--short-name other))))
+        (gemini-companion-host--full-name prefix)
+      name)))
+
+(defun gemini-companion-host--short-name (prefix)
+  "Return the name of the machine in PREFIX."
+  (if (string-match "\\([^][:@#/|]+\\|\\[[^]]*\\]\\)\\(?:#[0-9]+\\)?:\\'" prefix)
+      (match-string 1 prefix)
+    (gemini-companion-host--full-name prefix)))
+
+(defun gemini-companion-host--full-name (prefix)
+  "Return PREFIX without the characters at its ends that all prefixes have."
+  (string-remove-prefix "/" (string-remove-suffix ":" prefix)))
+
+(defun gemini-companion-host-remote-p (file)
+  "Return non-nil if FILE is the name of a remote file."
+  ;; Each has a colon, and to look closer takes up to a millisecond.
+  (and (string-search ":" file) (file-remote-p file) t))
+
+(provide 'gemini-companion-host)
+;;; gemini-companion-host.el ends here

@@ -1,0 +1,204 @@
+//! Hosts: other machines, or other logins, on which clients run.
+//!
+//! Emacs names their files with a prefix, as Tramp does; clients name them without it. What comes from
+//! a host may be hostile, since its administrator can read the tokens there: it names no file but
+//! those of that host, and has limits of its own, so that it cannot use up those of others.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tokio::time::Instant;
+
+use crate::ignore::Matcher;
+use crate::limits::Limits;
+use crate::lock::lock;
+use crate::mcp::places::Place;
+use crate::name;
+use crate::quota::{Quota, Share};
+
+/// The time that one request takes of those that a host may make, on average.
+const INTERVAL: Duration = Duration::from_millis(40);
+/// How many may come at once.
+const BURST: u32 = 50;
+/// A larger message counts as several requests.
+const BYTES_OF_REQUEST: usize = 1 << 20;
+/// More than a host has projects.
+const MAX_IGNORE_FILES: usize = 64;
+
+/// A host whose clients are served.
+pub struct Host {
+    prefix: String,
+    /// Requests that are being answered, event streams among them.
+    requests: Arc<Quota>,
+    /// Bytes of messages that are being received or answered.
+    bodies: Arc<Quota>,
+    /// Events that wait for Lisp.
+    pub(crate) queued: Quota,
+    /// When the requests so far would have ended if they had come one by one.
+    paid_until: Mutex<Option<Instant>>,
+    /// Since when its clients can reach Emacs, if they can.
+    reachable: Mutex<Option<Instant>>,
+    /// The ignore files there, by their directories.
+    ignore_files: Mutex<HashMap<String, (IgnoreFile, Matcher)>>,
+}
+
+/// The .geminiignore of a directory on a host, as its clients tell.
+#[derive(Debug, PartialEq, Eq)]
+pub enum IgnoreFile {
+    /// There is none.
+    Missing,
+    /// It contains this text.
+    Text(String),
+    /// It could not be read, for this reason.
+    Unreadable(String),
+}
+
+impl Host {
+    /// The host whose files begin with `prefix` in Emacs.
+    pub(crate) fn new(prefix: &str, limits: &Limits) -> Host {
+        Host {
+            prefix: prefix.to_owned(),
+            requests: Arc::new(Quota::new(limits.host_requests)),
+            bodies: Arc::new(Quota::new(limits.host_bodies)),
+            queued: Quota::new(limits.host_events),
+            paid_until: Mutex::default(),
+            reachable: Mutex::default(),
+            ignore_files: Mutex::default(),
+        }
+    }
+
+    /// What names of its files begin with in Emacs.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// What Emacs calls the file that clients there call `path`.
+    pub fn name_of(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+
+    /// Where a client works that says that its working directory is `directory`.
+    pub(crate) fn place(&self, directory: Option<&str>) -> Place {
+        let directory = directory.filter(|it| name::fault_on_host(it).is_none()).unwrap_or("/");
+        Some(&*self.name_of(directory)).into()
+    }
+
+    /// Records whether the connection to the host stands.
+    pub(crate) fn set_reachable(&self, reachable: bool) {
+        *lock(&self.reachable) = reachable.then(Instant::now);
+    }
+
+    /// Since when clients there can reach Emacs, if they can.
+    pub(crate) fn reachable_since(&self) -> Option<Instant> {
+        *lock(&self.reachable)
+    }
+
+    /// Begins a request, unless too many are being answered.
+    pub(crate) fn begin_request(&self) -> Option<Share> {
+        let mut share = Share::of(&self.requests);
+        share.grow(1).then_some(share)
+    }
+
+    pub(crate) fn bodies(&self) -> &Arc<Quota> {
+        &self.bodies
+    }
+
+    /// Waits before a message of `bytes` is handled, if messages come too fast.
+    pub(crate) async fn slow_down(&self, bytes: usize) {
+        let requests = 1 + u32::try_from(bytes / BYTES_OF_REQUEST).unwrap_or(u32::MAX);
+        let now = Instant::now();
+        let due = {
+            let mut paid_until = lock(&self.paid_until);
+            let earliest = now.checked_sub(BURST * INTERVAL).unwrap_or(now);
+            let due = paid_until.unwrap_or(earliest).max(earliest);
+            *paid_until = Some(due + INTERVAL.saturating_mul(requests));
+            due
+        };
+        if due > now {
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
+    /// Records the ignore file of `directory`. Returns whether it is another one than before, or
+    /// `None` if there are too many.
+    pub(crate) fn set_ignore_file(&self, directory: &str, file: IgnoreFile) -> Option<bool> {
+        let mut known = lock(&self.ignore_files);
+        if known.len() >= MAX_IGNORE_FILES && !known.contains_key(directory) {
+            return None;
+        }
+        let is_new = known.get(directory).is_none_or(|(before, _)| *before != file);
+        if is_new {
+            let matcher = match &file {
+                IgnoreFile::Text(text) => Matcher::new(text.as_bytes()),
+                IgnoreFile::Missing | IgnoreFile::Unreadable(_) => Matcher::new(b""),
+            };
+            known.insert(directory.to_owned(), (file, matcher));
+        }
+        Some(is_new)
+    }
+
+    /// Whether the ignore file of the directory `root` names the file `path` below it. The text of
+    /// an error completes a sentence that begins with the ignore file.
+    pub fn ignores(&self, root: &str, path: &str) -> Result<bool> {
+        let below = Path::new(path).strip_prefix(root).context("is about another directory")?;
+        match lock(&self.ignore_files).get(root) {
+            None => bail!("is not known yet"),
+            Some((IgnoreFile::Unreadable(reason), _)) => bail!("cannot be read: {reason}"),
+            Some((_, matcher)) => matcher.names(below),
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Host({:?})", self.prefix)
+    }
+}
+
+/// There is one for each host, as long as that is served.
+impl PartialEq for Host {
+    fn eq(&self, other: &Host) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Host {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_slowed_down_and_a_burst_is_not() {
+        let host = Host::new("/ssh:build:", &Limits::default());
+        let start = Instant::now();
+        for _ in 0..BURST {
+            host.slow_down(100).await;
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        for _ in 0..100 {
+            host.slow_down(100).await;
+        }
+        assert!(start.elapsed() >= 99 * INTERVAL, "{:?}", start.elapsed());
+        tokio::time::advance(BURST * INTERVAL).await;
+        let start = Instant::now();
+        host.slow_down(48 * BYTES_OF_REQUEST).await;
+        host.slow_down(0).await;
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        host.slow_down(0).await;
+        assert!(start.elapsed() > Duration::ZERO);
+    }
+
+    #[test]
+    fn there_are_not_more_ignore_files_than_are_needed() {
+        let host = Host::new("/ssh:build:", &Limits::default());
+        let set = |number: usize| host.set_ignore_file(&format!("/{number}"), IgnoreFile::Missing);
+        assert!((0..MAX_IGNORE_FILES).all(|number| set(number) == Some(true)));
+        assert_eq!(set(MAX_IGNORE_FILES), None);
+        assert_eq!(set(0), Some(false));
+    }
+}

@@ -1,0 +1,721 @@
+;;; gemini-companion-connect-test.el --- Tests of connections to hosts  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; With a program that stands in for ssh, and a keeper that does nothing but
+;; talk.  test/e2e/remote-test.el has a real sshd, and the real ones.
+
+;;; Code:
+
+(require 'ert)
+(require 'tramp-sh)
+(require 'gemini-companion-compose)
+(require 'gemini-companion-connect)
+(require 'gemini-companion-doctor)
+(require 'gemini-companion-run)
+(require 'gemini-companion-send)
+(require 'gemini-companion-setup)
+(require 'gemini-companion-status)
+(require 'gemini-companion-test-companion)
+
+(defconst gemini-companion-connect-test--ssh "#!/bin/sh
+cd @DIR@ || exit
+[ \"$1\" = -t ] && {
+  printf '%s\\n' \"$*\" >terminal; env >terminal-environment
+  for command; do :; done
+  export HOME=@DIR@/home SHELL=/bin/sh
+  exec sh -c \"$command\"
+}
+printf '%s\\n' \"$*\" >>calls
+env >>environment
+case \" $* \" in
+  *\" -O forward \"*) cat forward >&2 2>/dev/null && exit 255; exit 0 ;;
+  *\" -O check \"*) [ -e shared ]; exit ;;
+  *\" -O cancel \"*) exit 0 ;;
+esac
+# A batch Emacs dies when it writes to what has ended.
+fail() { read -r line; exit 255; }
+[ -e cut ] && { echo 'ssh: connect to host build port 22: Connection refused' >&2; fail; }
+case \" $* \" in
+  *\" ControlMaster=no \"*) ;;
+  *) cat refusal >&2 2>/dev/null && fail ;;
+esac
+echo $$ >pid
+[ -e say ] && . ./say
+for command; do :; done
+export HOME=@DIR@/home SHELL=/bin/sh
+exec sh -c \"$command\"
+"
+  "A program that stands in for ssh, in the directory @DIR@.
+It does what files there tell.")
+
+(defconst gemini-companion-connect-test--keeper "relay=@RELAY@
+agent() { printf '%s\\n' \"agent: $*\" >>$HOME/agents; }
+@AGENTS@
+printf '%s\\n' @HASH@ @ID@ @EMACS@ @WORKSPACE@ @ROOTS@ >$HOME/filled
+printf %s \"$relay\" >$HOME/relay
+echo
+echo \"gemini-companion: home $HOME\"
+echo \"gemini-companion: socket $HOME/socket\"
+while read -r line; do
+  printf '%s\\n' \"$line\" >>$HOME/told
+  [ -e $HOME/say ] && . $HOME/say
+  case $line in forwarded) echo \"gemini-companion: ready $$ far 1\" ;; esac
+done
+echo ended >>$HOME/told
+"
+  "A keeper that announces nothing, and remembers what it was told.")
+
+(defvar gemini-companion-connect-test--directory nil
+  "The directory of the program that stands in for ssh.")
+
+(defmacro gemini-companion-connect-test--with-host (&rest body)
+  "Evaluate BODY with the mode on, and a program that stands in for ssh."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (let* ((gemini-companion-connect-test--directory (gemini-companion-test-temp-directory))
+            (gemini-companion-ssh-program (gemini-companion-connect-test--file "ssh"))
+            (gemini-companion-connect-hosts '("build"))
+            (gemini-companion-connection--first-pause 0.01)
+            (gemini-companion-connection--all nil)
+            (tramp-default-proxies-alist nil)
+            (tramp-ssh-controlmaster-options nil))
+       (make-directory (gemini-companion-connect-test--file "home"))
+       (gemini-companion-connect-test--put
+        "ssh" (string-replace "@DIR@" (directory-file-name
+                                       gemini-companion-connect-test--directory)
+                              gemini-companion-connect-test--ssh))
+       (set-file-modes gemini-companion-ssh-program #o755)
+       (gemini-companion-mode 1)
+       (unwind-protect
+           (cl-letf (((symbol-function 'gemini-companion-bridge-host-programs)
+                      (lambda () (cons "say 'relay'\n\\1 é"
+                                       gemini-companion-connect-test--keeper))))
+             ,@body)
+         (gemini-companion-mode -1)
+         (gemini-companion-test-wait
+          "ssh to end" (lambda () (not (gemini-companion-connect-test--processes))) 7)
+         (delete-directory gemini-companion-connect-test--directory t)))))
+
+(defun gemini-companion-connect-test--file (name)
+  "Return the file NAME of the program that stands in for ssh."
+  (expand-file-name name gemini-companion-connect-test--directory))
+
+(defun gemini-companion-connect-test--put (name text)
+  "Write TEXT to the file NAME of the program that stands in for ssh."
+  (gemini-companion-test-write (gemini-companion-connect-test--file name) text))
+
+(defun gemini-companion-connect-test--get (name)
+  "Return the contents of the file NAME of that program, or an empty string."
+  (let ((file (gemini-companion-connect-test--file name)))
+    (if (file-exists-p file) (gemini-companion-test-read file) "")))
+
+(defun gemini-companion-connect-test--processes ()
+  "Return the processes of ssh that this Emacs has started."
+  (seq-filter (lambda (process)
+                (and (string-prefix-p "gemini-companion-ssh" (process-name process))
+                     (eq (process-type process) 'real)))
+              (process-list)))
+
+(defun gemini-companion-connect-test--open (&optional directory)
+  "Connect to DIRECTORY, by default /ssh:build:/src, and wait for the outcome.
+Return the connection."
+  (let ((connection (gemini-companion-connect-to (or directory "/ssh:build:/src"))))
+    (gemini-companion-connect-test--await connection '(ready failed))
+    connection))
+
+(defun gemini-companion-connect-test--await (connection states)
+  "Wait until the state of CONNECTION is one of STATES."
+  (gemini-companion-test-wait
+   (lambda () (format "%S of a connection in %S" states
+                      (gemini-companion-connection-state connection)))
+   (lambda () (memq (gemini-companion-connection-state connection) states))))
+
+(defun gemini-companion-connect-test--fault (&optional directory)
+  "Connect to DIRECTORY in vain, and return the fault as text."
+  (let ((connection (gemini-companion-connect-test--open directory)))
+    (should (eq (gemini-companion-connection-state connection) 'failed))
+    (should-not (gemini-companion-connect-test--processes))
+    (gemini-companion-connection-explanation connection)))
+
+;;;; Connecting
+
+(ert-deftest gemini-companion-connect/keeper-is-told-everything ()
+  (gemini-companion-connect-test--with-host
+    (let* ((connection (gemini-companion-connect-test--open "/ssh:build:/src/a'b \"ü/"))
+           (token (cdr (assq 'gemini (gemini-companion-bridge-open-host "/ssh:build:"))))
+           (filled (split-string (gemini-companion-connect-test--get "home/filled") "\n")))
+      (should (eq (gemini-companion-connection-state connection) 'ready))
+      (should (equal (gemini-companion-connection-hostname connection) "far"))
+      (should (equal (gemini-companion-connect-test--get "home/relay") "say 'relay'\n\\1 é"))
+      (should (string-match-p "\\`[0-9a-f]\\{16\\}\\'" (nth 0 filled)))
+      (should (string-match-p "\\`[A-Za-z0-9._]+\\'" (nth 1 filled)))
+      (should (string-match-p "\\`[0-9a-f]+\\'" (nth 2 filled)))
+      (should (equal (nthcdr 3 filled)
+                     '("\"/src/a'b \\\"ü\"" "[\"/src/a'b \\\"ü\"]" "")))
+      (should (string-match-p
+               (concat "agent: gemini .*\"127.0.0.1:" (number-to-string
+                                                       (gemini-companion-bridge-port))
+                       "\",\"token\":\"" token
+                       "\"} gemini-ide-server-PID-PORT.json temporary gemini/ide")
+               (gemini-companion-connect-test--get "home/agents")))
+      (should-not (string-match-p "@[A-Z]+@" (gemini-companion-connection--script connection)))
+      ;; It need not be used here.
+      (should (string-match-p "^agent: qwen .* PORT\\.lock home QWEN_HOME ~/\\.qwen ide$"
+                              (gemini-companion-connect-test--get "home/agents")))
+      (should (equal (gemini-companion-connect-test--get "home/told")
+                     (concat "roots\t\"/src/a'b \\\"ü\"\t[\"/src/a'b \\\"ü\"]\nforwarded\n")))
+      ;; No secret is where other users see it.
+      (should-not (string-search token (gemini-companion-connect-test--get "calls"))))))
+
+(ert-deftest gemini-companion-connect/ssh-is-called-safely ()
+  (gemini-companion-connect-test--with-host
+    (let ((gemini-companion-connect-hosts '("a@jump#22|b@build#33")))
+      (gemini-companion-connect-test--open "/ssh:a@jump#22|ssh:b@build#33:/src"))
+    (pcase-let ((`(,master ,forward . ,_)
+                 (split-string (gemini-companion-connect-test--get "calls") "\n")))
+      (should (string-match-p "\\`-T .*-o BatchMode=yes .*-o ClearAllForwardings=yes .*-M -S \
+[^ ]+ -J a@jump:22 -l b -p 33 -- build exec sh\\'" master))
+      (should (string-match-p
+               (format "\\`-F /dev/null -S [^ ]+ -O forward -R %s:127.0.0.1:%d -J [^ ]+ -l b -p 33 \
+-- build\\'" (regexp-quote (gemini-companion-connect-test--file "home/socket"))
+(gemini-companion-bridge-port))
+               forward)))
+    ;; The user's ssh may be configured to send variables.
+    (should (getenv "GEMINI_CLI_IDE_AUTH_TOKEN"))
+    (should-not (string-match-p "GEMINI_CLI_IDE\\|QWEN_CODE_IDE\\|LLXPRT"
+                                (gemini-companion-connect-test--get "environment")))))
+
+(ert-deftest gemini-companion-connect/odd-names-are-refused ()
+  "Nothing is run, and nobody is asked."
+  (gemini-companion-connect-test--with-host
+    (cl-letf ((gemini-companion-connect-hosts nil)
+              ((symbol-function 'tramp-maybe-open-connection)
+               (lambda (&rest _) (ert-fail "Tramp was asked"))))
+      (gemini-companion-test-with-answer nil
+        (dolist (name '("/ssh:-oProxyCommand=touch:/x" "/ssh:-l@build:/x" "/ssh:a`b`:/x"
+                        "/ssh:a;b@build:/x" "/ssh:-j|ssh:build:/x" "/docker:box:/x" "/sudo::/x"
+                        "/ssh:build|sudo:root@build:/x" "/smb:build:/x"))
+          (should-error (gemini-companion-connect name) :type 'user-error))))
+    (should-not gemini-companion-connection--all)
+    (should-not (gemini-companion-hosts))
+    (should (equal (gemini-companion-connect-test--get "calls") ""))))
+
+(ert-deftest gemini-companion-connect/consent-is-asked-once ()
+  (gemini-companion-connect-test--with-host
+    (let* ((gemini-companion-connect-hosts nil)
+           (custom-file (gemini-companion-test-file "custom.el" ""))
+           (user-init-file custom-file))
+      (gemini-companion-test-with-answer 'no
+        (should-error (gemini-companion-connect "/ssh:build:/src") :type 'user-error)
+        (should (string-match-p "root there" (car gemini-companion-test-questions)))
+        (should-not gemini-companion-connection--all))
+      (gemini-companion-test-with-answer 'yes
+        (gemini-companion-connect-test--open)
+        (should (= 1 (length gemini-companion-test-questions))))
+      (should (equal gemini-companion-connect-hosts '("build")))
+      (should (string-search "gemini-companion-connect-hosts '(\"build\")"
+                             (gemini-companion-test-read custom-file)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-connect-test--open "/scp:build:/src")))))
+
+(ert-deftest gemini-companion-connect/host-alone-gets-its-home-as-root ()
+  (gemini-companion-connect-test--with-host
+    (let ((connection (gemini-companion-connect-test--open "/ssh:build:")))
+      (should (eq (gemini-companion-connection-state connection) 'ready))
+      (should (equal (gemini-companion-host-roots (gemini-companion-connection-host connection))
+                     (list (gemini-companion-connect-test--file "home"))))
+      (should (string-prefix-p (format "roots\t%S\t" (gemini-companion-connect-test--file "home"))
+                               (gemini-companion-connect-test--get "home/told"))))))
+
+(ert-deftest gemini-companion-connect/second-directory-is-one-more-root ()
+  (gemini-companion-connect-test--with-host
+    (let ((connection (gemini-companion-connect-test--open)))
+      (should (eq connection (gemini-companion-connect-to "/ssh:build:/lib/")))
+      (gemini-companion-test-wait
+       "the roots"
+       (lambda () (string-search "roots\t\"/src:/lib\"\t[\"/src\",\"/lib\"]\n"
+                                 (gemini-companion-connect-test--get "home/told"))))
+      (should (= 1 (length (gemini-companion-connections)))))))
+
+(ert-deftest gemini-companion-connect/user-is-told-that-it-is-ready ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-test-with-answer nil
+      (gemini-companion-connect "/ssh:build:")
+      (should (equal gemini-companion-test-messages '("Connecting to build...")))
+      (gemini-companion-test-wait
+       "a message" (lambda () (string-prefix-p "Connected to build:"
+                                               (car gemini-companion-test-messages)))))))
+
+(ert-deftest gemini-companion-connect/hosts-are-completed-without-a-connection ()
+  (gemini-companion-connect-test--with-host
+    (cl-letf (((symbol-function 'tramp-get-completion-function)
+               (lambda (_) '((ignore "x") (tramp-parse-auth-sources "ssh")
+                             (gemini-companion-connect-test--hosts "y"))))
+              ((symbol-function 'gemini-companion-connect-test--hosts)
+               (lambda (_) '((nil nil) (nil "one") ("me" "two"))))
+              ((symbol-function 'tramp-parse-auth-sources)
+               (lambda (_) (ert-fail "It may ask for a password"))))
+      (push "a@b#22|c" gemini-companion-connect-hosts)
+      (should (equal (gemini-companion-connect--candidates)
+                     '("/ssh:a@b#22|ssh:c:" "/ssh:build:" "/ssh:one:" "/ssh:me@two:"))))
+    (should (equal (gemini-companion-connect--parse "me@two") "/ssh:me@two:"))
+    (should (equal (gemini-companion-connect--parse "/scp:two:/x") "/scp:two:/x"))
+    (should-error (gemini-companion-connect--parse "/tmp/x") :type 'user-error)))
+
+;;;; Faults
+
+(ert-deftest gemini-companion-connect/faults-say-what-to-do ()
+  (pcase-dolist (`(,file ,text ,expected)
+                 '(("refusal" "me@build: Permission denied (publickey,password)."
+                    "without asking for a password.*Permission denied.*ssh-agent")
+                   ("refusal" "Host key verification failed." "key of the host.*terminal")
+                   ("refusal" "ssh: Could not resolve hostname build: Name or service not known"
+                    "cannot be reached")
+                   ("refusal" "" "ssh has ended")
+                   ("forward" "remote port forwarding failed for listen path" "AllowStream")
+                   ("home/say" "echo 'gemini-companion: fault no node on PATH'"
+                    "Node.js is missing")
+                   ("home/say"
+                    "echo 'gemini-companion: fault /tmp/gemini belongs to another user'"
+                    "/tmp/gemini belongs to another user.*TMPDIR")))
+    (gemini-companion-connect-test--with-host
+      (gemini-companion-connect-test--put file text)
+      (should (string-match-p expected (gemini-companion-connect-test--fault)))
+      ;; Nothing is left.
+      (should-not (gemini-companion-hosts)))))
+
+(ert-deftest gemini-companion-connect/missing-ssh-is-a-fault ()
+  (gemini-companion-connect-test--with-host
+    (let ((gemini-companion-ssh-program "/nonexistent/ssh"))
+      (should (string-match-p "Install OpenSSH" (gemini-companion-connect-test--fault))))))
+
+(ert-deftest gemini-companion-connect/silent-host-is-given-up ()
+  (dolist (say '("exec sleep 1000" "exec cat"
+                 "echo 'gemini-companion: shell'; exec sleep 1000"
+                 "echo 'gemini-companion: ready 1 far 1'; exec sleep 1000"
+                 "echo; echo '%s $(x)'; exec sleep 1000"))
+    (gemini-companion-connect-test--with-host
+      (gemini-companion-connect-test--put "say" say)
+      (let ((gemini-companion-connection--patience 0.3))
+        (should (string-match-p "does not answer" (gemini-companion-connect-test--fault)))))))
+
+(ert-deftest gemini-companion-connect/flood-is-cut ()
+  "Emacs handles no more than a few parts of it."
+  (dolist (say '("exec yes" "exec yes >&2" "exec cat /dev/zero"
+                 ;; It keeps its input open, too: see above.
+                 "exec 3<&0; exec tr '\\0' a </dev/zero"
+                 "exec yes 'gemini-companion: warning x'"))
+    (gemini-companion-connect-test--with-host
+      (gemini-companion-connect-test--put "say" say)
+      (should (string-match-p "sends far more" (gemini-companion-connect-test--fault))))))
+
+(ert-deftest gemini-companion-connect/odd-socket-is-refused ()
+  (dolist (path '("8080:localhost:22" "relative" "/a:b" "/a\tb" ""))
+    (gemini-companion-connect-test--with-host
+      (gemini-companion-connect-test--put
+       "say" (format "echo 'gemini-companion: shell'; echo 'gemini-companion: socket %s'
+exec sleep 1000" path))
+      (should (string-match-p "no socket" (gemini-companion-connect-test--fault)))
+      (should-not (string-search "forward -R" (gemini-companion-connect-test--get "calls"))))))
+
+(ert-deftest gemini-companion-connect/lines-come-in-parts ()
+  (gemini-companion-connect-test--with-host
+    (let ((lines nil)
+          (connection (gemini-companion-connection--make)))
+      (cl-letf (((symbol-function 'gemini-companion-connection--line)
+                 (lambda (_ line) (push line lines))))
+        (mapc (lambda (char) (gemini-companion-connection--receive connection (string char)))
+              "\nx\ngemini-companion: a b\n gemini-companion: c\ngemini-companion: d\n")
+        (should (equal lines '("d" "a b")))))))
+
+(ert-deftest gemini-companion-connect/warnings-are-kept ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--put
+     "home/say" "for i in 1 2 3 4 5 6 7; do printf 'gemini-companion: warning w%s\\033\\n' $i; done")
+    (should (equal (gemini-companion-connection-warnings (gemini-companion-connect-test--open))
+                   '("w7^[" "w6^[" "w5^[" "w4^[" "w3^[")))))
+
+;;;; Shared connections
+
+(ert-deftest gemini-companion-connect/what-tramp-shares-is-used-if-needed ()
+  (gemini-companion-connect-test--with-host
+    (let ((tramp-ssh-controlmaster-options "-o ControlMaster=auto -o ControlPath=tramp.%%C"))
+      (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+      (gemini-companion-connect-test--put "shared" "")
+      (let* ((connection (gemini-companion-connect-test--open))
+             (path (expand-file-name "tramp.%C" tramp-compat-temporary-file-directory))
+             (options (list "-o" "ControlMaster=no" "-o" (concat "ControlPath=" path))))
+        (should (eq (gemini-companion-connection-state connection) 'ready))
+        (should (equal (gemini-companion-connection-ssh-arguments connection)
+                       (append options '("--" "build"))))
+        (should (string-search (format "\n%s -O forward -R " (string-join options " "))
+                               (gemini-companion-connect-test--get "calls")))
+        (gemini-companion-disconnect "build")
+        (gemini-companion-test-wait
+         "the end of what was forwarded"
+         (lambda () (string-search "-O cancel -R " (gemini-companion-connect-test--get
+                                                    "calls"))))))))
+
+(ert-deftest gemini-companion-connect/host-that-refuses-is-asked-once ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+    (should (string-match-p "ssh-agent" (gemini-companion-connect-test--fault)))
+    (pcase-let ((`(,first . ,others)
+                 (split-string (gemini-companion-connect-test--get "calls") "\n" t)))
+      (should (string-suffix-p "exec sh" first))
+      (should others)
+      (dolist (call others)
+        (should (string-prefix-p "-O check " call))))))
+
+;;;; The end, and a new beginning
+
+(defun gemini-companion-connect-test--kill ()
+  "Kill the program that stands in for ssh."
+  (signal-process (string-to-number (gemini-companion-connect-test--get "pid")) 'SIGKILL))
+
+(ert-deftest gemini-companion-connect/lost-connection-is-made-again ()
+  "What a program there has printed is no reason to give up."
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--put "home/say" "echo 'x: Permission denied' >&2")
+    (let* ((connection (gemini-companion-connect-test--open))
+           (tokens (gemini-companion-bridge-open-host "/ssh:build:")))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-connect-test--kill)
+        (gemini-companion-connect-test--await connection '(lost))
+        (gemini-companion-connect-test--await connection '(ready))
+        ;; It was not lost for long.
+        (should-not gemini-companion-test-messages))
+      (should (equal tokens (gemini-companion-bridge-open-host "/ssh:build:")))
+      (should (gemini-companion-hosts))
+      ;; It keeps its place among several Emacsen.
+      (let ((roots "roots\t\"/src\"\t[\"/src\"]\n"))
+        (should (equal (gemini-companion-connect-test--get "home/told")
+                       (concat roots "forwarded\n" roots "slot 1\nforwarded\n")))))))
+
+(ert-deftest gemini-companion-connect/the-server-is-told-when-the-host-is-reachable ()
+  "While the host is not, its clients have more time to return."
+  (gemini-companion-connect-test--with-host
+    (let ((told nil))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-set-host-reachable)
+                 (lambda (prefix reachable)
+                   (should (equal prefix "/ssh:build:"))
+                   (unless (eq reachable (car told)) (push reachable told)))))
+        (let ((connection (gemini-companion-connect-test--open)))
+          (should (equal told '(t)))
+          (gemini-companion-test-with-answer nil
+            (gemini-companion-connect-test--kill)
+            (gemini-companion-connect-test--await connection '(lost))
+            (gemini-companion-connect-test--await connection '(ready)))
+          (should (equal told '(t nil t))))))))
+
+(ert-deftest gemini-companion-connect/pauses-grow-and-messages-are-few ()
+  (gemini-companion-connect-test--with-host
+    (let ((connection (gemini-companion-connect-test--open))
+          (gemini-companion-connection--notice-delay 0.2))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-connect-test--put "cut" "")
+        (gemini-companion-connect-test--kill)
+        (gemini-companion-test-wait
+         "some attempts"
+         (lambda () (>= (gemini-companion-connection-pause connection) 0.32)))
+        (gemini-companion-test-wait "a message" (lambda () gemini-companion-test-messages))
+        (should (equal gemini-companion-test-messages
+                       '("The connection to build is lost; trying again")))
+        (should (eq (gemini-companion-connection-proven connection) t))
+        (delete-file (gemini-companion-connect-test--file "cut"))
+        (gemini-companion-connect-test--await connection '(ready))
+        (should (equal gemini-companion-test-messages
+                       '("The connection to build is back"
+                         "The connection to build is lost; trying again")))
+        (should (= (gemini-companion-connection-pause connection) 0.01))))))
+
+(ert-deftest gemini-companion-connect/what-does-not-pass-ends-attempts ()
+  "The reviews of clients there stay, until the user disconnects."
+  (gemini-companion-connect-test--with-host
+    (let ((connection (gemini-companion-connect-test--open)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+        (gemini-companion-connect-test--kill)
+        (gemini-companion-connect-test--await connection '(failed))
+        (should (string-match-p "ssh-agent.*M-x gemini-companion-connect"
+                                (car gemini-companion-test-messages)))
+        (should (gemini-companion-hosts))
+        (delete-file (gemini-companion-connect-test--file "refusal"))
+        (should (eq 'ready (gemini-companion-connection-state
+                            (gemini-companion-connect-test--open))))
+        (should (= 1 (length (gemini-companion-connections))))
+        (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+        (gemini-companion-connect-test--kill)
+        (gemini-companion-connect-test--await (car (gemini-companion-connections)) '(failed))
+        (gemini-companion-mode -1)
+        (should-not (gemini-companion-hosts))
+        (should-not (gemini-companion-connections))))))
+
+(ert-deftest gemini-companion-connect/keeper-cleans-up-at-the-end ()
+  "Whether the user disconnects or switches the mode off, which lasts."
+  (dolist (end (list (lambda () (call-interactively #'gemini-companion-disconnect))
+                     (lambda () (gemini-companion-mode -1))
+                     (lambda () (run-hooks 'kill-emacs-hook))))
+    (gemini-companion-connect-test--with-host
+      (let* ((connection (gemini-companion-connect-test--open))
+             (directory (gemini-companion-connection-directory connection)))
+        (should (= #o700 (file-modes directory)))
+        (funcall end)
+        (gemini-companion-test-wait
+         "the keeper" (lambda () (string-suffix-p "ended\n" (gemini-companion-connect-test--get
+                                                             "home/told"))))
+        (should-not (file-exists-p directory))
+        (should-not (gemini-companion-hosts))
+        (should-not (gemini-companion-connections))
+        (gemini-companion-test-wait
+         "ssh to end" (lambda () (not (gemini-companion-connect-test--processes))))
+        (gemini-companion-mode 1)
+        (should-not (gemini-companion-connect-test--processes))))))
+
+(ert-deftest gemini-companion-connect/nobody-waits-in-vain ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--put "say" "exec sleep 1000")
+    (let* ((connection (gemini-companion-connect-to "/ssh:build:/src"))
+           (told 'nothing))
+      (gemini-companion-connection-when-ready connection (lambda (fault) (setq told fault)))
+      (should (eq told 'nothing))
+      (gemini-companion-disconnect "build")
+      (gemini-companion-test-wait "the outcome" (lambda () (stringp told)))
+      (should-not (gemini-companion-connect-test--processes)))))
+
+;;;; The CLI in a terminal
+
+(defmacro gemini-companion-connect-test--with-cli (&rest body)
+  "Evaluate BODY with a CLI on the host, in /ssh:build:DIRECTORY/.
+DIRECTORY is home/it's.  Tramp must not be asked for anything."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-connect-test--with-host
+     (gemini-companion-connect-test--put
+      "home/bin/gemini" "#!/bin/sh\nprintf '<%s>' \"$PWD\" \"$GEMINI_CLI_IDE_PID\" \"$@\"
+echo end\nexec cat\n")
+     (set-file-modes (gemini-companion-connect-test--file "home/bin/gemini") #o755)
+     (gemini-companion-connect-test--put "home/.profile" "PATH=$HOME/bin:$PATH\n")
+     (make-directory (gemini-companion-connect-test--file "home/it's"))
+     (let ((gemini-companion-terminal 'term)
+           (gemini-companion-program "/here/gemini")
+           (gemini-companion-arguments '("a b"))
+           (gemini-companion-setup-policy '(((gemini . "/ssh:build:") . never)))
+           (default-directory (concat "/ssh:build:" (gemini-companion-connect-test--file "home/it's/"))))
+       (cl-letf (((symbol-function 'project-current) #'ignore)
+                 ((symbol-function 'tramp-maybe-open-connection)
+                  (lambda (&rest _) (ert-fail "Tramp was asked"))))
+         (unwind-protect (progn ,@body)
+           (pcase-dolist (`(,buffer . ,_) (gemini-companion-run-terminals))
+             (delete-process (get-buffer-process buffer))))))))
+
+(defun gemini-companion-connect-test--terminal ()
+  "Return the terminal in which a CLI runs once it shows all that it prints."
+  (gemini-companion-test-wait
+   "a terminal"
+   (lambda ()
+     (when-let* ((terminal (caar (gemini-companion-run-terminals))))
+       (with-current-buffer terminal
+         (and (string-match-p "end" (buffer-string)) terminal))))))
+
+(ert-deftest gemini-companion-connect/cli-runs-on-the-host ()
+  "It starts when the host is connected, and its ssh learns no secret."
+  (gemini-companion-connect-test--with-cli
+    (gemini-companion-run)
+    (should (equal (buffer-name) "*gemini: build:it's*"))
+    (should (equal (buffer-string) "Connecting to build...\n"))
+    (should-not (file-remote-p default-directory))
+    (let ((terminal (gemini-companion-connect-test--terminal))
+          (root (gemini-companion-connect-test--file "home/it's"))
+          (connection (car (gemini-companion-connections))))
+      (should (eq terminal (current-buffer)))
+      (should (equal default-directory (concat "/ssh:build:" root "/")))
+      (should (string-search (format "<%s><%s><a b>end" root
+                                     (gemini-companion-connection-keeper connection))
+                             (string-replace "\n" "" (buffer-string))))
+      (should (string-match-p "\\`-t -e none -o RemoteCommand=none -- build exec sh "
+                              (gemini-companion-connect-test--get "terminal")))
+      (should-not (string-match-p "GEMINI_CLI_IDE\\|QWEN_CODE_IDE\\|LLXPRT"
+                                  (gemini-companion-connect-test--get "terminal-environment")))
+      ;; A new connection needs no new terminal.
+      (gemini-companion-connect-test--kill)
+      (gemini-companion-connect-test--await connection '(lost))
+      (gemini-companion-connect-test--await connection '(ready))
+      (should (eq (caar (gemini-companion-run-terminals)) terminal))
+      (should (eq (gemini-companion-run-buffer gemini-companion-run-root) terminal)))))
+
+(ert-deftest gemini-companion-connect/fault-leaves-no-terminal ()
+  (gemini-companion-connect-test--with-cli
+    (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+    (let ((buffer (current-buffer)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-run)
+        (should-not (eq (current-buffer) buffer))
+        (gemini-companion-test-wait "a message"
+                                    (lambda () (string-match-p "ssh-agent"
+                                                               (or (car gemini-companion-test-messages)
+                                                                   ""))))
+        (should-not (get-buffer "*gemini: build:it's*"))))))
+
+(ert-deftest gemini-companion-connect/killed-terminal-stays-killed ()
+  (gemini-companion-connect-test--with-cli
+    (gemini-companion-run)
+    (kill-buffer)
+    (gemini-companion-connect-test--await (car (gemini-companion-connections)) '(ready))
+    (accept-process-output nil 0.01)
+    (should-not (gemini-companion-run-terminals))
+    (should-not (get-buffer "*gemini: build:it's*"))))
+
+(ert-deftest gemini-companion-connect/agents-that-cannot-connect-are-refused ()
+  (gemini-companion-connect-test--with-cli
+    (should-error (gemini-companion-run-other 'llxprt) :type 'user-error)
+    (should-not (gemini-companion-connections))))
+
+(ert-deftest gemini-companion-connect/prompts-name-files-of-the-host ()
+  (gemini-companion-connect-test--with-cli
+    (gemini-companion-run)
+    (let* ((terminal (gemini-companion-connect-test--terminal))
+           (root (gemini-companion-connect-test--file "home/it's/")))
+      (dolist (case `((,(concat "/ssh:build:" root "a b.c") "@a\\ b.c ")
+                      ("/ssh:build:/etc/motd" "@/etc/motd ")
+                      ("/ssh:other:/etc/motd" nil)
+                      ("/etc/motd" nil)))
+        (pcase-let ((`(,file ,expected) case))
+          (with-temp-buffer
+            (setq buffer-file-name file
+                  default-directory (file-name-directory file))
+            (should (eq (gemini-companion-send-terminal) terminal))
+            (if expected
+                (cl-letf (((symbol-function 'gemini-companion-send-text)
+                           (lambda (text &rest _) (should (equal text expected)))))
+                  (gemini-companion-send-file))
+              (should-error (gemini-companion-send-file) :type 'user-error))
+            (setq buffer-file-name nil))))
+      ;; Completion asks nobody.
+      (with-temp-buffer
+        (setq buffer-file-name (concat "/ssh:build:" root "lib/x y.c"))
+        (unwind-protect
+            (let ((default-directory (concat "/ssh:build:" root)))
+              (should (equal (gemini-companion-compose--files) '("lib/x\\ y.c"))))
+          (setq buffer-file-name nil))))))
+
+;;;; Reports
+
+(defun gemini-companion-connect-test--status ()
+  "Return the text of the status buffer."
+  (save-window-excursion
+    (gemini-companion-status)
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(ert-deftest gemini-companion-connect/status-shows-hosts ()
+  (gemini-companion-connect-test--with-host
+    (should-not (string-search "Other machines" (gemini-companion-connect-test--status)))
+    (let ((connection (gemini-companion-connect-test--open)))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
+                 (lambda ()
+                   '(["1" "stdio-client" nil 5 open 0 0 "/ssh:build:/src"]
+                     ["2" "other" nil 5 open 0 0 nil] ["3" "new" nil 1 open 0 0 t]))))
+        (should (string-match-p
+                 "Other machines\n  build: connected for [0-9]+ s (far, process [0-9]+ there), \
+1 session, /src  \\[disconnect\\]\n" (gemini-companion-connect-test--status))))
+      (gemini-companion-connect-test--put "cut" "")
+      (gemini-companion-connect-test--kill)
+      (gemini-companion-connect-test--await connection '(lost))
+      (should (string-match-p "build: lost for .*\\[connect\\]  \\[disconnect\\]\n"
+                              (gemini-companion-connect-test--status)))
+      (with-current-buffer "*gemini status*"
+        (goto-char (point-min))
+        (search-forward "build: ")
+        (search-forward "[disconnect")
+        (push-button (point)))
+      (should-not (gemini-companion-connections))
+      (should-not (string-search "Other machines" (gemini-companion-connect-test--status))))))
+
+(ert-deftest gemini-companion-connect/status-shows-failures ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--put "refusal" "Host key verification failed.")
+    (gemini-companion-connect-test--fault)
+    (should (string-match-p "build: not connected: ssh does not trust"
+                            (gemini-companion-connect-test--status)))))
+
+(defun gemini-companion-connect-test--doctor (&optional directory)
+  "Return the doctor's report on DIRECTORY, by default /ssh:build:/src/."
+  (save-window-excursion (gemini-companion-doctor (or directory "/ssh:build:/src/")))
+  (let ((text (lambda () (with-current-buffer "*gemini doctor*"
+                           (buffer-substring-no-properties (point-min) (point-max))))))
+    (gemini-companion-test-wait
+     text (lambda () (not (string-search "still looking" (funcall text)))))
+    (funcall text)))
+
+(ert-deftest gemini-companion-connect/doctor-examines-a-host ()
+  "What it says is known, or comes from the host without Tramp."
+  (gemini-companion-connect-test--with-cli
+    (should (string-match-p "is not connected.\n.*M-x gemini-companion-connect"
+                            (gemini-companion-connect-test--doctor)))
+    (gemini-companion-connect-test--put
+     "home/say" "echo 'gemini-companion: warning /tmp/gemini belongs to another user'")
+    (gemini-companion-connect-test--open)
+    (pcase-dolist (`(,version ,expected)
+                   '(("0.61.0" "0\\.61\\.0; 0\\.61\\.0 was tested")
+                     ("0.6.1" "0\\.6\\.1, which cannot connect.*\n.*npm install")
+                     ("" "not known which version.*\n.*npm install")))
+      (gemini-companion-connect-test--put
+       "home/bin/gemini" (format "#!/bin/sh\necho hello\necho '%s'\n" version))
+      (let ((report (gemini-companion-connect-test--doctor)))
+        (should (string-match-p expected report))
+        (should (string-search "build is connected for" report))
+        (should (string-match-p "warns: /tmp/gemini belongs.*\n.*TMPDIR" report))
+        (should (string-match-p "No CLI on build is connected.*\n.*/ide enable" report))))
+    (should (string-match-p "/other/ is in no workspace root"
+                            (gemini-companion-connect-test--doctor "/ssh:build:/other/")))))
+
+(ert-deftest gemini-companion-connect/doctor-explains-a-failure ()
+  (gemini-companion-connect-test--with-cli
+    (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+    (gemini-companion-connect-test--fault)
+    (should (string-match-p "One problem\\(?:.*\n\\)*.*without asking.*\n.*ssh-agent"
+                            (gemini-companion-connect-test--doctor)))))
+
+;;;; Settings of a CLI on a host
+
+(ert-deftest gemini-companion-connect/cli-is-set-up-on-the-host ()
+  "That takes one question for each host, before the first run there."
+  (let* ((home (gemini-companion-test-temp-directory))
+         (tramp-methods `(("mock" (tramp-login-program "env")
+                           (tramp-login-args ((,(concat "HOME=" home)) ("/bin/sh") ("-i")))
+                           (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c"))
+                           (tramp-connection-timeout 10))))
+         (tramp-persistency-file-name nil)
+         (settings (expand-file-name ".gemini/settings.json" home))
+         (custom-file (expand-file-name "custom.el" home))
+         (user-init-file custom-file)
+         (gemini-companion-setup-policy nil)
+         (noninteractive nil)
+         (default-directory (concat "/mock::" home)))
+    (unwind-protect
+        (cl-flet ((read-settings () (and (file-exists-p settings)
+                                         (gemini-companion-test-read settings))))
+          (gemini-companion-test-with-answer 'no
+            (gemini-companion-setup-before-run 'gemini)
+            (should (string-match-p "connect by itself.*/mock:"
+                                    (car gemini-companion-test-questions))))
+          (should-not (read-settings))
+          (gemini-companion-test-with-answer nil
+            (gemini-companion-setup-before-run 'gemini))
+          ;; The answer was for that host.
+          (should (equal gemini-companion-setup-policy
+                         `(((gemini . ,(file-remote-p default-directory)) . never))))
+          (setq gemini-companion-setup-policy nil)
+          (gemini-companion-test-write settings "{\n\t\"a\": 1 // x\n}\n")
+          (gemini-companion-test-with-answer 'yes
+            (gemini-companion-setup-before-run 'gemini))
+          (should (equal (read-settings)
+                         "{\n\t\"ide\": {\n\t\t\"enabled\": true\n\t},\n\t\"a\": 1 // x\n}\n"))
+          (gemini-companion-test-with-answer nil
+            (gemini-companion-setup-before-run 'gemini)))
+      (tramp-cleanup-all-connections)
+      (delete-directory home t))))
+
+;;; gemini-companion-connect-test.el ends here
