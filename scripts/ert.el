@@ -7,7 +7,8 @@
 ;; emacs -Q --batch ... -l scripts/ert.el -- RESULT MATCH FILE...
 ;;
 ;; Loads each test FILE and runs the tests whose names match the regexp MATCH, all if it is
-;; empty, and that $GEMINI_COMPANION_TEST_SELECTOR selects, if that is set.  scripts/test reads the file RESULT, which is there only if the run came to its end:
+;; empty, and that $GEMINI_COMPANION_TEST_SELECTOR selects, if that is set.  scripts/test reads
+;; the file RESULT, which is there only if the run came to its end:
 ;;
 ;;   passed N
 ;;   failed N
