@@ -165,6 +165,8 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
       (should (string-match-p "Status: 1 client, no change waits" screen))
       (should (string-match-p "History" screen)))
     (gemini-companion-test-keys emacs "C-g")
+    ;; Before it says so, Emacs discards the keys that were typed after it.
+    (gemini-companion-test-wait-screen emacs "^Quit")
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
     (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
     (gemini-companion-test-wait "the menu to disappear"

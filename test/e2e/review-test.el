@@ -366,7 +366,7 @@ Only the real client has a process of its own."
       (gemini-companion-test-client-resolve client file "accepted")
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(accepted . "two\n")))
-      (gemini-companion-test-keys emacs "C-g")
+      (gemini-companion-test-quit emacs)
       (gemini-companion-test-wait-screen emacs "Gem:1)")
       (should-not (gemini-companion-test-review emacs)))))
 

@@ -341,7 +341,7 @@ The CLI writes to its home until it ends."
   (gemini-companion-test-end-process (gemini-companion-test-cli-pid cli)
                                      'SIGHUP)
   (unless (gemini-companion-test-cli-emacs cli)
-    (ignore-errors (gemini-companion-test-cli--tmux cli "kill-server")))
+    (gemini-companion-test-tmux-stop (gemini-companion-test-cli-file cli "tmux")))
   (when (gemini-companion-test-cli-model cli)
     (gemini-companion-test-program-stop (gemini-companion-test-cli-model cli)))
   (gemini-companion-test-forget cli)

@@ -25,6 +25,7 @@
 
 (require 'ert)
 (require 'server)
+(require 'gemini-companion-test-tmux)
 (require 'gemini-companion-test-util)
 
 (cl-defstruct (gemini-companion-test-emacs
@@ -77,30 +78,6 @@
                  "emacsclient" (file-name-directory
                                 (gemini-companion-test-emacs-program emacs)))))
     (if (file-executable-p beside) beside "emacsclient")))
-
-(defun gemini-companion-test-tmux (socket &rest arguments)
-  "Run tmux on its server at SOCKET with ARGUMENTS and return its output."
-  (with-temp-buffer
-    (let* ((process-environment
-            (cl-remove-if (lambda (it) (string-prefix-p "TMUX" it))
-                          (cons "LANG=C.UTF-8" process-environment)))
-           (coding-system-for-read 'utf-8-unix)
-           (coding-system-for-write 'utf-8-unix)
-           (status (apply #'call-process "tmux" nil t nil
-                          "-S" socket "-f" "/dev/null" arguments)))
-      (unless (eq status 0)
-        (error "The command tmux %s failed: %s" arguments (buffer-string)))
-      (buffer-string))))
-
-(defun gemini-companion-test-tmux-start (socket size command)
-  "Start a tmux server at SOCKET with one window that runs COMMAND, a list.
-SIZE is its (COLUMNS . LINES)."
-  (gemini-companion-test-tmux
-   socket "new-session" "-d" "-s" "main"
-   "-x" (number-to-string (car size)) "-y" (number-to-string (cdr size))
-   (concat "exec " (string-join command " ")))
-  (gemini-companion-test-tmux socket "set" "-s" "escape-time" "0")
-  (gemini-companion-test-tmux socket "set" "-g" "status" "off"))
 
 (defun gemini-companion-test--tmux (emacs &rest arguments)
   "Run tmux with ARGUMENTS on the server of EMACS."
@@ -246,7 +223,7 @@ LISP, ENVIRONMENT, SIZE and DAEMON are as in `gemini-companion-test-start'."
       (gemini-companion-test-exit emacs)))
   (when (gemini-companion-test-alive-p emacs)
     (ignore-errors (gemini-companion-test-kill emacs)))
-  (ignore-errors (gemini-companion-test--tmux emacs "kill-server"))
+  (gemini-companion-test-tmux-stop (gemini-companion-test-emacs-file emacs "tmux"))
   (gemini-companion-test-forget emacs)
   (unless keep
     (ignore-errors
