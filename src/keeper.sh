@@ -167,6 +167,22 @@ choose_slot() {
   configurations=$configurations-$slot
 }
 
+# Two keepers must not choose at the same time, as both would take the same slot.
+lock() {
+  tries=0
+  until ln -s $$ "$lock" 2>/dev/null || [ "$tries" -ge 50 ]; do
+    owner=$(readlink "$lock")
+    # It may have been killed.
+    [ -z "$owner" ] || kill -0 "$owner" 2>/dev/null || rm -f "$lock"
+    tries=$((tries + 1))
+    sleep 0.1 2>/dev/null || sleep 1
+  done
+}
+
+unlock() {
+  [ "$(readlink "$lock")" != $$ ] || rm -f "$lock"
+}
+
 is_free() {
   left=
   for file in "$1"-*.json; do
@@ -281,6 +297,7 @@ announce_all() {
 
 # A later keeper may have written the configuration since.
 clean_up() {
+  unlock
   while [ -n "$announced" ]; do
     rm -f "${announced%%"$newline"*}"
     announced=${announced#*"$newline"}
@@ -301,8 +318,10 @@ serve() {
       forwarded)
         [ -z "$configurations" ] || continue
         write_relay
+        lock
         choose_slot
         announce_all
+        unlock
         say "ready $$ $(uname -n) $slot"
         ;;
       "slot "[1-9] | "slot "[1-9][0-9])
@@ -330,7 +349,7 @@ main() {
   emacs=@EMACS@
   workspace=@WORKSPACE@
   roots=@ROOTS@
-  announced='' warned='' configurations='' socket='' left='' slot=1
+  announced='' warned='' configurations='' socket='' left='' slot=1 lock=''
   machine=$(uname -n | tr -c 'A-Za-z0-9._\n' _)
   temporary=/tmp
   case ${TMPDIR:-${TMP:-${TEMP:-}}} in
@@ -343,6 +362,7 @@ main() {
   trap '' PIPE
   printf '\n'
   find_directory
+  lock=$directory/$machine.lock
   find_socket
   find_node
   say "home $HOME"

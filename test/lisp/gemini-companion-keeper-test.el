@@ -157,12 +157,15 @@ ARGUMENTS are those of `gemini-companion-keeper-test--script' and
   (format "tmp/gemini/ide/gemini-ide-server-%d-%d.json"
           (process-id process) (+ 100000 (process-id process))))
 
+(defun gemini-companion-keeper-test--machine ()
+  "Return the name of this machine as in names of files."
+  (replace-regexp-in-string "[^A-Za-z0-9._]" "_"
+                            (string-trim (shell-command-to-string "uname -n"))))
+
 (defun gemini-companion-keeper-test--config (slot &optional agent)
   "Return the name of the configuration in SLOT for AGENT, by default gemini."
   (format ".cache/gemini-companion/%s-laptop_me-%d-%s.json"
-          (replace-regexp-in-string "[^A-Za-z0-9._]" "_"
-                                    (string-trim (shell-command-to-string "uname -n")))
-          slot (or agent 'gemini)))
+          (gemini-companion-keeper-test--machine) slot (or agent 'gemini)))
 
 (defun gemini-companion-keeper-test--read (name)
   "Return the object in the file NAME in the home."
@@ -329,6 +332,32 @@ ARGUMENTS are those of `gemini-companion-keeper-test--script' and
                                  (gemini-companion-keeper-test--config 2)
                                  (gemini-companion-keeper-test--discovery other))
                            #'string<))))))
+
+(ert-deftest gemini-companion-keeper/emacsen-that-connect-at-once-have-different-configurations ()
+  (gemini-companion-keeper-test--with "home"
+    (let ((keepers (cl-loop for n from 1 to 6
+                            collect (gemini-companion-keeper-test--run
+                                     (gemini-companion-keeper-test--script
+                                      :emacs (format "e%d" n))))))
+      (dolist (process keepers) (gemini-companion-keeper-test--wait process "socket"))
+      (dolist (process keepers) (process-send-string process "forwarded\n"))
+      (should (equal (sort (mapcar (lambda (process)
+                                     (car (last (split-string (gemini-companion-keeper-test--wait
+                                                               process "ready")))))
+                                   keepers)
+                           #'string<)
+                     '("1" "2" "3" "4" "5" "6"))))))
+
+(ert-deftest gemini-companion-keeper/one-that-was-killed-as-it-chose-hinders-no-other ()
+  (gemini-companion-keeper-test--with "home"
+    (let ((lock (gemini-companion-keeper-test--cache
+                 (concat (gemini-companion-keeper-test--machine) ".lock")))
+          (dead (start-process "dead" nil "true")))
+      (gemini-companion-keeper-test--wait-end dead)
+      (make-directory (file-name-directory lock) t)
+      (make-symbolic-link (number-to-string (process-id dead)) lock)
+      (gemini-companion-keeper-test--start)
+      (should-not (file-symlink-p lock)))))
 
 (ert-deftest gemini-companion-keeper/the-same-emacs-takes-its-configuration-over ()
   "Its earlier keeper may live for hours after the connection was cut."
