@@ -524,8 +524,9 @@ PORT and TOKEN are as in `gemini-companion-client-probe'."
 Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
   (condition-case error
       (let ((process (make-network-process
-                      :name "gemini-companion-client" :host "127.0.0.1" :service port
-                      :family 'ipv4 :nowait t :noquery t :coding 'binary
+                      ;; With a name instead of an address, Emacs would wait for it at the end.
+                      :name "gemini-companion-client" :service port :remote `[127 0 0 1 ,port]
+                      :nowait t :noquery t :coding 'binary
                       :filter #'gemini-companion-client--receive
                       :sentinel #'gemini-companion-client--react)))
         (process-put process 'request

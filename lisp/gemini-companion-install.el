@@ -497,10 +497,21 @@ On Windows, modules that an Emacs has loaded cannot be deleted."
             ((with-current-buffer buffer (derived-mode-p 'compilation-mode))
              (when-let* ((process (get-buffer-process buffer)))
                (interrupt-process process)))
-            ;; To kill the buffer closes its connection, and no callback is called.
+            ;; No callback is called then.
             (t (when-let* ((connection (get-buffer-process buffer)))
-                 (set-process-query-on-exit-flag connection nil))
+                 (gemini-companion-install--close connection))
                (kill-buffer buffer))))))
+
+(defun gemini-companion-install--close (connection)
+  "Close CONNECTION, of a download, as soon as that does not take long.
+While the name of the server is looked up, Emacs would wait for that, and
+forever if it is found at the same moment (in Emacs 28 to 30)."
+  (set-process-query-on-exit-flag connection nil)
+  (if (not (eq (process-status connection) 'connect)) (delete-process connection)
+    (set-process-buffer connection nil)
+    (set-process-filter connection #'ignore)
+    (set-process-sentinel connection (lambda (connection _event)
+                                       (delete-process connection)))))
 
 (defun gemini-companion-install--fail (format &rest arguments)
   "End the download or build, and warn the user: FORMAT with ARGUMENTS.

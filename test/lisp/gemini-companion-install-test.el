@@ -224,6 +224,19 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
     (should-not gemini-companion-install-test--warnings)
     (should-not (gemini-companion-install-test--installed))))
 
+(ert-deftest gemini-companion-install/a-download-can-be-stopped-at-any-moment ()
+  "Emacs itself hangs if the name of the server is found at the same moment."
+  (gemini-companion-install-test--in #'ignore
+    (random "gemini-companion")
+    (let ((processes (process-list)))
+      (dotimes (_ 200)
+        (gemini-companion-install-test--switch-on)
+        (dotimes (_ (random 300)) (random))
+        (gemini-companion-install-cancel))
+      (gemini-companion-test-wait
+       "the connections to be closed"
+       (lambda () (not (cl-set-difference (process-list) processes)))))))
+
 (ert-deftest gemini-companion-install/progress-is-shown-in-percent ()
   (with-temp-buffer
     (setq-local url-http-content-length 2000000)
