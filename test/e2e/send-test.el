@@ -213,9 +213,7 @@ Ignore what the CLI itself adds."
       (funcall say-yes "a.txt" "two\n")
       (funcall script "b.txt" "three\n")
       (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
-      (gemini-companion-test-type emacs "and three")
-      (gemini-companion-test-cli-wait-terminal cli "> and three")
-      (gemini-companion-test-keys emacs "Enter")
+      (gemini-companion-test-cli-submit cli "and three")
       (funcall say-yes "b.txt" "three\n")
       (gemini-companion-test-m-x emacs "gemini-companion-review-history")
       (gemini-companion-test-wait-screen
