@@ -43,6 +43,9 @@ Each item is one of:
   (submit . TEXT)  Send the key that submits the prompt TEXT.
   FUNCTION         Call it and send what it returns, a string or nil.")
 
+(defvar-local gemini-companion-send--tick nil
+  "The `buffer-chars-modified-tick' before the last item was sent.")
+
 (defvar-local gemini-companion-send--prompt nil
   "The last prompt that was sent to the terminal in this buffer, or nil.
 Its form is that of a prompt in `gemini-companion-review'.")
@@ -282,6 +285,7 @@ A timer continues with the next one."
               ((eq (car-safe item) 'shown)
                (gemini-companion-send--await-shown buffer (cdr item)))
               (item
+               (setq gemini-companion-send--tick (buffer-chars-modified-tick))
                (process-send-string process (gemini-companion-send--item-text item))
                (when (eq (car-safe item) 'submit)
                  (gemini-companion-send--remember-prompt (cdr item)))
@@ -343,7 +347,7 @@ changed for some polls.  FINISH is called with the last value."
 (defun gemini-companion-send--await-shown (buffer text)
   "Continue when the terminal BUFFER shows TEXT in the prompt, and is quiet.
 A CLI takes a key that comes with a text for a part of it."
-  (let ((before (buffer-chars-modified-tick buffer)))
+  (let ((before (buffer-local-value 'gemini-companion-send--tick buffer)))
     (gemini-companion-send--poll
      (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
      (lambda (tick quiet)

@@ -478,7 +478,9 @@ SENT is bound to a function that returns the text sent to it."
   "A busy CLI shows other things first, and is quiet for a while."
   (gemini-companion-send-test--with-screen terminal sent
     (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
-    (let ((polls 0))
+    (let ((polls 0)
+          ;; It polls so often here that it would give up after some milliseconds.
+          (gemini-companion-send--shown-polls most-positive-fixnum))
       (cl-letf* ((shown-p (symbol-function 'gemini-companion-send--shown-p))
                  ((symbol-function 'gemini-companion-send--shown-p)
                   (lambda (&rest arguments)
