@@ -18,13 +18,18 @@
 (defvar gemini-companion-test-tmux--controls (make-hash-table :test #'equal)
   "Processes in control mode by the sockets of their servers.")
 
+(defvar gemini-companion-test-tmux--servers (make-hash-table :test #'equal)
+  "Process ids of servers by their sockets.")
+
 (defun gemini-companion-test-tmux-start (socket size command)
   "Start a tmux server at SOCKET with one window that runs COMMAND, a list.
 SIZE is its (COLUMNS . LINES)."
-  (gemini-companion-test-tmux
-   socket "new-session" "-d" "-s" "main"
-   "-x" (number-to-string (car size)) "-y" (number-to-string (cdr size))
-   (concat "exec " (string-join command " ")))
+  (let ((pid (gemini-companion-test-tmux--run
+              socket
+              (list "new-session" "-d" "-P" "-F" "#{pid}" "-s" "main"
+                    "-x" (number-to-string (car size)) "-y" (number-to-string (cdr size))
+                    (concat "exec " (string-join command " "))))))
+    (puthash socket (string-to-number pid) gemini-companion-test-tmux--servers))
   (gemini-companion-test-tmux--control socket)
   (gemini-companion-test-tmux socket "set" "-s" "escape-time" "0")
   (gemini-companion-test-tmux socket "set" "-g" "status" "off"))
@@ -39,9 +44,15 @@ SIZE is its (COLUMNS . LINES)."
         (gemini-companion-test-tmux--run socket arguments))))
 
 (defun gemini-companion-test-tmux-stop (socket)
-  "End the tmux server at SOCKET, if it runs, and wait until it has ended."
+  "End the tmux server at SOCKET, if it runs, and wait until it has ended.
+A server that is about to end still accepts clients, and fails them."
   (remhash socket gemini-companion-test-tmux--controls)
-  (ignore-errors (gemini-companion-test-tmux--run socket '("kill-server"))))
+  (ignore-errors (gemini-companion-test-tmux--run socket '("kill-server")))
+  (when-let* ((pid (gethash socket gemini-companion-test-tmux--servers)))
+    (gemini-companion-test-wait
+     (format "the end of tmux %d" pid)
+     (lambda () (not (gemini-companion-test-process-alive-p pid))))
+    (remhash socket gemini-companion-test-tmux--servers)))
 
 (defun gemini-companion-test-tmux--environment ()
   "Return an environment for tmux, in which it takes text for UTF-8."
