@@ -19,6 +19,7 @@
 
 ;;; Code:
 
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-log)
 
@@ -326,6 +327,14 @@ They can if REACHABLE is non-nil; those who do not return then have ended."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-set-host-reachable gemini-companion-bridge--companion
                                               prefix reachable)))
+
+(defun gemini-companion-bridge-host-sessions (prefix)
+  "Return the sessions of clients on the host with PREFIX.
+For their form see `gemini-companion-bridge-sessions'."
+  (cl-loop for session in (gemini-companion-bridge-sessions)
+           for directory = (aref session 7)
+           if (and (stringp directory) (string-prefix-p prefix directory))
+           collect session))
 
 (defun gemini-companion-bridge-host-programs ()
   "Return the texts of the programs that run on hosts, (RELAY . KEEPER)."

@@ -183,7 +183,7 @@ Each is (CONNECTION . LINE)."
        (cons connection
              (concat (gemini-companion-connection-name connection) ": "
                      (gemini-companion-connection-describe-state connection)
-                     (format ", %d session%s" sessions (if (= sessions 1) "" "s"))
+                     (format (ngettext ", %d session" ", %d sessions" sessions) sessions)
                      (and roots (concat ", " (string-join roots ", ")))))))
    (gemini-companion-connections)))
 

@@ -181,11 +181,7 @@ the login uses that, too."
 (defun gemini-companion-connection-sessions (connection)
   "Return the sessions of clients on the host of CONNECTION.
 For their form see `gemini-companion-bridge-sessions'."
-  (let ((prefix (gemini-companion-connection-prefix connection)))
-    (seq-filter (lambda (session)
-                  (and (stringp (aref session 7))
-                       (string-prefix-p prefix (aref session 7))))
-                (gemini-companion-bridge-sessions))))
+  (gemini-companion-bridge-host-sessions (gemini-companion-connection-prefix connection)))
 
 ;;;; Making a connection
 
@@ -481,8 +477,7 @@ OUTPUT is what ssh has printed."
             (gemini-companion-connection-proven connection) t
             (gemini-companion-connection-keeper connection) keeper
             (gemini-companion-connection-slot connection) slot
-            (gemini-companion-connection-hostname connection)
-            hostname
+            (gemini-companion-connection-hostname connection) hostname
             (gemini-companion-connection-pause connection)
             gemini-companion-connection--first-pause)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"

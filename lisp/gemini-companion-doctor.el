@@ -798,7 +798,8 @@ M-x gemini-companion-tools-disable."))))))
                (gemini-companion-doctor--note
                 (format "%s warns: %s" name warning)
                 (and (string-search "belongs to another user" warning)
-                     "If a CLI does not find this Emacs, set TMPDIR there to a directory of your own, in a file that all shells read.")))
+                     "If a CLI does not find this Emacs, set TMPDIR there to a directory of your \
+own, in a file that all shells read.")))
              (gemini-companion-connection-warnings connection))
      (unless (gemini-companion-host-roots-of (gemini-companion-connection-host connection)
                                              directory)
@@ -812,8 +813,9 @@ M-x gemini-companion-tools-disable."))))))
            "Start one, M-x gemini-companion-run.  One that ran before the machine was connected \
 must be restarted; in a newer one, type /ide enable."))
        (sessions (gemini-companion-doctor--fine
-                  (format "%d session%s of CLIs on %s." sessions (if (= sessions 1) "" "s")
-                          name)))))))
+                  (format (ngettext "%d session of CLIs on %s." "%d sessions of CLIs on %s."
+                                    sessions)
+                          sessions name)))))))
 
 (defun gemini-companion-doctor--probe-remote-program (case callback)
   "Find out which version the CLI on the machine of CASE has.

@@ -210,9 +210,12 @@ In a workspace root it is relative to that: \"build:src/a.c\"."
              (if root (string-remove-prefix (file-name-as-directory root) name) name)))))
 
 (defun gemini-companion-file-short-title (path prefix)
-  "Return PATH, a file on the host with PREFIX, without its directory for the user."
-  (concat (gemini-companion-host-title prefix) ":"
-          (gemini-companion-file--shorten (gemini-companion-file-nondirectory path))))
+  "Return the name of the file PATH without its directory, for the user.
+PREFIX is that of the host that it is on, or nil."
+  (let ((name (gemini-companion-file-nondirectory path)))
+    (if prefix
+        (concat (gemini-companion-host-title prefix) ":" (gemini-companion-file--shorten name))
+      (gemini-companion-ui-one-line name))))
 
 (defun gemini-companion-file--shorten (name)
   "Return the file NAME, or its end, as text that can be shown."
@@ -323,11 +326,15 @@ The value is in seconds since 1970, or nil if the file did not exist."
         (and (stringp bytes) bytes))
     (let ((file-name-handler-alist nil))
       (when (file-regular-p path)
-        (with-temp-buffer
-          (set-buffer-multibyte nil)
-          (ignore-errors
-            (insert-file-contents-literally path)
-            (buffer-string)))))))
+        (ignore-errors (gemini-companion-file-read-as-named path))))))
+
+(defun gemini-companion-file-read-as-named (path)
+  "Return the contents of the file PATH as bytes, or signal an error.
+PATH may be remote, if its handlers are bound."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert-file-contents-literally path)
+    (buffer-string)))
 
 (defun gemini-companion-file--state-of (path)
   "Return what is known of the file PATH if it is on a host, else nil."

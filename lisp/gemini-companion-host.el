@@ -129,9 +129,9 @@ If another host that is served has the same one, return a longer one."
   (string-remove-prefix "/" (string-remove-suffix ":" prefix)))
 
 (defun gemini-companion-host-remote-p (file)
-  "Return non-nil if FILE is the name of a remote file."
+  "Return what the name FILE begins with if it is remote, or nil."
   ;; Each has a colon, and to look closer takes up to a millisecond.
-  (and (string-search ":" file) (file-remote-p file) t))
+  (and (string-search ":" file) (file-remote-p file)))
 
 (provide 'gemini-companion-host)
 ;;; gemini-companion-host.el ends here

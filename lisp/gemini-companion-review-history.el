@@ -188,10 +188,8 @@ ID is an entry or a prompt."
 
 (defun gemini-companion-review-history--file (entry)
   "Return the name of the file of ENTRY without its directory."
-  (let ((path (gemini-companion-history-path entry)))
-    (if-let* ((host (gemini-companion-history-host entry)))
-        (gemini-companion-file-short-title path host)
-      (gemini-companion-ui-one-line (gemini-companion-file-nondirectory path)))))
+  (gemini-companion-file-short-title (gemini-companion-history-path entry)
+                                     (gemini-companion-history-host entry)))
 
 ;;;; Before and after
 
@@ -308,11 +306,7 @@ For special values see `gemini-companion-review-history--current'."
      (cond ((not (gemini-companion-history-host entry))
             (or (gemini-companion-file-read path)
                 (and (file-exists-p path) 'unreadable)))
-           ((file-regular-p path)
-            (with-temp-buffer
-              (set-buffer-multibyte nil)
-              (insert-file-contents-literally path)
-              (buffer-string)))
+           ((file-regular-p path) (gemini-companion-file-read-as-named path))
            ((file-exists-p path) 'unreadable)))))
 
 (defun gemini-companion-review-history--access (entry function)

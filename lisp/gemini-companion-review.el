@@ -167,10 +167,8 @@ the text, and returns nil if the review was decided meanwhile.")
 
 (defun gemini-companion-review-file (review)
   "Return the name of the file of REVIEW without its directory, for the user."
-  (let ((path (gemini-companion-review-path review)))
-    (if-let* ((host (gemini-companion-review-host review)))
-        (gemini-companion-file-short-title path host)
-      (gemini-companion-ui-one-line (gemini-companion-file-nondirectory path)))))
+  (gemini-companion-file-short-title (gemini-companion-review-path review)
+                                     (gemini-companion-review-host review)))
 
 (defun gemini-companion-review-project-path (review)
   "Return the name of the file of REVIEW relative to its project, for the user."

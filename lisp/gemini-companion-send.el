@@ -146,19 +146,14 @@ prefix argument, send the prompt as well."
 (defun gemini-companion-send--relative (file directory)
   "Return the name of FILE for a CLI in DIRECTORY.
 If they are on one other machine, that is a name there."
-  (let ((machine (gemini-companion-send--machine directory)))
-    (cond ((not (equal machine (gemini-companion-send--machine file)))
+  (let ((machine (gemini-companion-host-remote-p directory)))
+    (cond ((not (equal machine (gemini-companion-host-remote-p file)))
            (expand-file-name file))
           (machine
            (string-remove-prefix (file-name-as-directory (file-local-name directory))
                                  (file-local-name file)))
           ((file-in-directory-p file directory) (file-relative-name file directory))
           (t (expand-file-name file)))))
-
-(defun gemini-companion-send--machine (name)
-  "Return what the remote NAME begins with, or nil if it is not remote."
-  (and (gemini-companion-host-remote-p name)
-       (file-remote-p name)))
 
 (defun gemini-companion-send-directory (terminal)
   "Return the directory of the CLI in TERMINAL."
@@ -167,8 +162,8 @@ If they are on one other machine, that is a name there."
 
 (defun gemini-companion-send--mention (file directory)
   "Return the text that makes a CLI in DIRECTORY read FILE."
-  (unless (equal (gemini-companion-send--machine file)
-                 (gemini-companion-send--machine directory))
+  (unless (equal (gemini-companion-host-remote-p file)
+                 (gemini-companion-host-remote-p directory))
     (user-error "The CLI runs on another machine, and cannot read %s" file))
   (concat "@" (gemini-companion-send-escape
                (gemini-companion-send--relative file directory))))
@@ -225,10 +220,10 @@ A terminal takes a few kilobytes, and then blocks.")
 On another machine the only one there will do."
   (let* ((root (gemini-companion-run-project))
          (running (gemini-companion-run-terminals))
-         (machine (gemini-companion-send--machine root))
+         (machine (gemini-companion-host-remote-p root))
          (there (and machine
                      (seq-filter (pcase-lambda (`(,_ . ,directory))
-                                   (equal machine (gemini-companion-send--machine directory)))
+                                   (equal machine (gemini-companion-host-remote-p directory)))
                                  running))))
     (cond ((gemini-companion-run-buffer root))
           ((null running)

@@ -594,18 +594,16 @@ TABLE is a hash table with lists by the names of directories, with a slash."
 
 (defun gemini-companion-workspace--find-scope (directory)
   "Return a new scope for DIRECTORY."
-  (cond ((not directory) (gemini-companion-workspace--find-local-scope directory))
-        ((gemini-companion-host-of-name directory)
-         (gemini-companion-workspace--find-host-scope directory))
-        ;; Clients on a host that was just closed must not be told of files here.
-        ((gemini-companion-workspace--like-remote-p directory)
-         (gemini-companion-workspace--make-scope directory nil nil 'elsewhere))
-        (t (gemini-companion-workspace--find-local-scope directory))))
+  (let ((host (and directory (gemini-companion-host-of-name directory))))
+    (cond (host (gemini-companion-workspace--find-host-scope directory host))
+          ;; Clients on a host that was just closed must not be told of files here.
+          ((and directory (gemini-companion-workspace--like-remote-p directory))
+           (gemini-companion-workspace--make-scope directory nil nil 'elsewhere))
+          (t (gemini-companion-workspace--find-local-scope directory)))))
 
-(defun gemini-companion-workspace--find-host-scope (directory)
-  "Return a new scope for DIRECTORY on a host, going by the roots of that."
+(defun gemini-companion-workspace--find-host-scope (directory host)
+  "Return a new scope for DIRECTORY on HOST, going by the roots of that."
   (let* ((file-name-handler-alist nil)
-         (host (gemini-companion-host-of-name directory))
          (root (and (not (eq gemini-companion-context-scope 'all))
                     (car (gemini-companion-host-roots-of
                           host (gemini-companion-host-local-name
@@ -618,7 +616,7 @@ TABLE is a hash table with lists by the names of directories, with a slash."
      nil host)))
 
 (defun gemini-companion-workspace--find-local-scope (directory)
-  "Return a new scope for DIRECTORY, a local one, and remember the root there."
+  "Return a new scope for DIRECTORY, a local one or nil; remember the root there."
   (let ((names (and directory
                     (or (gemini-companion-workspace--client-root directory)
                         ;; Clients go on working there when nothing in it is open any more.

@@ -174,11 +174,8 @@ is the stamp of the file before, by default its present one."
 
 (defun gemini-companion-write--away-p (host)
   "Return non-nil unless some client on HOST, a prefix, is connected."
-  (cl-loop for session in (gemini-companion-bridge-sessions)
-           for directory = (aref session 7)
-           never (and (eq (aref session 4) 'open)
-                      (stringp directory)
-                      (string-prefix-p host directory))))
+  (cl-loop for session in (gemini-companion-bridge-host-sessions host)
+           never (eq (aref session 4) 'open)))
 
 (defun gemini-companion-write--others-open-p (review)
   "Return non-nil if the client of REVIEW has other changes to be decided."

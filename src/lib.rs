@@ -164,10 +164,7 @@ fn host_ignored_p<'e>(
     name: String,
 ) -> Result<Value<'e>> {
     let host = companion.host(&prefix).context("there is no such host")?;
-    match host.ignores(&root, &name) {
-        Ok(named) => named.into_lisp(env),
-        Err(reason) => format!("{reason:#}").into_lisp(env),
-    }
+    verdict(env, host.ignores(&root, &name))
 }
 
 /// Return why COMPANION does not listen on the requested port, or nil if it does.
@@ -211,9 +208,9 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// Return the next event of COMPANION as a vector, or nil if there is none.
 ///
 /// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION PROCESS]: a client proposes CONTENT
-/// for the file PATH, which begins with the prefix of its host, if it is on one; AGENT is the symbol of its program, CLIENT describes it for the user, NAME
-/// and VERSION are what it reports itself, and PROCESS is its process id, or nil if that is not
-/// known or shared by several clients.
+/// for the file PATH, which begins with the prefix of its host, if it is on one; AGENT is the symbol
+/// of its program, CLIENT describes it for the user, NAME and VERSION are what it reports itself, and
+/// PROCESS is its process id, or nil if that is not known or shared by several clients.
 /// [host-file PATH BYTES STAMP MODIFIED]: a client on a host tells what the file PATH, with the
 /// prefix of the host, contains: BYTES is a unibyte string, nil if there is no file, or `unreadable';
 /// STAMP, a string or nil, changes when the file is written, the last time MODIFIED, in seconds since
@@ -341,7 +338,12 @@ fn context_json(files: Vector) -> Result<String> {
 /// read, or is too costly to match, return a string that says so: "cannot be read: ...".
 #[defun]
 fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Value<'e>> {
-    match ignore::names(&file_name(ignore_file), &file_name(path)) {
+    verdict(env, ignore::names(&file_name(ignore_file), &file_name(path)))
+}
+
+/// Whether an ignore file names a file, or as a string why that is not known.
+fn verdict(env: &Env, named: Result<bool>) -> Result<Value<'_>> {
+    match named {
         Ok(named) => named.into_lisp(env),
         Err(reason) => format!("{reason:#}").into_lisp(env),
     }

@@ -609,11 +609,7 @@ class Watch {
     if (known.call) return;
     known.call = new Call({
       id: 'file',
-      body: async () => {
-        const taken = await snapshot(file);
-        known.told = taken.stamp;
-        return request('fileWritten', { filePath: file, ...taken });
-      },
+      body: () => this.written(file, known),
       done: ({ result, error } = {}) => {
         known.call = undefined;
         // Emacs has no room for it now.
@@ -623,15 +619,20 @@ class Watch {
     this.lane.add(known.call);
   }
 
+  // The message that FILE was written.
+  async written(file, known) {
+    const taken = await snapshot(file);
+    known.told = taken.stamp;
+    return request('fileWritten', { filePath: file, ...taken });
+  }
+
   // What Emacs has not been told yet, before the end.
   async lastWords() {
     if (!this.link.isUp) return;
     for (const [file, known] of this.files) {
       const now = await stampOf(file);
       if ((now?.text ?? null) === known.told) continue;
-      const taken = await snapshot(file);
-      const body = request('fileWritten', { filePath: file, ...taken });
-      (await this.link.exchange('POST', body)).resume();
+      (await this.link.exchange('POST', await this.written(file, known))).resume();
     }
   }
 }

@@ -199,30 +199,27 @@
     (should (equal (gemini-companion-review-current-text review) "mine\none\ntwo\nthree\n"))
     (gemini-companion-review-accept review)))
 
-(ert-deftest gemini-companion-host-review/unsaved-edits-are-merged-and-taken-for-written ()
+(defun gemini-companion-host-review-test--after-merging (written)
+  "Return what a buffer has once WRITTEN was written, and whether it has edits.
+An unsaved line in it was merged into the change that was accepted before."
   (gemini-companion-test-with-host client
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
       (goto-char (point-min))
       (insert "mine\n")
       (gemini-companion-test-host-unasked
         (gemini-companion-host-review-test--accept-merged client)
-        (gemini-companion-test-host-write client "a.txt" "mine\none\ntwo\nthree\n")
+        (gemini-companion-test-host-write client "a.txt" written)
         (with-current-buffer buffer
-          (should (equal (buffer-string) "mine\none\ntwo\nthree\n"))
-          (should-not (buffer-modified-p)))))))
+          (list (buffer-string) (buffer-modified-p)))))))
+
+(ert-deftest gemini-companion-host-review/unsaved-edits-are-merged-and-taken-for-written ()
+  (should (equal (gemini-companion-host-review-test--after-merging "mine\none\ntwo\nthree\n")
+                 '("mine\none\ntwo\nthree\n" nil))))
 
 (ert-deftest gemini-companion-host-review/unsaved-edits-that-were-not-written-are-kept ()
   "Minutes later something else may be written than what was merged."
-  (gemini-companion-test-with-host client
-    (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
-      (goto-char (point-min))
-      (insert "mine\n")
-      (gemini-companion-test-host-unasked
-        (gemini-companion-host-review-test--accept-merged client)
-        (gemini-companion-test-host-write client "a.txt" "one\ntwo\nthree\n")
-        (with-current-buffer buffer
-          (should (equal (buffer-string) "mine\none\ntwo\n"))
-          (should (buffer-modified-p)))))))
+  (should (equal (gemini-companion-host-review-test--after-merging "one\ntwo\nthree\n")
+                 '("mine\none\ntwo\n" t))))
 
 ;;;; Following what was written
 

@@ -57,10 +57,6 @@
 
 ;;;; The script
 
-(defun gemini-companion-keeper-test--word (text)
-  "Return TEXT as a word of the shell."
-  (concat "'" (string-replace "'" "'\\''" text) "'"))
-
 (defun gemini-companion-keeper-test--json (value)
   "Return VALUE as JSON text."
   (decode-coding-string (gemini-companion-test-json-encode value) 'utf-8))
@@ -68,7 +64,7 @@
 (cl-defun gemini-companion-keeper-test--script
     (&key (emacs "e1") (roots '("/src/it's ä")) (relay "relay 'x'\n\\n $HOME `a`\n") (agents '(gemini)))
   "Return the script for EMACS with ROOTS, the text RELAY, and AGENTS."
-  (let* ((word #'gemini-companion-keeper-test--word)
+  (let* ((word #'gemini-companion-test-quote)
          (config (funcall word (gemini-companion-keeper-test--json
                                 '(:host "127.0.0.1:9" :token "secret"))))
          (fill `(("@RELAY@" . ,(funcall word relay))

@@ -60,6 +60,15 @@
         (gemini-companion-relay-test--stream emacs) nil)
   (ignore-errors (delete-file (gemini-companion-relay-test--socket emacs))))
 
+(defun gemini-companion-relay-test--forget-session (emacs)
+  "Cut the way to EMACS; when it is back, it no longer knows the session s1."
+  (gemini-companion-relay-test--cut emacs)
+  (setf (gemini-companion-relay-test--handler emacs)
+        (lambda (request)
+          (when (equal (gemini-companion-relay-test--header request "mcp-session-id") "s1")
+            '(404 nil ""))))
+  (gemini-companion-relay-test--listen emacs))
+
 (defun gemini-companion-relay-test--receive (emacs connection bytes)
   "Take BYTES that EMACS was sent on CONNECTION."
   (let ((chunks (cons bytes (process-get connection 'chunks)))
@@ -835,14 +844,9 @@ There must never be more."
         (should (equal (gemini-companion-relay-test--text
                         (gemini-companion-relay-test--wait program 5))
                        "{\"content\":\"edited\"}"))
-        (gemini-companion-relay-test--cut emacs)
         (gemini-companion-test-file "c" "text")
-        (setf (gemini-companion-relay-test--requests emacs) nil
-              (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--header request "mcp-session-id") "s1")
-                  '(404 nil ""))))
-        (gemini-companion-relay-test--listen emacs)
+        (setf (gemini-companion-relay-test--requests emacs) nil)
+        (gemini-companion-relay-test--forget-session emacs)
         (gemini-companion-relay-test--send program 6 "tools/list")
         (gemini-companion-relay-test--wait program 6)
         (let ((again (gemini-companion-relay-test--all emacs "openDiff")))
@@ -871,12 +875,7 @@ There must never be more."
         (gemini-companion-relay-test--call program 2 "closeDiff" :filePath file
                                            :suppressNotification t)
         (gemini-companion-relay-test--wait-request emacs "closeDiff")
-        (gemini-companion-relay-test--cut emacs)
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--header request "mcp-session-id") "s1")
-                  '(404 nil ""))))
-        (gemini-companion-relay-test--listen emacs)
+        (gemini-companion-relay-test--forget-session emacs)
         (gemini-companion-relay-test--wait program 2)
         (gemini-companion-relay-test--send program 3 "tools/list")
         (gemini-companion-relay-test--wait program 3)
@@ -1085,12 +1084,7 @@ Without the user's edits, the CLI would take its own proposal."
         (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
         (should (alist-get 'isError (alist-get 'result (gemini-companion-relay-test--wait
                                                         program 1))))
-        (gemini-companion-relay-test--cut emacs)
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--header request "mcp-session-id") "s1")
-                  '(404 nil ""))))
-        (gemini-companion-relay-test--listen emacs)
+        (gemini-companion-relay-test--forget-session emacs)
         (gemini-companion-relay-test--send program 2 "tools/list")
         (gemini-companion-relay-test--wait program 2)
         (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff"))))))))
@@ -1176,13 +1170,8 @@ Without the user's edits, the CLI would take its own proposal."
           (gemini-companion-relay-test--send program 1 "tools/list")
           (gemini-companion-relay-test--wait program 1)
           (should (= count (length (gemini-companion-relay-test--all emacs "ignoreRules")))))
-        (gemini-companion-relay-test--cut emacs)
-        (setf (gemini-companion-relay-test--requests emacs) nil
-              (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--header request "mcp-session-id") "s1")
-                  '(404 nil ""))))
-        (gemini-companion-relay-test--listen emacs)
+        (setf (gemini-companion-relay-test--requests emacs) nil)
+        (gemini-companion-relay-test--forget-session emacs)
         (gemini-companion-relay-test--wait-rules emacs root '("secret\nmore\n"))))))
 
 ;;;; The real server

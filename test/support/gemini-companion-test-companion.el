@@ -63,18 +63,23 @@ Emacs itself, so the directory that it works in is not known."
 
 (defun gemini-companion-test-propose (client name text)
   "Let CLIENT propose TEXT for the file NAME; return the review."
-  (let* ((path (gemini-companion-test-file name))
-         (result (fake-cli-call-tool client "openDiff"
-                                     `(:filePath ,path :newContent ,text))))
+  (gemini-companion-test-open-diff client (gemini-companion-test-file name) text))
+
+(defun gemini-companion-test-open-diff (client path text &optional prefix arguments)
+  "Let CLIENT propose TEXT for the file PATH; return the review.
+If CLIENT is on a host, PREFIX is the prefix of that, and ARGUMENTS, a
+plist, are what the relay adds to those of the CLI."
+  (let ((result (fake-cli-call-tool client "openDiff"
+                                    `(:filePath ,path :newContent ,text ,@arguments))))
     (unless (equal result '((content)))
       (error "The answer to openDiff is %S" result))
     (gemini-companion-test-wait
-     (concat "a review of " name)
+     (concat "a review of " path)
      (lambda ()
        (seq-find (lambda (review)
-                   (and (equal (gemini-companion-review-path review) path)
+                   (and (equal (gemini-companion-review-path review) (concat prefix path))
                         (equal (gemini-companion-review-proposed review) text)))
-                 gemini-companion-review--open)))))
+                 (gemini-companion-review-list-open))))))
 
 (defmacro gemini-companion-test-with-told (places told &rest body)
   "Evaluate BODY while clients seem to work in PLACES, a variable with a list.

@@ -113,20 +113,10 @@ lines; no buffer visits it."
 (defun gemini-companion-test-host-propose (client name text &optional state)
   "Let CLIENT, on a host, propose TEXT for the file NAME; return the review.
 STATE is what is told of the file, by default how it is."
-  (let* ((path (gemini-companion-test-file name))
-         (result (fake-cli-call-tool
-                  client "openDiff"
-                  `( :filePath ,path :newContent ,text :proposal ,(format "%s" (random))
-                     ,@(or state (gemini-companion-test-host-state path))))))
-    (unless (equal result '((content)))
-      (error "The answer to openDiff is %S" result))
-    (gemini-companion-test-wait
-     (concat "a review of " name)
-     (lambda ()
-       (seq-find (lambda (review)
-                   (and (string-suffix-p (concat ":" path) (gemini-companion-review-path review))
-                        (equal (gemini-companion-review-proposed review) text)))
-                 (gemini-companion-review-list-open))))))
+  (let ((path (gemini-companion-test-file name)))
+    (gemini-companion-test-open-diff
+     client path text gemini-companion-test-host-prefix
+     `(:proposal ,(format "%s" (random)) ,@(or state (gemini-companion-test-host-state path))))))
 
 (defun gemini-companion-test-host-tell (client name &optional state)
   "Let CLIENT tell what the file NAME contains, by default as it is.

@@ -98,7 +98,7 @@ Return nil if the server ends before it answers."
   (process-put control 'text "")
   (ignore-error file-error
     (process-send-string
-     control (concat (mapconcat #'gemini-companion-test-tmux--quote arguments " ") "\n"))
+     control (concat (mapconcat #'gemini-companion-test-quote arguments " ") "\n"))
     (let ((deadline (+ (float-time) gemini-companion-test-timeout))
           (answer nil))
       (while (and (not (setq answer (gemini-companion-test-tmux--answer
@@ -110,10 +110,6 @@ Return nil if the server ends before it answers."
       (pcase answer
         (`("error" ,output) (gemini-companion-test-tmux--fail arguments output))
         (`(,_ ,output) output)))))
-
-(defun gemini-companion-test-tmux--quote (argument)
-  "Return ARGUMENT as the parser of tmux wants it."
-  (concat "'" (string-replace "'" "'\\''" argument) "'"))
 
 (defun gemini-companion-test-tmux--answer (text)
   "Return the answer in TEXT, of tmux in control mode, as (WORD OUTPUT), or nil.

@@ -60,6 +60,10 @@ TIMEOUT seconds: the error has its first line, a message all of it."
     (message "Waited in vain for %s" what))
   (error "Waited in vain for %s" (car (split-string what "\n"))))
 
+(defun gemini-companion-test-quote (text)
+  "Return TEXT as one word, in single quotes, of a shell or a tmux."
+  (concat "'" (string-replace "'" "'\\''" text) "'"))
+
 (defun gemini-companion-test-squeeze (screen)
   "Return the text SCREEN with fewer empty lines."
   (replace-regexp-in-string "\n\\(?:[ \t]*\n\\)\\{3,\\}" "\n\n\n"

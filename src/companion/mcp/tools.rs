@@ -168,16 +168,15 @@ fn all() -> [Value; 5] {
             "acceptDiff",
             "Accept a proposed change",
             true,
-            "Accept the open diff of a \
-            file, with the user's changes, and apply it to the file. Whoever opened it hears \
-            ide/diffAccepted.",
+            "Accept the open diff of a file, with the user's changes, and apply it to the file. \
+            Whoever opened it hears ide/diffAccepted.",
         ),
         decide_tool(
             "rejectDiff",
             "Reject a proposed change",
             false,
-            "Reject the open diff of a \
-            file, which stays as it is. Whoever opened it hears ide/diffRejected.",
+            "Reject the open diff of a file, which stays as it is. Whoever opened it hears \
+            ide/diffRejected.",
         ),
     ]
 }
