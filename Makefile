@@ -93,4 +93,5 @@ clean: ## Remove what build and compile made
 	rm -rf target lisp/*.elc lisp/*-autoloads.el lisp/*.so lisp/*.dylib lisp/*.dll dist docs/*.info
 
 distclean: clean ## Remove downloaded tools and clients, too
-	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/qwen/node_modules test/e2e/sdk/node_modules
+	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/qwen/node_modules test/e2e/sdk/node_modules \
+		test/e2e/lsp/node_modules

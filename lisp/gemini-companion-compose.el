@@ -222,12 +222,12 @@ directory of the file."
   "Send REASON, for which REVIEW was rejected, to the client in TERMINAL."
   (let ((title (gemini-companion-review-client-title review))
         (file (gemini-companion-review-file review)))
-    (message "Change of %s rejected; sending the reason as soon as %s is ready" file title)
+    (message "Change to %s rejected; sending the reason as soon as %s is ready" file title)
     (gemini-companion-send-at-rest
      reason terminal
      (lambda (outcome)
        (pcase outcome
-         ('sent (gemini-companion-ui-message review "Change of %s rejected; %s was told why"
+         ('sent (gemini-companion-ui-message review "Change to %s rejected; %s was told why"
                                              file title))
          ('put (gemini-companion-ui-message
                 review "The reason is in the prompt of %s, but was not sent: complete it, \

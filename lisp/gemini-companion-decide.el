@@ -33,6 +33,7 @@
 
 (declare-function gemini-companion-reject-with-reason "gemini-companion-compose")
 
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-decide)
 (defcustom gemini-companion-accept-by-client 'seen
   "Whether clients of an older protocol may accept their own changes.
 They do so when you answer yes in the client, and Emacs then writes the
@@ -407,10 +408,10 @@ DIRECTORY is as in `gemini-companion-decide-for-client'."
       ('unsaved (error "The user has unsaved edits of this file in Emacs"))
       ('changed (error "The file has changed since this diff was opened")))
     (when-let* ((reason (gemini-companion-context-private-reason-of path)))
-      (error "Only the user accepts a change of this file: it is %s" reason))
+      (error "Only the user accepts a change to this file: it is %s" reason))
     (when-let* ((reason (or (gemini-companion-decide--guard-reason path root)
                             (gemini-companion-decide--guard-reason file root))))
-      (error "Only the user accepts a change of this file: %s" reason))
+      (error "Only the user accepts a change to this file: %s" reason))
     (when (gemini-companion-decide--question review)
       (error "Only the user accepts a text that lacks most of the file"))
     (unless (gemini-companion-decide--writable-p file)

@@ -369,7 +369,7 @@ come."
             (gemini-companion-doctor--problem
              (format "The native module is missing: %s."
                      (gemini-companion-native-describe-missing))
-             "Install it, M-x gemini-companion-install-module."
+             "Install it: M-x gemini-companion-install-module."
              (cons "install" #'gemini-companion-install-module)))
         (gemini-companion-native-missing
          (gemini-companion-doctor--problem
@@ -383,7 +383,7 @@ come."
    ((not (gemini-companion-bridge-running-p))
     (gemini-companion-doctor--problem
      "The companion is off in this Emacs."
-     "Switch it on, M-x gemini-companion-mode; then start the CLI."
+     "Switch it on: M-x gemini-companion-mode; then start the CLI."
      (cons "switch on" (lambda () (gemini-companion-mode 1)))))
    ((not (gemini-companion-bridge-token))
     (gemini-companion-doctor--problem
@@ -396,7 +396,7 @@ come."
             (when gemini-companion-context-paused
               (gemini-companion-doctor--note
                "Clients are told that no file is open, because the context is paused."
-               "Resume it, M-x gemini-companion-toggle-context."
+               "Resume it: M-x gemini-companion-toggle-context."
                (cons "resume" #'gemini-companion-toggle-context)))))))
 
 (defun gemini-companion-doctor--check-announcement ()
@@ -494,7 +494,7 @@ this report is for the environment of Emacs."))))
     (when (if variable (not (equal variable "false"))
             (and setting (not (member (car setting) '(nil :json-false "")))))
       (gemini-companion-doctor--note
-       (format "The CLI runs itself in a sandbox (%s), from which it may not reach this Emacs."
+       (format "The CLI runs itself in a sandbox (%s), from which it perhaps cannot reach this Emacs."
                (if variable "GEMINI_SANDBOX"
                  (format "tools.sandbox in %s" (cdr setting))))
        "If it does not connect, start it without: gemini --sandbox=false"))))
@@ -553,8 +553,8 @@ M-x gemini-companion-run, which takes care of that.")))))
                   (gemini-companion-agent-settings-file 'gemini environment))
            (gemini-companion-doctor--problem
             text
-            "Have Emacs put it there, M-x gemini-companion-setup, and restart the CLI; or type \
-/ide enable in the CLI, once, and restart it."
+            "Type M-x gemini-companion-setup to set it, and restart the CLI; or type \
+/ide enable in the CLI once, and restart it."
             (cons "put it there" (lambda () (gemini-companion-doctor--set-up environment))))
          (gemini-companion-doctor--problem
           text "Make it true there, because that file takes precedence, and restart the CLI."
@@ -724,9 +724,9 @@ that M-x gemini-companion-copy-environment copies."
     ('nil (if gemini-companion-tools-offer
               (gemini-companion-doctor--note
                "The model cannot use the tools of Emacs."
-               "Let it, M-x gemini-companion-tools-enable, and restart the CLI."
+               "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
                (gemini-companion-doctor--tools-button))
-            (gemini-companion-doctor--fine "The model has no tools of Emacs, as you wish.")))
+            (gemini-companion-doctor--fine "The model has no tools of Emacs: you declined them.")))
     ((and (pred stringp) reason)
      (gemini-companion-doctor--note
       (format "The model cannot use the tools of Emacs: %s." reason)))
@@ -735,7 +735,7 @@ that M-x gemini-companion-copy-environment copies."
       (if (eq state 'stale)
           (gemini-companion-doctor--note
            "The files of the tools of Emacs were changed, or are of another version of this package."
-           "Write them again, M-x gemini-companion-tools-enable."
+           "Write them again: M-x gemini-companion-tools-enable."
            (gemini-companion-doctor--tools-button))
         (gemini-companion-doctor--fine "The model can use the tools of Emacs."))
       (unless (gemini-companion-doctor--find-program case "node")
@@ -775,8 +775,8 @@ M-x gemini-companion-tools-disable."))))))
     (let ((connection (gemini-companion-doctor--connection case)))
       (pcase (and connection (gemini-companion-connection-state connection))
         ('nil (gemini-companion-doctor--problem
-               "This machine is not connected."
-               "Connect it, M-x gemini-companion-connect."
+               "The host of this directory is not connected."
+               "Connect it: M-x gemini-companion-connect."
                (gemini-companion-doctor--connect-button case)))
         ('ready (gemini-companion-doctor--check-host-connection case connection))
         ('connecting (gemini-companion-doctor--note
@@ -805,12 +805,12 @@ own, in a file that all shells read.")))
                                              directory)
        (gemini-companion-doctor--problem
         (format "%s is in no workspace root of %s." directory name)
-        "Make it one, M-x gemini-companion-connect."
+        "Make it one: M-x gemini-companion-connect."
         (gemini-companion-doctor--connect-button case)))
      (pcase (length (gemini-companion-connection-sessions connection))
        (0 (gemini-companion-doctor--note
            (format "No CLI on %s is connected." name)
-           "Start one, M-x gemini-companion-run.  One that ran before the machine was connected \
+           "Start one: M-x gemini-companion-run.  One that ran before the machine was connected \
 must be restarted; in a newer one, type /ide enable."))
        (sessions (gemini-companion-doctor--fine
                   (format (ngettext "%d session of CLIs on %s." "%d sessions of CLIs on %s."
@@ -889,7 +889,7 @@ the CLI takes if that is an Emacs."
              ((equal text "HTTP 401")
               (format "%s does not accept the token in its file (%s)." name text))
              (t (format "%s refuses a client: %s." name text)))
-       (if own "Restart it, M-x gemini-companion-restart."
+       (if own "Restart it: M-x gemini-companion-restart."
          "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
        (and own (cons "restart" #'gemini-companion-restart))))))
 

@@ -35,6 +35,7 @@ ignore, and treat a file with NUL characters as text.")
   "Ediff's faces for differences that are not selected, and their replacements.
 Ediff's own are gray on gray.")
 
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-ediff)
 (defface gemini-companion-removed
   '((t :inherit diff-removed))
   "Face for text that is removed if you accept."

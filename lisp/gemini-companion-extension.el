@@ -307,7 +307,7 @@ The files that this writes are kept current while `gemini-companion-mode'
 is on; `gemini-companion-tools-disable' removes them."
   (interactive)
   (unless (gemini-companion-native-load)
-    (user-error "Switch the companion on first, M-x gemini-companion-mode: its native module is \
+    (user-error "Switch the companion on first: M-x gemini-companion-mode: its native module is \
 missing"))
   (let* ((agents (or (gemini-companion-extension--agents)
                      (user-error "No program is served that could use the tools of Emacs")))
@@ -343,7 +343,7 @@ are."
 (defun gemini-companion-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
   (let ((question
-         (format "Let the model use Emacs in %s?  What only reads needs no confirmation.  \
+         (format "Let the model use Emacs in %s?  Tools that only read need no confirmation.  \
 (Writes %s) "
                  (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
                             agents " and ")

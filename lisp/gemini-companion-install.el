@@ -31,7 +31,7 @@
   "How to get the native module if it is missing.
 If `ask', you are asked once, when you switch the mode on by a command.
 If `download' or `build', that is done without a question, even when your
-init file switches the mode on.  If nil, a message says that the module is
+init file switches the mode on.  If nil, a warning says that the module is
 missing.  In batch mode nothing is installed."
   :group 'gemini-companion
   :type '(choice (const :tag "Ask" ask)

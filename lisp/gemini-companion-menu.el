@@ -1,4 +1,4 @@
-;;; gemini-companion-menu.el --- All commands in one place -*- lexical-binding: t; -*-
+;;; gemini-companion-menu.el --- The main commands in one place -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A menu of all commands.  `gemini-companion-command-map' has the same keys.
+;; A menu of the main commands.  `gemini-companion-command-map' has the same keys.
 
 ;;; Code:
 
@@ -38,7 +38,7 @@
 ;; The menu fits in a terminal of 80 columns.
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (transient-define-prefix gemini-companion-menu ()
-  "Menu of all commands of gemini-companion.
+  "Menu of the main commands of gemini-companion.
 The line above the commands describes the state.  Commands that do not
 apply at the moment are grayed out."
   [:description

@@ -199,7 +199,7 @@ could not type meanwhile if it was done all at once."
           (gemini-companion-popup--expect-stray-keys review)
           (gemini-companion-popup--announce review)))
     (error
-     (message "The change of %s cannot be shown: %s.  Decide it in %s, or in \
+     (message "The change to %s cannot be shown: %s.  Decide it in %s, or in \
 M-x gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
               (gemini-companion-review-client-title review))))
@@ -268,7 +268,7 @@ M-x gemini-companion-review-list"
 (defun gemini-companion-popup--key-ignored ()
   "Say that a key was ignored."
   (interactive)
-  (message "This change has just come: keys count when you have paused"))
+  (message "This change has just appeared: pause before you press a key"))
 
 ;;;; Reviews that are held back
 
@@ -287,7 +287,7 @@ The mode line shows it, and the echo area if that is empty."
                      (active-minibuffer-window)
                      (bound-and-true-p isearch-mode)
                      (not (gemini-companion-ui-user-frame-p)))
-           (message "A change of %s waits to be shown until you pause"
+           (message "A change to %s will be shown when you pause"
                     (gemini-companion-review-file review))))))
 
 (defun gemini-companion-popup--release ()

@@ -24,6 +24,7 @@
 (defvar major-mode-remap-alist) ; Emacs 29
 (defvar warning-suppress-log-types)
 
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-proposal)
 (defcustom gemini-companion-modal-modes
   '((evil-mode . evil-local-mode)
     (meow-global-mode . meow-mode)

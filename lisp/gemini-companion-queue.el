@@ -60,8 +60,8 @@ again.  If `reject', the change is rejected."
 
 (defcustom gemini-companion-review-waiting-hook nil
   "Hook run when a client has proposed a change, and when a change is shown.
-`gemini-companion-review-waiting' is the review then, of which for
-instance `gemini-companion-review-path' returns the name of the file."
+Meanwhile `gemini-companion-review-waiting' is the review; for example,
+`gemini-companion-review-path' returns the name of its file."
   :group 'gemini-companion
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
@@ -221,7 +221,7 @@ client decides, not a command of the user."
     (cond ((not (funcall report (gemini-companion-review-id review)))
            ;; The event `close-review' must be answered with the present text.
            (gemini-companion-bridge-drain)
-           (message "The change of %s was decided in %s already" file
+           (message "The change to %s was decided in %s already" file
                     (gemini-companion-review-client-title review))
            nil)
           (t
@@ -234,7 +234,7 @@ client decides, not a command of the user."
             (not by-client))
            (if by-client
                (gemini-companion-review-announce-ending review)
-             (message "Change of %s %s" file outcome))
+             (message "Change to %s %s" file outcome))
            t))))
 
 (defun gemini-companion-review-reject (review)
@@ -255,7 +255,7 @@ earlier one, which is called with `asked-again'."
         (gemini-companion-review-postponed review) nil)
   (gemini-companion-queue--changed)
   (gemini-companion-ui-message
-   review "%s asks you to accept the change of %s"
+   review "%s asks you to accept the change to %s"
    (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review-ask (review question)

@@ -105,7 +105,7 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-review-history--print-prompt (prompt)
   "Print PROMPT, which may be nil, as a heading."
-  (let ((line (if (not prompt) "No prompt is known of these:"
+  (let ((line (if (not prompt) "Prompt unknown:"
                 (format "Prompt of %s: %s"
                         (gemini-companion-review-history--time (cdr prompt))
                         (gemini-companion-ui-one-line
@@ -120,7 +120,7 @@ The changes of a prompt are together only if the list is sorted by time."
 (defun gemini-companion-review-history--keys ()
   "Return the keys that work on the current line of the history."
   (let ((id (tabulated-list-get-id)))
-    `(,(unless (gemini-companion-history-list) "No change was decided yet")
+    `(,(unless (gemini-companion-history-list) "No change has been decided yet")
       ,@(when (gemini-companion-history-entry-p id)
           (cons '(gemini-companion-review-history-show . "before and after")
                 (gemini-companion-review-history--undo-keys id)))
@@ -347,7 +347,7 @@ CURRENT is the value of `gemini-companion-review-history--current'."
   (let ((file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
     (cond ((memq outcome '(rejected withdrawn))
-           (format "Nothing to undo: the change of %s was %s" file outcome))
+           (format "Nothing to undo: the change to %s was %s" file outcome))
           ((eq bytes 'unreadable)
            (format "The previous contents of %s are not known" file))
           ((eq current 'unreadable)
@@ -371,8 +371,8 @@ CURRENT is the value of `gemini-companion-review-history--current'."
                   ((not (gemini-companion-review-history--unchanged-p entry current))
                    (format "%s has changed since; later changes would be lost, too.  " file)))
             (format (if (eq (gemini-companion-history-outcome entry) 'undone)
-                        "Make the change of %s again"
-                      "Undo the change of %s")
+                        "Make the change to %s again"
+                      "Undo the change to %s")
                     file)
             (if bytes "? " ", which deletes the file? "))))
 
@@ -408,18 +408,18 @@ CURRENT is the value of `gemini-companion-review-history--current'."
   "Update buffers after the change of ENTRY was DONE, a word, and tell the user."
   (let ((rest (gemini-companion-review-history--revert entry done)))
     (gemini-companion-review-history--refresh)
-    (message "Change of %s %s%s" (gemini-companion-review-history--file entry) done rest)))
+    (message "Change to %s %s%s" (gemini-companion-review-history--file entry) done rest)))
 
 (defun gemini-companion-review-history--revert (entry done)
   "Log that the change of ENTRY was DONE, a word, and revert its buffer.
 Return how the buffer still differs from the file, as text for the user."
   (let ((path (gemini-companion-history-path entry)))
-    (gemini-companion-log-add "change of %s %s" path done)
+    (gemini-companion-log-add "change to %s %s" path done)
     (let ((buffer (gemini-companion-write-revert-now path)))
       (cond ((not buffer) "")
             ((buffer-modified-p buffer)
              (format "; unsaved edits in %s are kept" (buffer-name buffer)))
-            (t (format "; %s still has the text" (buffer-name buffer)))))))
+            (t (format "; buffer %s was not updated" (buffer-name buffer)))))))
 
 (defun gemini-companion-review-history--refresh ()
   "Update the buffers that show the history, or a change of it."
@@ -468,7 +468,7 @@ cannot be undone."
               (current (if-let* ((now (assoc path known))) (cdr now)
                          (gemini-companion-review-history--current entry)))
               (fault (if (member path kept)
-                         (format "A later change of %s stays"
+                         (format "A later change to %s stays"
                                  (gemini-companion-review-history--file entry))
                        (gemini-companion-review-history--undo-fault entry before current))))
          (cond ((not fault) (push (cons path before) known))
@@ -571,7 +571,7 @@ CURRENT is the value of `gemini-companion-review-history--current'."
   (let ((file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
     (cond ((not (gemini-companion-history-made-p entry))
-           (user-error "Nothing to write: the change of %s was %s" file outcome))
+           (user-error "Nothing to write: the change to %s was %s" file outcome))
           ((eq current 'unreadable)
            (user-error "%s cannot be read" file))
           ((and (stringp current)

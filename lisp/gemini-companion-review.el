@@ -35,7 +35,7 @@
 (cl-defstruct (gemini-companion-review
                (:constructor gemini-companion-review-make)
                (:copier nil))
-  "One proposed change of one file."
+  "One proposed change to one file."
   (id nil :documentation "The number by which the native module knows it.")
   (agent nil :documentation "The name of its program, as in `gemini-companion-agent-profiles'.")
   (client nil :documentation "The name of the client, for the user.")

@@ -67,8 +67,8 @@ It is the name of one in `gemini-companion-agent-profiles'."
 
 (defcustom gemini-companion-program nil
   "Program of `gemini-companion-agent', a name or an absolute file name.
-If nil, use the agent's usual program.  On other machines that is always
-used, as a login shell there finds it."
+If nil, use the agent's usual program.  On other machines the usual program
+is always used, as found by a login shell."
   :type '(choice (const :tag "The usual one" nil)
                  string)
   :group 'gemini-companion
@@ -301,7 +301,7 @@ A client looks for it only when it starts."
     (user-error "Gemini companion is not on yet: try again when it is"))
   (unless (gemini-companion-run--announced-p agent)
     (message "%s will not find this Emacs: switch `gemini-companion-mode' off and on once \
-it has made its home, and see `gemini-companion-agents'"
+it has created its directory, and see `gemini-companion-agents'"
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 

@@ -180,13 +180,13 @@ If they are on one other machine, that is a name there."
 
 ;;;###autoload
 (defun gemini-companion-answer-yes ()
-  "Answer the question that the CLI asks with the selected choice."
+  "Answer the CLI's question with the selected choice."
   (interactive)
   (gemini-companion-send--answer "\r" "yes"))
 
 ;;;###autoload
 (defun gemini-companion-answer-no ()
-  "Answer the question that the CLI asks with no."
+  "Answer the CLI's question with no."
   (interactive)
   (gemini-companion-send--answer "\e" "no"))
 

@@ -149,7 +149,7 @@
     (gemini-companion-status--heading (format "Sessions: %d" (length sessions)))
     (unless sessions
       (gemini-companion-ui-line
-       "A CLI that runs already connects when you type /ide enable in it"))
+       "A running CLI connects when you type /ide enable in it"))
     (dolist (session sessions)
       (insert "  " (gemini-companion-status--session session))
       (gemini-companion-status--buttons
@@ -195,7 +195,7 @@
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
-            (unless (zerop undelivered) (format ", has not received %d" undelivered)))))
+            (unless (zerop undelivered) (format ", %d decisions not delivered" undelivered)))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the open reviews, and how many were decided."

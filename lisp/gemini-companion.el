@@ -26,7 +26,7 @@
 ;;; Commentary:
 
 ;; Gemini CLI, Google's terminal coding agent, connects to this Emacs: it learns which files are
-;; open, where point is and what is selected, and it shows each change it proposes in Ediff,
+;; open, where point is and what is selected, and each change it proposes is shown in Ediff,
 ;; where you can edit it, accept it or reject it.
 ;;
 ;; To start, type M-x gemini-companion-mode, then run `gemini' in a terminal inside the project
@@ -162,7 +162,7 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "m" '("mode on, off" . gemini-companion-mode))
     (define-key map "?" '("menu" . gemini-companion-menu))
     map)
-  "Keymap of all commands, to be bound to a prefix key of your choice.
+  "Keymap of the main commands, to be bound to a prefix key of your choice.
 For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map).")
 ;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil nil 'keymap)
 (fset 'gemini-companion-command-map gemini-companion-command-map)
@@ -177,7 +177,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
             (and (> clients 0) (format ":%d" clients))
             (and (> reviews 0) (format "!%d" reviews))
             (and (gemini-companion-popup-held-p) " waits")
-            (and gemini-companion-context-paused " off"))))
+            (and gemini-companion-context-paused " paused"))))
 
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
@@ -197,7 +197,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 
 (defun gemini-companion--help-echo (&rest _)
   "Return the tooltip of the mode line."
-  (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu, to switch it off, too"
+  (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu"
           (gemini-companion-state)
           (if (gemini-companion-review-waiting-p) "show the next change" "commands")))
 
@@ -283,10 +283,10 @@ It is made only once, since the mode line is displayed often.")
 It is told which files you look at, and the changes that it proposes are
 shown for you to review.
 
-The mode line shows \"Gem\", the number of connected clients, after an
-exclamation mark the number of changes that await your decision, and
-\"off\" if `gemini-companion-toggle-context' has paused what clients are
-told.
+The mode line shows \"Gem\", the number of connected clients, and after
+an exclamation mark the number of changes that await your decision;
+\"waits\" if one will be shown when you pause, and \"paused\" if
+`gemini-companion-toggle-context' has paused what clients are told.
 
 If the native module of this package is missing, and you enable the mode
 by a command, you are asked how to get it.  The mode is enabled, and its

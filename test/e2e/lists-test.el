@@ -114,7 +114,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
      emacs "^ u undo  w write  n next  p previous  q quit  a\\.txt, accepted, ")
     (gemini-companion-test-wait-screen emacs "^\\+three")
     (gemini-companion-test-keys emacs "u")
-    (gemini-companion-test-wait-screen emacs "Undo the change of a\\.txt\\? (y or n)")
+    (gemini-companion-test-wait-screen emacs "Undo the change to a\\.txt\\? (y or n)")
     (gemini-companion-test-keys emacs "y")
     (gemini-companion-test-wait-screen emacs "^ u make again .*  a\\.txt, undone, ")
     (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
@@ -125,7 +125,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
     (gemini-companion-test-wait-screen emacs "^[0-9:]+ undone ")
     ;; A key in the header line can be clicked.  After a click Emacs asks by a menu.
     (gemini-companion-lists-test--click emacs "u make again")
-    (gemini-companion-test-wait-screen emacs "Make the change of a\\.txt again\\?")
+    (gemini-companion-test-wait-screen emacs "Make the change to a\\.txt again\\?")
     (gemini-companion-test-keys emacs "Enter")
     (gemini-companion-test-wait-screen emacs "^[0-9:]+ accepted ")))
 

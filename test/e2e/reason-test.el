@@ -19,7 +19,7 @@
 (require 'gemini-companion-test-review)
 
 (defmacro gemini-companion-reason-test--with-change (spec &rest body)
-  "Run BODY with an Emacs that shows a change of a.txt, and its CLI.
+  "Run BODY with an Emacs that shows a change to a.txt, and its CLI.
 SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
   (declare (indent 1) (debug ((symbolp symbolp form) body)))
   (pcase-let ((`(,emacs ,cli ,start) spec))

@@ -343,13 +343,13 @@ nil, Emacs does not say since when it is idle."
       (unwind-protect
           (progn
             (gemini-companion-toggle-context)
-            (should (string-search "off" (gemini-companion--lighter)))
+            (should (string-search "paused" (gemini-companion--lighter)))
             (gemini-companion-test-wait "to hear of no file"
                                         (lambda ()
                                           (fake-cli-request client "ping")
                                           (null (funcall files)))))
         (gemini-companion-toggle-context))
-      (should-not (string-search "off" (gemini-companion--lighter)))
+      (should-not (string-search "paused" (gemini-companion--lighter)))
       (gemini-companion-test-wait "to hear of the file again"
                                   (lambda ()
                                     (fake-cli-request client "ping")

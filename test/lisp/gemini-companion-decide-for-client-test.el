@@ -88,7 +88,7 @@ The text of an error is returned in a list."
                          (funcall decide)))
           (should (string-prefix-p answer (gemini-companion-decide-for-client-test--call
                                            client "acceptDiff"))))
-        (should (member "Gemini CLI asks you to accept the change of a.txt" messages))
+        (should (member "Gemini CLI asks you to accept the change to a.txt" messages))
         (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                        text))))))
 
@@ -132,7 +132,7 @@ Return the text of the answer; the text of an error is returned in a list."
         (ert-info (name)
           (let* ((file (gemini-companion-test-file name))
                  (before (and (file-exists-p file) (gemini-companion-test-read file))))
-            (should (string-match-p "Only the user accepts a change of this file"
+            (should (string-match-p "Only the user accepts a change to this file"
                                     (car-safe (gemini-companion-decide-for-client-test--accept
                                                client name))))
             (should (equal before (and (file-exists-p file)

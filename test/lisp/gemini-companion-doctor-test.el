@@ -249,7 +249,7 @@ It has no other variables with which a CLI finds this Emacs."
        (gemini-companion-doctor-test--report)
        (format "module is missing: version %s for %s is not installed."
                gemini-companion-native-version (gemini-companion-native-platform))
-       "-> Install it, M-x gemini-companion-install-module")
+       "-> Install it: M-x gemini-companion-install-module")
       (let ((gemini-companion-module-file "/nowhere/module.so"))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
@@ -268,7 +268,7 @@ It has no other variables with which a CLI finds this Emacs."
           (gemini-companion-doctor-test--says
            (gemini-companion-doctor-test--report)
            "The server of this Emacs does not answer: the request timed out"
-           "-> Restart it, M-x gemini-companion-restart"))
+           "-> Restart it: M-x gemini-companion-restart"))
         (delete-process listener)
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report) "The server of this Emacs does not answer: "
@@ -500,8 +500,8 @@ ENVIRONMENT is its environment."
   (pcase-dolist (`(,settings . ,texts)
                  '(("{\"ide\": {\"enabled\": false, \"hasSeenNudge\": true}}"
                     "IDE mode is off: ide.enabled is false in"
-                    "-> Have Emacs put it there, M-x gemini-companion-setup")
-                   ("{\"ide\": {}}" "ide.enabled is not set in" "-> Have Emacs put it there"
+                    "-> Type M-x gemini-companion-setup to set it")
+                   ("{\"ide\": {}}" "ide.enabled is not set in" "-> Type M-x gemini-companion-setup"
                     "\"Yes\" runs /ide install, which cannot work")
                    ("{}" "ide.enabled is not set in")))
     (gemini-companion-doctor-test--with

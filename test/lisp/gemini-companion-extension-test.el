@@ -82,7 +82,7 @@ It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
   (gemini-companion-extension-test--with 'yes
     (gemini-companion-tools-enable)
     (should (equal gemini-companion-test-questions
-                   '("Let the model use Emacs in Gemini CLI and Qwen Code?  What only reads needs \
+                   '("Let the model use Emacs in Gemini CLI and Qwen Code?  Tools that only read need \
 no confirmation.  (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
 ~/.qwen/extensions/emacs/) ")))
     (should (equal (gemini-companion-extension-test--files)

@@ -139,7 +139,7 @@
         (should (equal (gemini-companion-notify--body) "build:src/a.c, +1 -1"))
         (gemini-companion-test-with-answer nil
           (gemini-companion-review-reject review)
-          (should (equal gemini-companion-test-messages '("Change of build:a.c rejected"))))
+          (should (equal gemini-companion-test-messages '("Change to build:a.c rejected"))))
         (gemini-companion-review-history)
         (should (equal (gemini-companion-test-list-column "*gemini history*" 2)
                        '("build:src/a.c")))
@@ -656,8 +656,8 @@ Return the questions."
             (file (gemini-companion-test-file name)))
         (should (equal (gemini-companion-host-review-test--answering t
                          (gemini-companion-review-history-undo entry))
-                       (list (format (if before "Undo the change of build:%s? "
-                                       "Undo the change of build:%s, which deletes the file? ")
+                       (list (format (if before "Undo the change to build:%s? "
+                                       "Undo the change to build:%s, which deletes the file? ")
                                      (file-name-nondirectory name)))))
         (if before (should (equal (gemini-companion-test-bytes file) before))
           (should-not (file-exists-p file)))
@@ -687,9 +687,9 @@ Return the questions."
                          (not (string-match-p "has changed since" (car asked)))
                        (should-error (gemini-companion-review-history-undo entry)
                                      :type 'user-error))
-                     '("Undo the change of build:a.txt? "
+                     '("Undo the change to build:a.txt? "
                        "build:a.txt has changed since; later changes would be lost, too.  \
-Undo the change of build:a.txt? ")))
+Undo the change to build:a.txt? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "later\n"))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (gemini-companion-host-review-test--answering t

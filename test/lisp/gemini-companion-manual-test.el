@@ -11,7 +11,8 @@
   "Return the names of all public commands and options."
   (dolist (file (directory-files (gemini-companion-test-path "lisp") t
                                  "\\`gemini-companion.*\\.el\\'"))
-    (load file nil t t))
+    (unless (assoc file load-history)
+      (load file nil t t)))
   (let ((names nil))
     (mapatoms (lambda (symbol)
                 (let ((name (symbol-name symbol)))
@@ -41,5 +42,30 @@
           (ert-info (name)
             (let ((symbol (intern name)))
               (should (or (fboundp symbol) (boundp symbol) (facep symbol) (featurep symbol))))))))))
+
+(defun gemini-companion-manual-test--customizable ()
+  "Return what \\[customize-group] shows for the package in a new Emacs."
+  (with-temp-buffer
+    (call-process
+     (expand-file-name invocation-name invocation-directory) nil '(t nil) nil
+     "-Q" "--batch" "-L" (gemini-companion-test-path "lisp") "--eval"
+     (prin1-to-string '(progn (require 'gemini-companion)
+                              (require 'cus-edit)
+                              (custom-load-symbol 'gemini-companion)
+                              (prin1 (mapcar #'car (get 'gemini-companion 'custom-group))))))
+    (goto-char (point-min))
+    (read (current-buffer))))
+
+(ert-deftest gemini-companion-manual/customize-shows-every-option-and-face ()
+  (gemini-companion-manual-test--public)
+  (let ((shown (gemini-companion-manual-test--customizable)))
+    (should (memq 'gemini-companion-terminal shown))
+    (mapatoms (lambda (symbol)
+                (when (and (string-match-p "\\`gemini-companion-" (symbol-name symbol))
+                           (not (string-match-p "--\\|-test\\|-mode\\(?:-hook\\)?\\'"
+                                                (symbol-name symbol)))
+                           (or (custom-variable-p symbol) (facep symbol)))
+                  (ert-info ((symbol-name symbol))
+                    (should (memq symbol shown))))))))
 
 ;;; gemini-companion-manual-test.el ends here

@@ -109,8 +109,8 @@
         (gemini-companion-test-list-press "w")
         (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n")))
       (should (equal (reverse asked)
-                     '("Undo the change of a.txt? "
-                       "Make the change of a.txt again? "
+                     '("Undo the change to a.txt? "
+                       "Make the change to a.txt again? "
                        "Write the text of this change to a.txt, in place of what is there? "))))
     (should (eq (key-binding "q") 'quit-window))))
 
@@ -160,7 +160,7 @@ after it."
       (should (string-match-p
                (concat "\\`Prompt of [0-9:]+: xxx.*x\\(…\\|\\.\\.\\.\\)\n"
                        "Prompt of [0-9:]+: add types and tests, please\n"
-                       "No prompt is known of these:\\'")
+                       "Prompt unknown:\\'")
                (string-join (funcall headings) "\n")))
       (should (<= (apply #'max (mapcar #'string-width (funcall headings))) 120))
       (should (equal (gemini-companion-test-list-files "*gemini history*" 2)
@@ -233,7 +233,7 @@ changed since: later changes are lost, too" project)
       (pcase-let ((`(,shown ,message) (gemini-companion-review-history-test--undo-prompt t 1))
                   (faults '("a.txt is as it was before the change already"
                             "The previous contents of b.txt are not known"
-                            "A later change of b.txt stays")))
+                            "A later change to b.txt stays")))
         (should (equal (seq-drop shown 2)
                        `("This is left alone:"
                          ,@(mapcar (lambda (fault) (concat "  " fault)) faults)
@@ -281,12 +281,12 @@ changed since: later changes are lost, too" project)
       (gemini-companion-test-write-bytes "x.txt" before)
       (gemini-companion-test-accept-and-write client "x.txt" text after)
       (should (equal (gemini-companion-test-list-undo t)
-                     "Undo the change of x.txt? "))
+                     "Undo the change to x.txt? "))
       (should (equal (gemini-companion-test-file-bytes "x.txt") before))
       (should (equal (car (gemini-companion-test-list-column "*gemini history*" 1))
                      "undone"))
       (should (equal (gemini-companion-test-list-undo t)
-                     "Make the change of x.txt again? "))
+                     "Make the change to x.txt again? "))
       (should (equal (gemini-companion-test-file-bytes "x.txt") after))
       (should (equal (car (gemini-companion-test-list-column "*gemini history*" 1))
                      "accepted")))))
@@ -375,7 +375,7 @@ changed since: later changes are lost, too" project)
       (fake-cli-call-tool client "closeDiff"
                           (list :filePath (gemini-companion-review-path review)))
       (gemini-companion-test-file "a.txt" "2\n")
-      (should (equal (gemini-companion-test-list-undo t) "Undo the change of a.txt? "))
+      (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n")))))
 
 (ert-deftest gemini-companion-review-history/undo-keeps-modes-and-links ()

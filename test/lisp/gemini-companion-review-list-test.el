@@ -282,7 +282,7 @@
     (should (equal (gemini-companion-test-list-keys) " h history  q quit"))
     (gemini-companion-review-history)
     (should (equal (gemini-companion-test-list-keys)
-                   " No change was decided yet  q quit"))
+                   " No change has been decided yet  q quit"))
     (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
     (gemini-companion-test-accept-and-write client "b.txt" "b\n")
     (gemini-companion-test-list-goto "*gemini history*" 1)

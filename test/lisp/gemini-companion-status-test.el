@@ -64,7 +64,7 @@
       (gemini-companion-status-test--press "disconnect")
       (gemini-companion-test-wait
        "the session to end"
-       (lambda () (string-search "Sessions: 0\n  A CLI that runs already" (gemini-companion-status-test--text))))
+       (lambda () (string-search "Sessions: 0\n  A running CLI connects" (gemini-companion-status-test--text))))
       (gemini-companion-test-wait "its review to be closed"
                                   (lambda () (zerop (gemini-companion-review-count))))
       (gemini-companion-status-test--press "switch off")

@@ -465,7 +465,7 @@ A client that is notified of an accept writes the file, as the CLI does."
                      (gemini-companion-test-monkey--find-proposal run client path outcome text))))
     (if (not proposal)
         (gemini-companion-test-monkey--fault
-         run 2 "Client %s was notified that its change of %s was %s, which nobody caused: %S"
+         run 2 "Client %s was notified that its change to %s was %s, which nobody caused: %S"
          (gemini-companion-monkey-client-name client) path outcome text)
       (setf (gemini-companion-monkey-proposal-outcome proposal) outcome)
       (when (eq outcome 'accepted)
