@@ -19,6 +19,7 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
+(require 'gemini-companion-ui)
 
 (declare-function dired-get-marked-files "dired")
 (declare-function flycheck-error-line "ext:flycheck" t t)
@@ -59,8 +60,8 @@ Its form is that of a prompt in `gemini-companion-review'.")
 (defun gemini-companion-send-prompt (prompt)
   "Send PROMPT, read in the minibuffer, to the CLI."
   (interactive (progn
-                 ;; Signals an error without a CLI, before the user types anything.
-                 (gemini-companion-send-terminal)
+                 ;; Signals an error before the user types anything.
+                 (gemini-companion-send--check (gemini-companion-send-terminal))
                  (list (read-string "Prompt: " nil 'gemini-companion-send-history))))
   (when (string-blank-p prompt)
     (user-error "There is nothing to send"))
@@ -197,12 +198,9 @@ If they are on one other machine, that is a name there."
       (cond (gemini-companion-send--queue
              (user-error "Something else is still being sent: try again"))
             ((gemini-companion-send--frozen-p)
-             (user-error "The terminal is in copy mode: leave that first"))
+             (user-error "%s" gemini-companion-send--frozen))
             ((not (gemini-companion-send--question-p))
-             (user-error "%s asks nothing now"
-                         (if gemini-companion-run-agent
-                             (gemini-companion-agent-get gemini-companion-run-agent :title)
-                           "The CLI")))
+             (user-error "%s asks nothing now" (gemini-companion-send--title)))
             ((eql gemini-companion-send--answered (buffer-chars-modified-tick))
              (user-error "Your last answer is not shown yet: try again")))
       (setq gemini-companion-send--answered (buffer-chars-modified-tick)))
@@ -237,12 +235,34 @@ On another machine the only one there will do."
 If SUBMIT is non-nil, send the prompt; otherwise, show the CLI.  TERMINAL
 defaults to the value of `gemini-companion-send-terminal'."
   (let ((buffer (or terminal (gemini-companion-send-terminal))))
+    (gemini-companion-send--check buffer)
     (gemini-companion-send--enqueue
      buffer (append (gemini-companion-send--paste text)
                     (and submit `((shown . ,text) (submit . ,text)))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-run-show buffer))))
+
+(defconst gemini-companion-send--frozen "The terminal is in copy mode: leave that first"
+  "What the user is told if the screen of a CLI may be outdated.")
+
+(defun gemini-companion-send--fault ()
+  "Return why the CLI in the current buffer takes no prompt now, or nil.
+Keys for a prompt would answer its question."
+  (cond ((gemini-companion-send--frozen-p) gemini-companion-send--frozen)
+        ((gemini-companion-send--question-p)
+         (format "%s asks a question: answer that first" (gemini-companion-send--title)))))
+
+(defun gemini-companion-send--check (terminal)
+  "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
+  (when-let* ((fault (with-current-buffer terminal (gemini-companion-send--fault))))
+    (user-error "%s" fault)))
+
+(defun gemini-companion-send--title ()
+  "Return the name of the CLI in the current buffer, for the user."
+  (if gemini-companion-run-agent
+      (gemini-companion-agent-get gemini-companion-run-agent :title)
+    "The CLI"))
 
 (defun gemini-companion-send--paste (text)
   "Return items of `gemini-companion-send--queue' that paste TEXT."
@@ -282,8 +302,6 @@ A timer continues with the next one."
               (item
                (setq gemini-companion-send--tick (buffer-chars-modified-tick))
                (process-send-string process (gemini-companion-send--item-text item))
-               (when (eq (car-safe item) 'submit)
-                 (gemini-companion-send--remember-prompt (cdr item)))
                (run-at-time 0 nil #'gemini-companion-send--done buffer)))))))
 
 (defun gemini-companion-send--item-text (item)
@@ -291,9 +309,19 @@ A timer continues with the next one."
   (pcase item
     ;; Not before, because all chunks of a long text at once would take long.
     (`(paste . ,text) (gemini-companion-send--clean text))
-    (`(submit . ,_) "\r")
+    (`(submit . ,text) (gemini-companion-send--submit text))
     ((pred functionp) (or (gemini-companion-log-errors "sending" (funcall item)) ""))
     (_ item)))
+
+(defun gemini-companion-send--submit (text)
+  "Return the key that submits the prompt TEXT, which is in the current buffer.
+Return an empty string, and tell the user, if the CLI takes no prompt now."
+  (if-let* ((fault (gemini-companion-send--fault)))
+      (prog1 ""
+        (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
+                                     (buffer-name) fault))
+    (gemini-companion-send--remember-prompt text)
+    "\r"))
 
 (defun gemini-companion-send--done (buffer)
   "Remove the first item from the queue of the terminal BUFFER, and go on."
@@ -418,7 +446,7 @@ It may be sent if the prompt was EMPTY before and now contains only TEXT.
 Call FINISH with `sent' or `put'."
   (let* ((typed (with-current-buffer terminal
                   (and empty
-                       (not (gemini-companion-send--question-p))
+                       (not (gemini-companion-send--fault))
                        (gemini-companion-send--prompt-on-screen))))
          (send (and (stringp typed)
                     (or (equal typed (concat ">" (gemini-companion-send--without-spaces

@@ -59,6 +59,9 @@ Ignore what the CLI itself adds."
                       emacs '(= 1 (gemini-companion-review-count)))
                      (gemini-companion-test-cli-wait-terminal cli "Allow once"))))
       (funcall propose "two\n")
+      ;; A prompt would answer it, too.
+      (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
+      (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question: answer that first")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
       (gemini-companion-test-wait "the file to be written"
                                   (lambda () (equal (gemini-companion-test-read file) "two\n")))

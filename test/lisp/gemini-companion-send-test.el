@@ -369,21 +369,21 @@ SENT is bound to a function that returns the text sent to it."
 (ert-deftest gemini-companion-send/no-key-is-sent-if-the-screen-may-be-outdated ()
   "While text is on its way to the CLI, or the terminal is in copy mode."
   (gemini-companion-send-test--with sent
+    (gemini-companion-send-text "text" t)
     (let ((screen (gemini-companion-send-test--show
                    (car gemini-companion-send-test--questions))))
-      (gemini-companion-send-text "text" t)
       (should (string-search "still being sent"
                              (gemini-companion-send-test--refused #'gemini-companion-answer-yes)))
-      (gemini-companion-send-test--wait sent (concat screen "\e[200~text\e[201~\r")))
-    (gemini-companion-test-wait "the queue to be empty"
-                                (lambda ()
-                                  (null (buffer-local-value 'gemini-companion-send--queue
-                                                            (gemini-companion-send-terminal)))))
+      (gemini-companion-test-wait
+       "the queue to be empty"
+       (lambda () (null (buffer-local-value 'gemini-companion-send--queue
+                                            (gemini-companion-send-terminal)))))
+      (should (string-prefix-p screen (funcall sent))))
     (let ((screen (gemini-companion-send-test--show
                    (car gemini-companion-send-test--questions))))
       (with-current-buffer (gemini-companion-send-terminal) (setq-local vterm-copy-mode t))
-      (should (string-search "copy mode"
-                             (gemini-companion-send-test--refused #'gemini-companion-answer-no)))
+      (dolist (command '(gemini-companion-answer-no gemini-companion-send-prompt))
+        (should (string-search "copy mode" (gemini-companion-send-test--refused command))))
       (with-current-buffer (gemini-companion-send-terminal) (setq-local vterm-copy-mode nil))
       (gemini-companion-answer-yes)
       ;; The CLI has not updated its screen yet.
@@ -500,6 +500,34 @@ SENT is bound to a function that returns the text sent to it."
          "the prompt to be submitted"
          (lambda () (string-suffix-p "\e[201~\r" (funcall sent))))))))
 
+(ert-deftest gemini-companion-send/a-prompt-does-not-answer-a-question ()
+  "Neither one that is open, nor one that the CLI asks while the prompt is pasted."
+  (gemini-companion-send-test--with-screen terminal sent
+    (gemini-companion-send-test--draw terminal gemini-companion-send-test--question)
+    (dolist (submit '(t nil))
+      (should (string-search
+               "The CLI asks a question: answer that first"
+               (cadr (should-error (gemini-companion-send-text "1" submit terminal)
+                                   :type 'user-error)))))
+    (should (equal (funcall sent) ""))
+    (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
+    (let ((said nil))
+      (cl-letf (((symbol-function 'gemini-companion-ui-message)
+                 (lambda (_topic &rest arguments) (setq said (apply #'format arguments)))))
+        (gemini-companion-send-text "explain" t terminal)
+        (gemini-companion-send-test--wait sent "\e[200~explain\e[201~")
+        (gemini-companion-send-test--draw terminal gemini-companion-send-test--question)
+        (gemini-companion-test-wait "a message" (lambda () said)))
+      (should (string-search "not sent.  The CLI asks a question" said)))
+    (gemini-companion-test-wait
+     "the queue to be empty"
+     (lambda () (null (buffer-local-value 'gemini-companion-send--queue terminal))))
+    (should-not (buffer-local-value 'gemini-companion-send--prompt terminal))
+    ;; The last that arrives.
+    (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
+    (gemini-companion-send-text "x" nil terminal)
+    (gemini-companion-send-test--wait sent "\e[200~explain\e[201~\e[200~x\e[201~")))
+
 (ert-deftest gemini-companion-send/automatic-prompts-wait-until-no-question-is-open ()
   (gemini-companion-send-test--with-screen terminal sent
     (let (outcome)
@@ -533,6 +561,7 @@ SENT is bound to a function that returns the text sent to it."
         (gemini-companion-test-wait "an outcome" (lambda () outcome))
         (ert-info (between)
           (should (eq outcome 'put))
+          (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
           (gemini-companion-send-text "next" t terminal)
           (gemini-companion-send-test--wait
            sent "\e[200~use tabs\e[201~\e[200~next\e[201~\r"))))))
