@@ -131,6 +131,33 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                      '("a" "end")))
       (delete-process (get-buffer-process (window-buffer))))))
 
+(ert-deftest gemini-companion-run/output-in-term-visits-nothing ()
+  "Nor does it make Emacs log in somewhere, also if it comes in parts."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-terminal 'term)
+          (asked nil)
+          gemini-companion-program)
+      (gemini-companion-test-file "x.txt" "x\n")
+      (gemini-companion-run-test--program
+       (mapconcat (lambda (text) (format "printf '%s'\n" text))
+                  '("\\032//ssh:evil:/\\n" "\\032//tmp/\\n" "\\032\\032x.txt:1:0:beg:0x0\\n"
+                    "\\033AnSiTh %s\\n' \"$(hostname)\" '" "\\033AnSiTu %s\\n' \"$(id -un)\" '"
+                    "\\033AnSiTc /ssh:evil:~/\\n" "\\033AnSiTh evil\\n" "\\033AnSi" "Tc /\\n" "end")
+                  ""))
+      (gemini-companion-mode 1)
+      (cl-letf (((symbol-function 'tramp-file-name-handler)
+                 (lambda (&rest arguments) (push arguments asked) nil)))
+        (save-window-excursion
+          (gemini-companion-run)
+          (let ((terminal (window-buffer))
+                (windows (length (window-list))))
+            (gemini-companion-run-test--output terminal)
+            (should (= windows (length (window-list))))
+            (should (equal (buffer-local-value 'default-directory terminal)
+                           gemini-companion-test-project))
+            (should-not (get-file-buffer (gemini-companion-test-file "x.txt"))))))
+      (should-not asked))))
+
 (ert-deftest gemini-companion-run/term-has-no-colors-on-a-light-background ()
   (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
                                                (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")))
