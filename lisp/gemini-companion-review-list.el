@@ -150,11 +150,22 @@ For WITH-REASON, interactively the prefix argument, see
 
 ;;;; Showing and updating a list
 
+(defvar gemini-companion-review-list--pause 1.0
+  "Seconds without effect for keys on a line that Emacs has just changed.")
+
+(defvar-local gemini-companion-review-list--changed-at 0
+  "The time at which another entry took the current line without a command.")
+
+(defvar-local gemini-companion-review-list--moved-at 0
+  "The time at which lines came, went or moved without a command.")
+
 (defun gemini-companion-review-list-pop-to (name mode)
   "Show the list in the buffer NAME, in the major mode MODE."
   (pop-to-buffer (get-buffer-create name))
   (unless (derived-mode-p mode) (funcall mode))
   (gemini-companion-review-list-print)
+  (setq gemini-companion-review-list--changed-at 0
+        gemini-companion-review-list--moved-at 0)
   (unless (tabulated-list-get-id)
     (goto-char (or (text-property-not-all (point-min) (point-max) 'tabulated-list-entry nil)
                    (point-max)))
@@ -184,13 +195,20 @@ With SECONDS, also update it that often while it is on screen."
 
 (defun gemini-companion-review-list-print ()
   "Update the current list.  Point stays on its line, in each window."
-  (gemini-companion-ui-keep-point
-   #'gemini-companion-review-list--place
-   #'gemini-companion-review-list--position
-   (lambda ()
-     (gemini-companion-review-list--lay-out
-      (funcall gemini-companion-review-list-entries-function))
-     (tabulated-list-print)))
+  (let ((id (tabulated-list-get-id))
+        (ids (mapcar #'car tabulated-list-entries)))
+    (gemini-companion-ui-keep-point
+     #'gemini-companion-review-list--place
+     #'gemini-companion-review-list--position
+     (lambda ()
+       (gemini-companion-review-list--lay-out
+        (funcall gemini-companion-review-list-entries-function))
+       (tabulated-list-print)))
+    (unless this-command
+      (unless (eq id (tabulated-list-get-id))
+        (setq gemini-companion-review-list--changed-at (float-time)))
+      (unless (equal ids (mapcar #'car tabulated-list-entries))
+        (setq gemini-companion-review-list--moved-at (float-time)))))
   (gemini-companion-review-list--show-keys))
 
 ;; `tabulated-list-print' can keep point too, but not in other windows, nor if the line is gone.
@@ -218,7 +236,13 @@ If the id is gone, return a position in the line that has taken its place."
 ;;;; The current line
 
 (defun gemini-companion-review-list-at-point ()
-  "Return the id of the current line, or of the line that was clicked."
+  "Return the id of the current line, or of the line that was clicked.
+Signal a `user-error' if it may be another one than the user has seen."
+  (when (< (- (float-time) (if (mouse-event-p last-input-event)
+                               gemini-companion-review-list--moved-at
+                             gemini-companion-review-list--changed-at))
+           gemini-companion-review-list--pause)
+    (user-error "The list has just changed: look, and try again"))
   (gemini-companion-review-list-go-to-click)
   (or (tabulated-list-get-id)
       (user-error "No change on this line")))

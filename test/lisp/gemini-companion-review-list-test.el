@@ -167,6 +167,26 @@
         (gemini-companion-mode -1)
         (should (equal (gemini-companion-test-list-rows buffer) nil))))))
 
+(ert-deftest gemini-companion-review-list/a-key-decides-only-what-the-user-has-seen ()
+  "A client closes a review at the moment in which the user decides it."
+  (gemini-companion-test-with-lists client
+    (dolist (name '("a.txt" "b.txt"))
+      (gemini-companion-test-propose client name name))
+    (gemini-companion-review-list)
+    (gemini-companion-test-list-goto "*gemini reviews*" 1)
+    (fake-cli-call-tool client "closeDiff"
+                        `(:filePath ,(gemini-companion-test-file "a.txt")))
+    (should (equal (gemini-companion-test-list-files "*gemini reviews*" 0) '("b.txt")))
+    (dolist (key '("k" "r" "a"))
+      (should (string-search "has just changed"
+                             (cadr (should-error (gemini-companion-test-list-press key)
+                                                 :type 'user-error)))))
+    (should (= (gemini-companion-review-count) 1))
+    ;; Later the key is for what is there.
+    (let ((gemini-companion-review-list--pause -1))
+      (gemini-companion-test-list-press "k"))
+    (should (zerop (gemini-companion-review-count)))))
+
 (ert-deftest gemini-companion-review-list/a-killed-list-leaves-nothing-behind ()
   (gemini-companion-test-with-project
     (let ((state (lambda () (list gemini-companion-review-change-hook (length timer-list)))))

@@ -55,8 +55,9 @@
   (forward-line number))
 
 (defun gemini-companion-test-list-press (key)
-  "Run the command of KEY in the current list."
-  (call-interactively (key-binding (kbd key))))
+  "Run the command of KEY in the current list, as the command loop does."
+  (let ((this-command (key-binding (kbd key))))
+    (call-interactively this-command)))
 
 (defun gemini-companion-test-accept-and-write (client name text &optional bytes)
   "Have CLIENT propose TEXT for the file NAME, accept it and write the file.
