@@ -22,6 +22,7 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-log)
+(require 'gemini-companion-ui)
 
 (defmacro gemini-companion-bridge--declare (&rest functions)
   "Declare FUNCTIONS of the module, each a list (NAME ARGUMENTS...)."
@@ -381,7 +382,7 @@ DOCSTRING is its documentation.  For the ARGUMENTS of each type see
 (gemini-companion-define-handler warning (text)
   "Log and show TEXT."
   (gemini-companion-log-add "%s" text)
-  (message "gemini-companion: %s" text))
+  (gemini-companion-ui-message 'warning "gemini-companion: %s" text))
 
 (defun gemini-companion-bridge-drain ()
   "Handle the pending events.  Never signal an error.
@@ -405,7 +406,8 @@ mostly called."
   "Handle EVENT; log errors, so that the following events are handled, too.
 A handler may ask a question that the user quits."
   (condition-case problem
-      (apply #'gemini-companion-handle-event (append event nil))
+      (save-match-data
+        (apply #'gemini-companion-handle-event (append event nil)))
     ((error quit)
      (gemini-companion-log-add "event %s: %s" (aref event 0) (error-message-string problem)))))
 

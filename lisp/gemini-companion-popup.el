@@ -136,7 +136,7 @@ If there is none any more, do not."
                                               #'gemini-companion-popup--check-file)
         gemini-companion-popup--timer
         (gemini-companion-popup--adjust-timer gemini-companion-popup--timer
-                                              (or (gemini-companion-queue-ended-on-screen-p)
+                                              (or (gemini-companion-queue-ended-p)
                                                   (gemini-companion-popup--due))
                                               0 gemini-companion-popup--interval
                                               #'gemini-companion-popup--try)))
@@ -162,6 +162,12 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
 
 (defun gemini-companion-popup--try ()
   "Take ended reviews off the screen and show the next, unless the user is busy."
+  (save-match-data
+    (gemini-companion-popup--take-down-or-show))
+  (gemini-companion-popup--adjust-timers))
+
+(defun gemini-companion-popup--take-down-or-show ()
+  "Do what the user lets be done now of `gemini-companion-popup--try'."
   (let ((ended (gemini-companion-queue-take-down-ended))
         (due (gemini-companion-popup--due)))
     (when (and due (not ended)
@@ -171,8 +177,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
              (gemini-companion-popup--hold (car due)))
             ((gemini-companion-popup--take-step (car due))
              (run-at-time 0 nil #'gemini-companion-popup--try))
-            (t (gemini-companion-popup--show (car due))))))
-  (gemini-companion-popup--adjust-timers))
+            (t (gemini-companion-popup--show (car due)))))))
 
 (defun gemini-companion-popup--take-step (review)
   "Take a step of those that precede showing REVIEW, if some are left.
@@ -223,9 +228,13 @@ M-x gemini-companion-review-list"
 (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-popup--announce-hidden -50)
 
 (defun gemini-companion-popup--announce-hidden (review)
-  "Announce REVIEW unless it is shown automatically."
-  (unless (or (gemini-companion-popup--enabled-p)
-              (gemini-companion-review-hide-function review))
+  "Announce REVIEW unless it is shown automatically.
+If the user has hidden the review on screen, the next one waits for that."
+  (unless (or (gemini-companion-review-hide-function review)
+              (and (gemini-companion-popup--enabled-p)
+                   (let ((shown (gemini-companion-review-shown)))
+                     (or (null shown)
+                         (gemini-companion-review-on-screen-p shown)))))
     (gemini-companion-popup--announce review)))
 
 (defun gemini-companion-popup--announce (review)

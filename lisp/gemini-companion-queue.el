@@ -316,17 +316,19 @@ Return non-nil if some are still on screen."
   (dolist (review (copy-sequence gemini-companion-queue--ended))
     (when (gemini-companion-queue--may-take-down-p review)
       (gemini-companion-queue--take-down review)))
-  (gemini-companion-queue-ended-on-screen-p))
+  (gemini-companion-queue-ended-p))
 
-(defun gemini-companion-queue-ended-on-screen-p ()
+(defun gemini-companion-queue-ended-p ()
   "Return non-nil if a review that has ended is still on screen."
   (and gemini-companion-queue--ended t))
 
 (defun gemini-companion-queue--may-take-down-p (review)
-  "Return non-nil if the windows of REVIEW, which has ended, may be deleted.
-If one of them is selected, the next key would go to another buffer: then
-the user must have pressed no key for a while, or use another frame."
-  (or (not (gemini-companion-review-hide-function review))
+  "Return non-nil if what the user sees of REVIEW, which has ended, may go away.
+If one of its windows is selected, the next key would go to another buffer:
+then the user must have pressed no key for a while, or use another frame."
+  (or (not (or (gemini-companion-review-hide-function review)
+               ;; The user may have gone to the proposal of a review that was put off.
+               (gemini-companion-queue--window-of (gemini-companion-review-proposal review))))
       (and (gemini-companion-ui-no-key-expected-p)
            (or (not (eq review (buffer-local-value 'gemini-companion-review-of-buffer
                                                    (window-buffer))))
@@ -355,14 +357,16 @@ the user must have pressed no key for a while, or use another frame."
     (gemini-companion-log-errors "hiding a review" (funcall hide))))
 
 (defun gemini-companion-review-end-all ()
-  "Reject all reviews, since the companion stops."
+  "Reject all reviews, since the companion stops.
+Those on screen are taken down at once if a command has stopped it."
   (dolist (review (gemini-companion-review-list-open))
     (gemini-companion-log-errors "ending a review"
       (gemini-companion-queue--end review 'rejected (gemini-companion-review-bytes review)
                                    "rejected, the companion was switched off")))
-  ;; If the server has died, the user may be at a prompt.
-  (unless (active-minibuffer-window)
-    (gemini-companion-queue--take-down-all))
+  ;; If the server has died, the user may be typing.
+  (if (and this-command (not (active-minibuffer-window)))
+      (gemini-companion-queue--take-down-all)
+    (gemini-companion-queue-take-down-ended))
   (gemini-companion-queue--changed)
   (gemini-companion-write-stop))
 
@@ -456,14 +460,15 @@ For FOCUS see `gemini-companion-review-show'."
               (gemini-companion-review-client-title review))))))
 
 (defun gemini-companion-review-taken-down (review)
-  "Handle that the user has killed a buffer of REVIEW.
+  "Postpone or reject REVIEW, whose view the user has closed.
 See `gemini-companion-diff-on-kill'."
-  (cond ((not (gemini-companion-review-hide-function review)))
-        ((not (gemini-companion-review-open-p review))
-         (gemini-companion-queue--take-down review))
-        ((eq gemini-companion-diff-on-kill 'reject)
-         (gemini-companion-review-reject review))
-        (t (gemini-companion-review-postpone review))))
+  (gemini-companion-log-errors "a closed review"
+    (cond ((not (gemini-companion-review-hide-function review)))
+          ((not (gemini-companion-review-open-p review))
+           (gemini-companion-queue--take-down review))
+          ((eq gemini-companion-diff-on-kill 'reject)
+           (gemini-companion-review-reject review))
+          (t (gemini-companion-review-postpone review)))))
 
 (defun gemini-companion-queue--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."

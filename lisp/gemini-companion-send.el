@@ -177,6 +177,9 @@ If they are on one other machine, that is a name there."
 
 ;;;; Answers
 
+(defconst gemini-companion-send--frozen "The terminal is in copy mode: leave that first"
+  "What the user is told if the screen of a CLI may be outdated.")
+
 ;; Without a question, the same key would send what the user has half typed, or interrupt the CLI.
 
 ;;;###autoload
@@ -242,9 +245,6 @@ defaults to the value of `gemini-companion-send-terminal'."
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-run-show buffer))))
-
-(defconst gemini-companion-send--frozen "The terminal is in copy mode: leave that first"
-  "What the user is told if the screen of a CLI may be outdated.")
 
 (defun gemini-companion-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.

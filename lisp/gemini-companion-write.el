@@ -200,7 +200,7 @@ Return the timer, for `gemini-companion-write--cancel'."
                  (setq remaining (- remaining interval))
                  (when (or value (<= remaining 0))
                    (gemini-companion-write--cancel timer)
-                   (funcall finish value)))))))
+                   (gemini-companion-log-errors "a checked file" (funcall finish value))))))))
     (push timer gemini-companion-write--polls)
     timer))
 
@@ -407,8 +407,10 @@ For MERGED and TEXT see `gemini-companion-write-revert'."
               path (and (equal merged (cons buffer (buffer-chars-modified-tick)))
                         (or (not text) (gemini-companion-file-written-p path text)))))
             ((buffer-modified-p)
-             (message "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
-            (t (message "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
+             (gemini-companion-ui-message
+              buffer "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
+            (t (gemini-companion-ui-message
+                buffer "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
 
 (defun gemini-companion-write--current-p (path)
   "Return non-nil if the current buffer has what was written to its file PATH."

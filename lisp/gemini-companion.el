@@ -410,7 +410,7 @@ missing or were changed are written again."
 
 (gemini-companion-define-handler pong (client seconds)
   "Show that CLIENT has answered a ping after SECONDS."
-  (message "%s answered after %.1f ms" client (* 1000 seconds)))
+  (gemini-companion-ui-message 'pong "%s answered after %.1f ms" client (* 1000 seconds)))
 
 ;;;###autoload
 (defun gemini-companion-toggle-protocol-log ()
@@ -442,7 +442,7 @@ M-x gemini-companion-mode switches it on again" (gemini-companion-ui-error-text 
 (gemini-companion-define-handler client-message (client text)
   "Show TEXT, a message of CLIENT to the user."
   (gemini-companion-log-add "%s says: %s" client text)
-  (message "%s says: %s" client (gemini-companion-ui-one-line text)))
+  (gemini-companion-ui-message 'client-message "%s says: %s" client (gemini-companion-ui-one-line text)))
 
 (gemini-companion-define-handler server-died ()
   "Restart the server, unless it has died twice in a short time."

@@ -324,6 +324,36 @@ CLIENT closes REVIEW while the question is open."
       (should-not (buffer-live-p proposal))
       (should (one-window-p)))))
 
+(ert-deftest gemini-companion-review/a-proposal-that-was-put-off-stays-under-the-user-s-keys ()
+  "The user has gone to it, and types, when the client closes its review."
+  (gemini-companion-test-with-client client
+    (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+           (proposal (gemini-companion-review-proposal review)))
+      (gemini-companion-review-postpone review)
+      (switch-to-buffer proposal)
+      (cl-letf (((symbol-function 'gemini-companion-ui-no-key-expected-p) #'ignore))
+        (fake-cli-call-tool client "closeDiff"
+                            (list :filePath (gemini-companion-review-path review)))
+        (should (eq (window-buffer) proposal))
+        (should-error (insert "x") :type 'buffer-read-only))
+      (gemini-companion-popup--try)
+      (should-not (buffer-live-p proposal)))))
+
+(ert-deftest gemini-companion-review/a-change-is-announced-if-the-one-on-screen-is-hidden ()
+  (gemini-companion-test-with-client client
+    (let ((file (current-buffer))
+          (texts nil))
+      (gemini-companion-review-test--show client "a.txt" "2\n")
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest arguments)
+                   (push (apply #'format-message format arguments) texts))))
+        (gemini-companion-test-propose client "b.txt" "2\n")
+        (should-not (string-search "b.txt" (string-join texts)))
+        (switch-to-buffer file)
+        (delete-other-windows)
+        (gemini-companion-test-propose client "c.txt" "2\n")
+        (should (string-search "c.txt" (string-join texts)))))))
+
 (ert-deftest gemini-companion-review/an-empty-accept-asks-first ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))

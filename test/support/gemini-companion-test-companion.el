@@ -26,6 +26,29 @@
     (when text (gemini-companion-test-write file text))
     file))
 
+(defvar gemini-companion-test--careless nil
+  "Functions of timers that have changed the match data.")
+
+(defun gemini-companion-test--watch-timer (handle timer)
+  "Call HANDLE with TIMER, and note whether that changes the match data."
+  (save-match-data
+    (set-match-data '(3 7))
+    (funcall handle timer)
+    (unless (equal (match-data t) '(3 7))
+      (push (timer--function timer) gemini-companion-test--careless))))
+
+(defun gemini-companion-test-call-with-watched-timers (function)
+  "Call FUNCTION, and fail if a timer changes the match data meanwhile.
+Emacs keeps it for filters, but not for timers, which run in the middle of
+the user's commands."
+  (let ((gemini-companion-test--careless nil))
+    (advice-add 'timer-event-handler :around #'gemini-companion-test--watch-timer)
+    (unwind-protect
+        (prog1 (funcall function)
+          (when gemini-companion-test--careless
+            (ert-fail (list "The match data was changed by" gemini-companion-test--careless))))
+      (advice-remove 'timer-event-handler #'gemini-companion-test--watch-timer))))
+
 (defmacro gemini-companion-test-with-project (&rest body)
   "Evaluate BODY with a new project directory.
 Afterwards remove the directory and new buffers, and stop the companion."
@@ -36,7 +59,8 @@ Afterwards remove the directory and new buffers, and stop the companion."
           (this-command nil)
           (buffers (buffer-list)))
      (unwind-protect
-         (save-window-excursion ,@body)
+         (save-window-excursion
+           (gemini-companion-test-call-with-watched-timers (lambda () ,@body)))
        (gemini-companion-mode -1)
        ;; A process may still be running, about which Emacs would ask.
        (let ((kill-buffer-query-functions nil))
