@@ -6,6 +6,9 @@ const MAX_LENGTH: usize = 4096;
 /// Why `path` cannot be the name of a file, if it cannot be, whether there is such a file or not.
 /// The reason completes a sentence that begins with the name.
 pub fn fault(path: &str) -> Option<String> {
+    if path.len() > MAX_LENGTH {
+        return Some(format!("is longer than {MAX_LENGTH} bytes"));
+    }
     if path.contains('\0') {
         return Some("contains a NUL character".to_owned());
     }
@@ -27,9 +30,6 @@ pub fn fault(path: &str) -> Option<String> {
 /// Why `path` cannot be the name of a file on a host. After the host's prefix it must not lead Emacs
 /// anywhere else.
 pub fn fault_on_host(path: &str) -> Option<String> {
-    if path.len() > MAX_LENGTH {
-        return Some(format!("is longer than {MAX_LENGTH} bytes"));
-    }
     if path.contains(char::is_control) {
         return Some("contains control characters, with which Tramp cannot name a file".to_owned());
     }

@@ -5,6 +5,7 @@
 //! Document 004 differs in the text of the answer to `closeDiff`: clients with a session get it in
 //! the form of the newer documents, since clients of 004 have no session.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -402,26 +403,38 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
 
 /// Whether `path` is in a virtual file system of the kernel.
 fn is_of_the_system(path: &str) -> bool {
-    let real = real_name(Path::new(path));
-    cfg!(unix) && ["/proc", "/sys", "/dev"].iter().any(|place| real.starts_with(place))
+    let is_system = |real: PathBuf| ["/proc", "/sys", "/dev"].iter().any(|it| real.starts_with(it));
+    cfg!(unix) && real_name(Path::new(path)).is_some_and(is_system)
 }
 
-/// `path` with symbolic links resolved, even if nothing exists there yet.
-fn real_name(path: &Path) -> PathBuf {
+/// `path` with symbolic links resolved, even if nothing exists there yet. `None` if there are more
+/// links than the system follows, which then finds no file there.
+fn real_name(path: &Path) -> Option<PathBuf> {
     const MAX_LINKS: usize = 40; // as in Linux
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
-        let target = std::fs::read_link(&path);
-        path = match target {
-            Ok(target) => parent.join(target),
-            Err(_) => match parent.canonicalize() {
-                Ok(parent) => return parent.join(name),
-                Err(_) => return real_name(parent).join(name),
-            },
-        };
+    let (mut real, mut rest) = (PathBuf::new(), Vec::new());
+    push_components(&mut rest, path);
+    let mut links = 0;
+    while let Some(component) = rest.pop() {
+        if component == ".." {
+            real.pop();
+            continue;
+        }
+        real.push(component);
+        if let Ok(target) = std::fs::read_link(&real) {
+            links += 1;
+            if links > MAX_LINKS {
+                return None;
+            }
+            real.pop();
+            push_components(&mut rest, &target);
+        }
     }
-    path
+    Some(real)
+}
+
+/// Pushes the components of `path` so that the first one is popped first.
+fn push_components(rest: &mut Vec<OsString>, path: &Path) {
+    rest.extend(path.components().rev().map(|component| component.as_os_str().to_owned()));
 }
 
 #[cfg(test)]

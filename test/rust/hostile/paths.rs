@@ -51,6 +51,25 @@ fn only_names_of_local_files_are_accepted() {
     });
 }
 
+#[test]
+fn links_that_never_end_and_very_long_names_are_refused_and_long_ones_are_not() {
+    let place = tempfile::tempdir().unwrap();
+    create_files(place.path());
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let reason = |path: &str| open_diff(&server, &session.id, path).unwrap().err();
+    let in_place = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    for link in ["to-itself", "to-below-itself", "to-below-other", "to-below-another/x/x"] {
+        let reason = reason(&in_place(link)).unwrap_or_default();
+        assert!(reason.contains("cannot be a file: "), "{link}: {reason}");
+    }
+    let reason_of_upwards = reason(&in_place("to-upwards/x")).unwrap_or_default();
+    assert!(reason_of_upwards.contains("part of the system"), "{reason_of_upwards}");
+    assert_eq!(reason(&in_place(&["a"; 1500].join("/"))), None);
+    let reason_of_long = reason(&in_place(&["a"; 20_000].join("/"))).unwrap_or_default();
+    assert!(reason_of_long.contains("is longer than 4096 bytes"), "{reason_of_long}");
+}
+
 /// Proposes a change of `path`. The inner error is the reason of a refusal.
 fn open_diff(server: &TestCompanion, session: &str, path: &str) -> Check<Result<(), String>> {
     let arguments = json!({ "filePath": path, "newContent": "" });
@@ -86,6 +105,10 @@ fn create_files(place: &Path) {
         ("to-proc", "/proc/self"),
         ("to-nowhere", "missing"),
         ("to-itself", "to-itself"),
+        ("to-below-itself", "to-below-itself/to-below-itself"),
+        ("to-below-other", "to-below-another/x"),
+        ("to-below-another", "to-below-other/x"),
+        ("to-upwards", "directory/../to-proc"),
         ("to-root", "/"),
     ] {
         symlink(target, name(link)).unwrap();
@@ -112,7 +135,7 @@ const STARTS: [&str; 16] = [
     "/dev/",
 ];
 
-const NAMES: [&str; 56] = [
+const NAMES: [&str; 59] = [
     "",
     ".",
     "..",
@@ -142,6 +165,9 @@ const NAMES: [&str; 56] = [
     "to-proc",
     "to-nowhere",
     "to-itself",
+    "to-below-itself",
+    "to-below-other",
+    "to-upwards",
     "to-root",
     "proc",
     "sys",
@@ -208,6 +234,7 @@ fn faults(path: &str) -> Vec<&'static str> {
     let is_absolute = path.starts_with('/');
     let possible = [
         (path.contains('\0'), "contains a NUL character"),
+        (path.len() > 4096, "is longer than 4096 bytes"),
         (!is_absolute, "must be absolute"),
         (is_absolute && is_magic(first), "looks like a remote name of Emacs"),
         (names.contains(&".."), "must not contain \"..\""),
@@ -259,6 +286,10 @@ fn real(path: &str) -> Option<PathBuf> {
     let mut rest: Vec<OsString> = names_of(Path::new(path));
     let (mut real, mut links) = (PathBuf::from("/"), 0);
     while let Some(name) = rest.pop() {
+        if name == ".." {
+            real.pop();
+            continue;
+        }
         match fs::read_link(real.join(&name)) {
             Ok(_) if links == 40 => return None,
             Ok(target) => {
@@ -274,8 +305,9 @@ fn real(path: &str) -> Option<PathBuf> {
     Some(real)
 }
 
-/// The names in a path, the last one first.
+/// The names in a path and its "..", the last one first.
 fn names_of(path: &Path) -> Vec<OsString> {
-    let names = path.components().filter(|part| matches!(part, Component::Normal(_)));
+    let names =
+        path.components().filter(|it| matches!(it, Component::Normal(_) | Component::ParentDir));
     names.rev().map(|name| name.as_os_str().to_owned()).collect()
 }
