@@ -1,6 +1,6 @@
 //! What a session receives on its event stream, and when.
 
-use gemini_companion::ide::{Cursor, File, IdeContext};
+use gemini_companion::ide::{Cursor, File, IdeContext, Outcome};
 use serde_json::json;
 
 use crate::support::{TestCompanion, wait_for};
@@ -107,6 +107,27 @@ fn a_stream_resumes_after_the_last_event_received() {
     let mut resumed = session.open_stream_after(&[("Last-Event-ID", "1")]);
     assert_eq!(resumed.notification().1["filePath"], "/no/such/b");
     assert_eq!(resumed.notification().1["filePath"], "/no/such/c");
+}
+
+#[test]
+fn a_long_outcome_that_the_client_did_not_receive_is_sent_again_after_a_context() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let mut stream = session.open_stream();
+    session.open_diff("/no/such/file", "");
+    let content = "x".repeat(17 << 20);
+    let accepted = Outcome::accepted(content.clone());
+    server.companion.sessions().decide(server.opened(), accepted);
+    let (number, _) = stream.next().unwrap();
+    publish(&server, 1);
+    assert_eq!(line_of(stream.notification()), 1);
+    // What was read here was lost on the way to a client on a host.
+    drop(stream);
+    let before = (number - 1).to_string();
+    let mut resumed = session.open_stream_after(&[("Last-Event-ID", &before)]);
+    let (method, params) = resumed.notification();
+    assert_eq!(method, "ide/diffAccepted");
+    assert!(params["content"] == *content);
 }
 
 #[test]

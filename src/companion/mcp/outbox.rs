@@ -1,7 +1,8 @@
 //! The messages that one session is still to be sent, and those that may have to be sent again.
 //!
-//! Messages are numbered from 1. `sent` is the last one given to a stream; a client whose stream
-//! broke says what it has received, and the rest is sent again. A context, active file or
+//! Messages are numbered from 1. `sent` is the last one given to a stream, which does not mean that the
+//! client has it: one whose stream broke says what it has received, and the rest is sent again. So an
+//! outcome is kept until the client says that, as far as there is room. A context, active file or
 //! ping supersedes the one before; an outcome is superseded only by that of a newer review of the
 //! same file.
 
@@ -14,9 +15,10 @@ use crate::ide::ReviewId;
 /// Messages that may wait to be sent. With more of them the client has to read first.
 const MAX_WAITING: usize = 64;
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// Messages that are kept after they were sent, in case the stream was broken.
-const MAX_KEPT: usize = 16;
-const MAX_KEPT_BYTES: usize = 16 << 20;
+/// Messages that are kept after they were sent, in case the stream was broken: as many as reviews may
+/// be open, since the user may decide all before that is noticed. `Limits::kept_bytes` limits their
+/// bytes.
+const MAX_KEPT: usize = 512;
 
 /// A message as it goes over the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub struct Outbox {
     messages: VecDeque<(u64, Outgoing)>,
     last: u64,
     sent: u64,
+    /// The stream has not asked for more since it was given the last one.
+    writing: bool,
 }
 
 impl Outbox {
@@ -73,7 +77,9 @@ impl Outbox {
 
     /// The next message that was not sent yet.
     pub fn next(&mut self) -> Option<(u64, Arc<str>)> {
-        let (number, message) = self.messages.iter().find(|(number, _)| *number > self.sent)?;
+        let next = self.messages.iter().find(|(number, _)| *number > self.sent);
+        self.writing = next.is_some();
+        let (number, message) = next?;
         self.sent = *number;
         Some((*number, message.text().clone()))
     }
@@ -81,12 +87,14 @@ impl Outbox {
     /// Notes that the client gets all these messages in another way.
     pub fn mark_all_sent(&mut self) {
         self.sent = self.last;
+        self.writing = false;
         self.trim();
     }
 
     /// A new stream begins. `received` is the last message that the client has, if it says so;
     /// numbers that we never used are ignored.
     pub fn resume(&mut self, received: Option<u64>) {
+        self.writing = false;
         if let Some(received) = received.filter(|received| *received <= self.last) {
             self.sent = received;
             self.messages.retain(|(number, _)| *number > received);
@@ -146,9 +154,18 @@ impl Outbox {
         self.sent_messages().map(|(_, message)| message.len()).sum()
     }
 
-    /// Drops the messages that were sent.
-    pub fn forget_kept(&mut self) {
-        self.messages.retain(|(number, _)| *number > self.sent);
+    /// Drops the oldest of the messages that were sent, until these have `excess` bytes less, or only
+    /// the one is left that the client certainly does not have, since it is being written.
+    pub fn forget_kept(&mut self, excess: usize) {
+        let wanted = self.kept_bytes().saturating_sub(excess);
+        while self.kept_bytes() > wanted && self.forget_oldest_kept() {}
+    }
+
+    /// Returns whether a message was dropped.
+    fn forget_oldest_kept(&mut self) -> bool {
+        let is_written = |number: u64| number < self.sent || number == self.sent && !self.writing;
+        let found = self.messages.front().is_some_and(|(number, _)| is_written(*number));
+        found && self.messages.pop_front().is_some()
     }
 
     fn sent_messages(&self) -> impl Iterator<Item = &(u64, Outgoing)> {
@@ -187,14 +204,10 @@ impl Outbox {
         })
     }
 
-    /// Drops the oldest of the messages that were sent, beyond the limits.
+    /// Drops the oldest of the messages that were sent, beyond the limit.
     fn trim(&mut self) {
-        let (mut count, mut bytes) = (self.sent_messages().count(), self.kept_bytes());
-        while count > MAX_KEPT || bytes > MAX_KEPT_BYTES {
-            let Some((_, message)) = self.messages.pop_front() else { return };
-            count -= 1;
-            bytes -= message.len();
-        }
+        let excess = self.sent_messages().count().saturating_sub(MAX_KEPT);
+        self.messages.drain(..excess);
     }
 }
 
@@ -337,11 +350,11 @@ mod tests {
     #[test]
     fn what_was_handed_out_is_kept_within_bounds_and_what_was_not_is_kept() {
         let mut outbox = Outbox::default();
-        for number in 0..100 {
+        for number in 0..600 {
             outbox.push(outcome(number));
         }
-        assert_eq!(drain(&mut outbox).len(), 100);
-        outbox.push(outcome(100));
+        assert_eq!(drain(&mut outbox).len(), 600);
+        outbox.push(outcome(600));
         outbox.resume(Some(0));
         assert_eq!(drain(&mut outbox).len(), MAX_KEPT + 1);
     }
@@ -432,29 +445,33 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_handed_out_only_so_many_bytes_are_kept() {
+    fn of_what_was_handed_out_the_oldest_is_forgotten_first() {
         let mut outbox = Outbox::default();
-        let half = text_of(8 << 20);
-        for (number, text) in [&text_of(2), &half, &half].into_iter().enumerate() {
-            outbox.push(long_outcome(number as i64, text));
+        for number in 0..4 {
+            outbox.push(long_outcome(number, &text_of(10)));
         }
-        assert_eq!(drain(&mut outbox).len(), 3);
-        // Without the two bytes it is as much as may be.
-        outbox.push(outcome(3));
-        assert_eq!(outbox.outcomes().count(), 3);
-        outbox.next();
-        // And now two bytes too many, and the oldest is a long one.
-        outbox.push(outcome(4));
-        assert_eq!(outbox.outcomes().count(), 3);
+        for _ in 0..3 {
+            outbox.next();
+        }
+        assert_eq!(outbox.kept_bytes(), 30);
+        outbox.forget_kept(11);
+        assert_eq!(outbox.kept_bytes(), 10);
+        assert_eq!(outbox.waiting_bytes(), 10);
     }
 
     #[test]
-    fn what_is_too_long_goes_with_all_before_it() {
+    fn a_message_that_is_being_written_is_not_forgotten() {
         let mut outbox = Outbox::default();
-        outbox.push(outcome(1));
-        outbox.push(long_outcome(2, &text_of((16 << 20) + 1)));
-        assert_eq!(drain(&mut outbox).len(), 2);
-        outbox.push(outcome(3));
-        assert_eq!(remaining_outcomes(&mut outbox), ["o3"]);
+        let long = text_of(16 << 20);
+        outbox.push(long_outcome(1, &long));
+        outbox.next();
+        // The client does not read, or the network is interrupted, and point moves.
+        outbox.push(context("c"));
+        outbox.forget_kept(usize::MAX);
+        outbox.resume(Some(0));
+        assert_eq!(drain(&mut outbox), [&long, "c"]);
+        // Now all is written.
+        outbox.forget_kept(usize::MAX);
+        assert_eq!(remaining_outcomes(&mut outbox), [""; 0]);
     }
 }

@@ -270,19 +270,17 @@ impl Table {
         self.sessions.values().map(|session| session.outbox.waiting_bytes()).sum()
     }
 
-    /// Drops messages that are kept in case a stream breaks, those of the least recently used
-    /// sessions first, until all sessions together keep at most `limit` bytes.
+    /// Drops messages that are kept in case a stream breaks, the oldest ones of the least recently
+    /// used sessions first, until all sessions together keep at most `limit` bytes.
     fn limit_kept(&mut self, limit: usize) {
         let mut sessions: Vec<_> =
             self.sessions.values_mut().filter(|session| session.outbox.kept_bytes() > 0).collect();
         sessions.sort_unstable_by_key(|session| session.last_used);
         let mut kept: usize = sessions.iter().map(|session| session.outbox.kept_bytes()).sum();
         for session in sessions {
-            if kept <= limit {
-                break;
-            }
-            kept -= session.outbox.kept_bytes();
-            session.outbox.forget_kept();
+            let before = session.outbox.kept_bytes();
+            session.outbox.forget_kept(kept.saturating_sub(limit));
+            kept -= before - session.outbox.kept_bytes();
         }
     }
 }
