@@ -414,8 +414,10 @@ DIRECTORY is as in `gemini-companion-decide-for-client'."
       (error "Only the user accepts a change to this file: %s" reason))
     (when (gemini-companion-decide--question review)
       (error "Only the user accepts a text that lacks most of the file"))
-    (unless (gemini-companion-decide--writable-p file)
-      (error "This file cannot be written"))))
+    ;; What cannot be read could not be written again if the report fails.
+    (when (or (eq (gemini-companion-review-bytes review) 'unreadable)
+              (not (gemini-companion-decide--writable-p file)))
+      (error "This file cannot be read or written"))))
 
 (defun gemini-companion-decide--root (file directory)
   "Return the root of FILE in which a client in DIRECTORY may accept changes.

@@ -319,14 +319,27 @@ The value is in seconds since 1970, or nil if the file did not exist."
 
 ;;;; Reading and writing
 
+(defvar gemini-companion-file-largest (* 64 1024 1024)
+  "Number of bytes of the largest file that is read.
+`gemini-companion-mode' makes this the size of the largest message, since
+no client can propose a longer text.")
+
 (defun gemini-companion-file-read (path)
-  "Return the contents of the file PATH as bytes, nil if it cannot be read."
+  "Return the contents of the file PATH as bytes.
+Return nil if it cannot be read, or is too large: timers read files."
   (if-let* ((state (gemini-companion-file--state-of path)))
       (let ((bytes (gemini-companion-file--state-bytes state)))
         (and (stringp bytes) bytes))
     (let ((file-name-handler-alist nil))
-      (when (file-regular-p path)
-        (ignore-errors (gemini-companion-file-read-as-named path))))))
+      (ignore-errors
+        (unless (gemini-companion-file--unreadable-p path)
+          (gemini-companion-file-read-as-named path))))))
+
+(defun gemini-companion-file--unreadable-p (path)
+  "Return non-nil if the local file PATH is not regular, or is too large."
+  (or (not (file-regular-p path))
+      (> (file-attribute-size (file-attributes (file-truename path)))
+         gemini-companion-file-largest)))
 
 (defun gemini-companion-file-read-as-named (path)
   "Return the contents of the file PATH as bytes, or signal an error.
@@ -352,7 +365,9 @@ PATH may be remote, if its handlers are bound."
 (defun gemini-companion-file-insert (path)
   "Insert the file PATH at point, decoded as by `insert-file-contents'."
   (if (not (gemini-companion-file-host path))
-      (insert-file-contents path)
+      (if (gemini-companion-file--unreadable-p path)
+          (error "%s is too large, or no regular file" path)
+        (insert-file-contents path))
     (let ((start (point))
           ;; The name decides how to decode, too.
           (file-name-handler-alist nil))

@@ -151,7 +151,7 @@ on disk."
   "Insert the file of REVIEW into the current buffer."
   (let ((bytes (gemini-companion-review-bytes review)))
     (unless (stringp bytes)
-      (error "It is no longer a regular file that Emacs can read"))
+      (error "It is too large, or no longer a regular file that Emacs can read"))
     (gemini-companion-proposal--insert review bytes)))
 
 (defun gemini-companion-proposal--insert (review bytes)

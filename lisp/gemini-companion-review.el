@@ -50,6 +50,7 @@ If the file is on a host, it begins with the prefix of that.")
 it was sent, the same for all changes of one prompt; nil if that is not known.")
   (base nil :documentation "The contents of the file then as bytes, nil if there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
+  (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
   (known-change nil :documentation "A cons of a version of the text and its
 `gemini-companion-change', as they were compared last.")
   (merged nil :documentation "The `gemini-companion-review-merge-states' in which the proposal
@@ -425,11 +426,15 @@ For the value on a conflict see `gemini-companion-review-merge-texts'."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path)))
     (cond ((equal stamp (gemini-companion-review-stamp review)) nil)
-          ((not (equal (gemini-companion-file-read path)
-                       (gemini-companion-review-base review))))
-          ;; Written with the same contents.
-          (t (setf (gemini-companion-review-stamp review) stamp)
-             nil))))
+          ;; A timer asks each second.
+          ((equal stamp (gemini-companion-review-other-stamp review)) t)
+          ((and (gemini-companion-review-base review)
+                (equal (gemini-companion-file-read path) (gemini-companion-review-base review)))
+           ;; Written with the same contents.
+           (setf (gemini-companion-review-stamp review) stamp)
+           nil)
+          (t (setf (gemini-companion-review-other-stamp review) stamp)
+             t))))
 
 (defun gemini-companion-review-warning (review)
   "Return a warning about the conflict of REVIEW, or nil."

@@ -42,6 +42,7 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
+(require 'gemini-companion-file)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
@@ -339,10 +340,11 @@ get it."
 (defun gemini-companion--start ()
   "Start the companion, for which the native module must be loaded."
   (unless (gemini-companion-bridge-running-p)
+    (setq gemini-companion-file-largest (* 1024 1024 gemini-companion-max-message-size))
     (gemini-companion-bridge-start (gemini-companion-agent-announcements)
                                    gemini-companion-port
                                    (gemini-companion-workspace-first-roots)
-                                   (* 1024 1024 gemini-companion-max-message-size))
+                                   gemini-companion-file-largest)
     (gemini-companion-workspace-start)
     (gemini-companion-agent-set-environment)
     (gemini-companion-context-start)

@@ -614,6 +614,44 @@ x
       (should (equal (gemini-companion-review-test--state) before))
       (gemini-companion-review-reject review))))
 
+(ert-deftest gemini-companion-review/a-file-that-changed-is-read-once-if-at-all ()
+  (pcase-dolist (`(,text ,largest ,times) '(("one\ntwo\nthree\n" 100 1)
+                                            ("one\ntwo\nthree\n" 10 0)))
+    (gemini-companion-test-with-client client
+      (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+            (gemini-companion-file-largest largest)
+            (reads 0))
+        (gemini-companion-test-file "a.txt" text)
+        (gemini-companion-test-with-answer nil
+          (cl-letf* ((read (symbol-function 'insert-file-contents-literally))
+                     ((symbol-function 'insert-file-contents-literally)
+                      (lambda (&rest arguments)
+                        (cl-incf reads)
+                        (apply read arguments))))
+            (dotimes (_ 3) (gemini-companion-popup--check-file)))
+          (should (equal gemini-companion-test-messages
+                         '("a.txt has changed on disk since this text was made"))))
+        (should (= reads times))
+        (with-current-buffer (gemini-companion-review-proposal review)
+          (should (string-search "Changed on disk" (gemini-companion-proposal--header-line))))
+        (gemini-companion-reject)))))
+
+(ert-deftest gemini-companion-review/a-file-that-is-too-large-is-not-shown ()
+  (gemini-companion-test-with-client client
+    (let* ((inhibit-message t)
+           (gemini-companion-file-largest 10)
+           (path (gemini-companion-test-file "b.txt" "one\ntwo\nthree\n"))
+           (review (gemini-companion-test-propose client "b.txt" "x\n")))
+      (should (equal (cdr (should-error (gemini-companion-review-show review 'select)))
+                     '("It is too large, or no longer a regular file that Emacs can read")))
+      ;; Emacs could not restore it.
+      (setf (gemini-companion-review-seen review) t)
+      (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,path))))
+        (should (eq (alist-get 'isError result) t))
+        (should (equal (fake-cli-result-text result) "This file cannot be read or written")))
+      (should (equal (gemini-companion-test-read path) "one\ntwo\nthree\n"))
+      (gemini-companion-review-reject review))))
+
 (define-minor-mode gemini-companion-review-test-mode "A mode that is on everywhere.")
 (define-globalized-minor-mode global-gemini-companion-review-test-mode
   gemini-companion-review-test-mode gemini-companion-review-test-mode
