@@ -418,7 +418,8 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
 
 (defun gemini-companion-connection--forward (connection path)
   "Let the server be reached as the socket PATH on the host of CONNECTION."
-  (if (not (string-match-p "\\`/[^:[:cntrl:]]\\{1,120\\}\\'" path))
+  ;; The rest means something to ssh, which would put variables of its environment into the name.
+  (if (not (string-match-p "\\`/[^:%$\\[:cntrl:]]\\{1,120\\}\\'" path))
       (gemini-companion-connection--end connection 'keeper "it names no socket")
     (setf (gemini-companion-connection-stage connection) 'ready)
     (gemini-companion-connection--await connection)

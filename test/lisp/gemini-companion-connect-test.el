@@ -313,10 +313,12 @@ Return the connection."
       (should (string-match-p "sends far more" (gemini-companion-connect-test--fault))))))
 
 (ert-deftest gemini-companion-connect/odd-socket-is-refused ()
-  (dolist (path '("8080:localhost:22" "relative" "/a:b" "/a\tb" ""))
+  (dolist (path '("8080:localhost:22" "relative" "/a:b" "/a\tb" ""
+                  ;; ssh would tell the host a variable, or the user's name here.
+                  "/a${HOME}b" "/a%u" "/a\\b"))
     (gemini-companion-connect-test--with-host
       (gemini-companion-connect-test--put
-       "say" (format "echo 'gemini-companion: shell'; echo 'gemini-companion: socket %s'
+       "say" (format "echo 'gemini-companion: shell'; printf '%%s\\n' 'gemini-companion: socket %s'
 exec sleep 1000" path))
       (should (string-match-p "no socket" (gemini-companion-connect-test--fault)))
       (should-not (string-search "forward -R" (gemini-companion-connect-test--get "calls"))))))
