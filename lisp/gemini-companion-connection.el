@@ -36,8 +36,8 @@
   (name nil :documentation "What users call the host, \"me@build\".")
   (target nil :documentation "The arguments of ssh that lead to the host.")
   (tramp-path nil :documentation "The control path of what Tramp shares, or nil.")
-  (state 'new :documentation "`connecting', `ready', `lost', `failed' or `closed'.")
-  (since nil :documentation "When it got into that state.")
+  (state 'new :documentation "`new', `connecting', `ready', `lost', `failed' or `closed'.")
+  (since (float-time) :documentation "When it got into that state.")
   (fault nil :documentation "Why it is lost or has failed, (KIND . DETAIL), or nil.")
   (warnings nil :documentation "What the keeper warns of, the newest first.")
   (keeper nil :documentation "The process id of the keeper, a string.")
@@ -47,6 +47,7 @@
   (routes nil :documentation "The routes still to be tried; the first one is in use.")
   (process nil :documentation "The ssh that holds the connection, or nil.")
   (stderr nil :documentation "The process that reads its standard error, or nil.")
+  (told nil :documentation "The roots that its keeper was told last.")
   (forward nil :documentation "The ssh that asks for the socket, or nil.")
   (socket nil :documentation "The name of the socket on the host.")
   (directory nil :documentation "The temporary directory of the control socket, or nil.")
@@ -127,18 +128,21 @@ It may have failed."
             (gemini-companion-connections)))
 
 (defun gemini-companion-connection-add (host name hops)
-  "Return a new connection to HOST, which is called NAME and reached by HOPS."
-  (let ((connection (gemini-companion-connection--make
-                     :host host :name name
-                     :target (gemini-companion-ssh-target hops)
-                     :tramp-path (gemini-companion-ssh-tramp-path hops)
-                     :pause gemini-companion-connection--first-pause)))
+  "Return a new connection to HOST, which is called NAME and reached by HOPS.
+If it replaces one that has failed, it goes on with the clients of that."
+  (let* ((failed (seq-find (lambda (connection)
+                             (equal (gemini-companion-connection-prefix connection)
+                                    (gemini-companion-host-prefix host)))
+                           gemini-companion-connection--all))
+         (connection (gemini-companion-connection--make
+                      :host host :name name
+                      :target (gemini-companion-ssh-target hops)
+                      :tramp-path (gemini-companion-ssh-tramp-path hops)
+                      :proven (and failed (gemini-companion-connection-proven failed))
+                      :slot (and failed (gemini-companion-connection-slot failed))
+                      :pause gemini-companion-connection--first-pause)))
     (setq gemini-companion-connection--all
-          (append (seq-remove (lambda (failed)
-                                (equal (gemini-companion-connection-prefix failed)
-                                       (gemini-companion-host-prefix host)))
-                              gemini-companion-connection--all)
-                  (list connection)))
+          (append (remq failed gemini-companion-connection--all) (list connection)))
     connection))
 
 (defun gemini-companion-connection-add-root (connection root)
@@ -331,6 +335,7 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
   (if (null (cdr (gemini-companion-connection-routes connection)))
       (gemini-companion-connection--end connection (car fault) (cdr fault))
     (pop (gemini-companion-connection-routes connection))
+    (gemini-companion-connection--await connection)
     ;; Otherwise ssh would try to log in once more, and some hosts count failures.
     (setf (gemini-companion-connection-process connection)
           (gemini-companion-ssh-make-process
@@ -456,8 +461,13 @@ For ARGUMENTS see `make-process'."
 OUTPUT is what ssh has printed."
   (setf (gemini-companion-connection-forward connection) nil)
   (if (not (eql status 0))
-      (gemini-companion-connection--end connection 'forwarding
+      (gemini-companion-connection--end connection
+                                        ;; A host that has forwarded before is not configured wrong.
+                                        (if (gemini-companion-connection-proven connection)
+                                            'ended
+                                          'forwarding)
                                         (gemini-companion-connection--last-line output))
+    (setf (gemini-companion-connection-told connection) nil)
     (gemini-companion-connection--send-roots connection)
     ;; Otherwise another Emacs that is also connected again could take it, and the clients with it.
     (when-let* ((slot (gemini-companion-connection-slot connection)))
@@ -487,6 +497,8 @@ OUTPUT is what ssh has printed."
         (gemini-companion-ui-message connection "The connection to %s is back" name))
       (gemini-companion-connection--cancel (gemini-companion-connection-notice connection))
       (setf (gemini-companion-connection-notice connection) nil)
+      ;; Some may have been added since the keeper was told.
+      (gemini-companion-connection--send-roots connection)
       (gemini-companion-connection--tell-waiters connection))))
 
 ;;;; What the keeper is told
@@ -540,9 +552,12 @@ OUTPUT is what ssh has printed."
           (json-encode (vconcat roots)))))
 
 (defun gemini-companion-connection--send-roots (connection)
-  "Tell the keeper of CONNECTION the workspace roots."
-  (pcase-let ((`(,workspace . ,roots) (gemini-companion-connection--roots connection)))
-    (gemini-companion-connection--send connection (format "roots\t%s\t%s" workspace roots))))
+  "Tell the keeper of CONNECTION the workspace roots, unless it knows them."
+  (let ((roots (gemini-companion-connection--roots connection)))
+    (unless (equal roots (gemini-companion-connection-told connection))
+      (setf (gemini-companion-connection-told connection) roots)
+      (gemini-companion-connection--send connection
+                                         (format "roots\t%s\t%s" (car roots) (cdr roots))))))
 
 (defun gemini-companion-connection--agents (tokens)
   "Return the lines of the keeper that announce the agents of TOKENS, an alist."

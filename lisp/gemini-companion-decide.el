@@ -122,7 +122,7 @@ shown."
           (tell (or (gemini-companion-review-writer review)
                     #'gemini-companion-decide--tell-accepted)))
       (gemini-companion-write-revert (gemini-companion-review-path review)
-                                     (gemini-companion-review-merged-state review) text)
+                                     (gemini-companion-review-merged-state review) text nil review)
       (gemini-companion-review-decide review 'accepted
                                       (lambda (_id) (funcall tell review text))))))
 
@@ -131,7 +131,8 @@ shown."
 Return nil if the client has decided it already."
   (let ((may-omit (gemini-companion-write-may-omit-p review text)))
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
-      (when may-omit
+      ;; While the connection to a host is cut, the CLI there may go on without Emacs.
+      (when (or may-omit (gemini-companion-review-host review))
         (gemini-companion-write-await-text review text))
       t)))
 

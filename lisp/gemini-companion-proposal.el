@@ -22,6 +22,7 @@
 (require 'gemini-companion-ui)
 
 (defvar major-mode-remap-alist) ; Emacs 29
+(defvar untrusted-content) ; Emacs 30
 (defvar warning-suppress-log-types)
 
 ;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-proposal)
@@ -363,12 +364,20 @@ Org's fontification calls any function that a text names.")
         (gemini-companion-proposal-set-mode
          ;; Inside, since libraries may call modes when they are loaded.
          (lambda () (funcall (gemini-companion-proposal--major-mode path))))
+        (gemini-companion-proposal--distrust)
         ;; With these the text would say which major modes to call.
         (dolist (option gemini-companion-proposal--modes-in-text)
           (set (make-local-variable option) nil)))
     (error
      (gemini-companion-proposal-set-mode #'fundamental-mode)
      (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error)))))
+
+(defun gemini-companion-proposal--distrust ()
+  "Keep commands from running code in the text of the current buffer.
+Completion in Emacs Lisp expands macros."
+  (setq-local untrusted-content t)
+  (unless (fboundp 'trusted-content-p)
+    (remove-hook 'completion-at-point-functions #'elisp-completion-at-point t)))
 
 (defun gemini-companion-proposal-set-mode (function)
   "Call FUNCTION, which sets the major mode of the current buffer.

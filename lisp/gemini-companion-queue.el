@@ -198,7 +198,8 @@ Signal an error if nobody has told what the file contains."
                    (gemini-companion-review-bytes review)))
          (stamp (if made (gemini-companion-review-stamp review)
                   (gemini-companion-file-stamp path))))
-    (gemini-companion-write-revert path (gemini-companion-review-merged-state review) text made)
+    (gemini-companion-write-revert path (gemini-companion-review-merged-state review) text made
+                                   review)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-queue--end
      review 'closed before

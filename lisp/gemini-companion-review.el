@@ -387,7 +387,12 @@ While the proposal is being edited its text is not read for this."
     (cond ((and buffer (buffer-modified-p buffer)
                 (not (gemini-companion-review--merged-p review buffer)))
            'unsaved)
-          ((gemini-companion-review-written-p review) 'changed))))
+          ((or (gemini-companion-review-written-p review)
+               ;; The client has not told yet of what the user has just saved on its host.
+               (and buffer (gemini-companion-review-host review)
+                    (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
+                                                      buffer)))
+           'changed))))
 
 (defun gemini-companion-review--merged-p (review buffer)
   "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."

@@ -288,7 +288,9 @@ If there are none, return the start of FILE, unless HERE is non-nil."
       (widen)
       (goto-char (point-min))
       (let ((case-fold-search nil)
-            (regexp (concat "^([^ \t\n()]*def[^ \t\n()]*[ \t]+['(]?" (regexp-quote symbol)
+            ;; The numbers bound the time that a hostile text can take.
+            (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
+                            (regexp-quote symbol)
                             "\\(?:[ \t\n()]\\|$\\)")))
         (cl-loop while (re-search-forward regexp nil t)
                  collect (line-number-at-pos (match-beginning 0)))))))

@@ -170,12 +170,14 @@ This is for hooks.  The rest is taken down when they have run."
                  (gemini-companion-view-review gemini-companion-view--current))))
 
 (defun gemini-companion-view--note-killed-buffer ()
-  "Have the view taken down, the current buffer of which is being killed."
-  (when-let* ((view gemini-companion-view--current))
+  "Have the view taken down, the current buffer of which is being killed.
+An indirect clone of that, with the same hooks, does not count."
+  (when-let* ((view gemini-companion-view--current)
+              ((memq (current-buffer) (gemini-companion-view-buffers view))))
     ;; When the rest is taken down, Emacs has put other buffers there.
     (cl-callf2 append (get-buffer-window-list nil 'no-minibuffer t)
-               (gemini-companion-view-emptied view)))
-  (gemini-companion-view-take-down-soon))
+               (gemini-companion-view-emptied view))
+    (gemini-companion-view-take-down-soon)))
 
 (defun gemini-companion-view--note-deleted-frame (frame)
   "Have the view taken down if it is on FRAME, which is being deleted."

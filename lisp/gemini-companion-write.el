@@ -93,7 +93,7 @@ since the user has been asked about it."
 (defconst gemini-companion-write--decision-time 3.0
   "Seconds within which a client writes the file after the user accepts there.")
 
-(defconst gemini-companion-write--text-time 5.0
+(defvar gemini-companion-write--text-time 5.0
   "Seconds within which a client that was not sent the text writes it.")
 
 (defconst gemini-companion-write--silent-time 40.0
@@ -118,7 +118,8 @@ perhaps was not sent it."
                      (gemini-companion-write-await-text review text stamp)))))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
-     (lambda () (not (equal (gemini-companion-file-stamp path) stamp)))
+     (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
+                    (and (gemini-companion-write--others-open-p review) 'busy)))
      (lambda (written)
        (funcall finish written)
        (unless written
@@ -145,7 +146,7 @@ its own proposal instead of TEXT."
 
 (defun gemini-companion-write-await-text (review text &rest before)
   "Warn the user if the client of REVIEW does not write TEXT.
-It was not sent TEXT, and may have other changes decided first.  BEFORE
+Perhaps it was not sent TEXT; and it may have other changes decided first.  BEFORE
 is the stamp of the file before, by default its present one."
   (let* ((path (gemini-companion-review-path review))
          (host (gemini-companion-review-host review))
@@ -163,7 +164,7 @@ is the stamp of the file before, by default its present one."
                            ;; The connection may have been cut.
                            (and host (equal stamp before)
                                 (or (< (float-time) end)
-                                    (gemini-companion-write--away-p host))))
+                                    (gemini-companion-write--cut-off-p host))))
                        'busy)))))
      (lambda (written)
        (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
@@ -172,16 +173,20 @@ is the stamp of the file before, by default its present one."
          (gemini-companion-write--warn-of-lost-text review)))
      (and host gemini-companion-write--slow-interval))))
 
-(defun gemini-companion-write--away-p (host)
-  "Return non-nil unless some client on HOST, a prefix, is connected."
-  (cl-loop for session in (gemini-companion-bridge-host-sessions host)
-           never (eq (aref session 4) 'open)))
+(defun gemini-companion-write--cut-off-p (host)
+  "Return non-nil if the clients on HOST, a prefix, are cut off, and may return."
+  (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
+    (cl-loop for session in sessions
+             never (eq (aref session 4) 'open))))
 
 (defun gemini-companion-write--others-open-p (review)
-  "Return non-nil if the client of REVIEW has other changes to be decided."
+  "Return non-nil if the client of REVIEW has other changes to be decided.
+Some CLIs write nothing until all changes of a turn are decided."
   (cl-loop for other in (gemini-companion-review-list-open)
-           thereis (equal (gemini-companion-review-client other)
-                          (gemini-companion-review-client review))))
+           thereis (and (equal (gemini-companion-review-client other)
+                               (gemini-companion-review-client review))
+                        (equal (gemini-companion-review-process other)
+                               (gemini-companion-review-process review)))))
 
 (defun gemini-companion-write--await (seconds check finish &optional interval)
   "Call CHECK until it returns non-nil, for at most SECONDS.
@@ -233,8 +238,8 @@ M-x gemini-companion-review-history"
 
 ;;;; Buffers that visit the file
 
-(defconst gemini-companion-write--revert-time 10.0
-  "Seconds after which the client is assumed not to write the file.")
+(defvar gemini-companion-write--revert-time 10.0
+  "Seconds after which a client that has no open review is assumed not to write.")
 
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")
@@ -252,12 +257,13 @@ STAMP is that of FILE when its buffer agreed with it last.")
 (defvar gemini-companion-write--expected nil
   "The files on hosts that clients may write, the newest first.")
 
-(defun gemini-companion-write-revert (path &optional merged text made)
+(defun gemini-companion-write-revert (path &optional merged text made review)
   "Revert the buffer that visits PATH once its client has written the file.
 That may be a buffer which visits PATH only then.  MERGED is nil or a cons
 of a buffer and its `buffer-chars-modified-tick': as long as it has that
 tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil if
-the client, on a host, has written the file already."
+the client, on a host, has written the file already.  REVIEW is the one
+that was accepted, if any: its client may have others decided first."
   (if (gemini-companion-file-host path)
       (gemini-companion-write--expect path merged text made)
     (when (or (gemini-companion-file-visiting path)
@@ -267,22 +273,24 @@ the client, on a host, has written the file already."
       (let ((before (or (cddr (assoc path gemini-companion-write--timers))
                         (gemini-companion-file-stamp path))))
         (gemini-companion-write--stop-polling path)
-        (push (cons path (cons (gemini-companion-write--revert-after path before merged text)
+        (push (cons path (cons (gemini-companion-write--revert-after path before merged text
+                                                                  review)
                                before))
               gemini-companion-write--timers)))))
 
-(defun gemini-companion-write--revert-after (path before merged text)
+(defun gemini-companion-write--revert-after (path before merged text review)
   "Revert the buffer that visits PATH once the file was written.
-BEFORE is the stamp of the file until then.  For MERGED and TEXT see
-`gemini-companion-write-revert'.  Return the timer."
+BEFORE is the stamp of the file until then.  For MERGED, TEXT and REVIEW
+see `gemini-companion-write-revert'.  Return the timer."
   (let ((last nil))
     (gemini-companion-write--await
      gemini-companion-write--revert-time
      (lambda ()
        (let ((now (gemini-companion-file-stamp path)))
-         (prog1 (and now (not (equal now before))
-                     ;; It is not being written any more.
-                     (equal now last))
+         (prog1 (or (and now (not (equal now before))
+                         ;; It is not being written any more.
+                         (equal now last))
+                    (and review (gemini-companion-write--others-open-p review) 'busy))
            (setq last now))))
      (lambda (written)
        (gemini-companion-write--stop-polling path)

@@ -48,7 +48,7 @@ const MAX_SILENCE = 40000;
 const MAX_IDLE = 20000;
 const POLL_FILES = 200;
 const POLL_RULES = 1000;
-// The CLI writes a file soon after the decision.
+// The CLI writes a file soon after the decision; some first want all changes of a turn decided.
 const WATCH_AFTER = 10000;
 
 // Where the CLI works.
@@ -195,6 +195,8 @@ function unreadable(reason, stamp) {
 }
 
 // What FILE contains, as Emacs is told it.
+const TOO_LARGE = { unreadable: 'it is too large' };
+
 async function snapshot(file) {
   const taken = await within(READ_PATIENCE, snapshotNow(file).catch(
     (error) => unreadable(error.code ?? error.message)));
@@ -504,6 +506,8 @@ class Lane {
     }
     if (this.calls[0] !== call) return undefined;
     if (body === undefined) return this.remove(call);
+    // The connection may have broken meanwhile, and the session with it.
+    if (!this.link.isUp) return 0;
     const { isSent } = call;
     call.isSent = true;
     let response;
@@ -588,8 +592,9 @@ class Watch {
   }
 
   async lookNow() {
+    const isAwaited = [...this.files.values()].some((it) => it.until === Infinity);
     for (const [file, known] of this.files) {
-      if (!this.link.isUp) known.until = Math.max(known.until, Date.now() + WATCH_AFTER);
+      if (isAwaited || !this.link.isUp) known.until = Math.max(known.until, Date.now() + WATCH_AFTER);
       if (Date.now() > known.until && !known.call) this.files.delete(file);
       else await this.check(file, known);
     }
@@ -623,7 +628,9 @@ class Watch {
   async written(file, known) {
     const taken = await snapshot(file);
     known.told = taken.stamp;
-    return request('fileWritten', { filePath: file, ...taken });
+    const whole = request('fileWritten', { filePath: file, ...taken });
+    if (Buffer.byteLength(whole) <= MAX_MESSAGE) return whole;
+    return request('fileWritten', { filePath: file, ...taken, current: TOO_LARGE });
   }
 
   // What Emacs has not been told yet, before the end.
@@ -876,7 +883,7 @@ class Relay {
     });
     this.watch.add(diff.file, taken.stamp);
     const whole = body(taken.current);
-    return Buffer.byteLength(whole) <= MAX_MESSAGE ? whole : body({ unreadable: 'it is too large' });
+    return Buffer.byteLength(whole) <= MAX_MESSAGE ? whole : body(TOO_LARGE);
   }
 
   opened(diff, answer) {

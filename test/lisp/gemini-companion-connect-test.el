@@ -445,6 +445,10 @@ exec sleep 1000" path))
         (should (string-match-p "ssh-agent.*M-x gemini-companion-connect"
                                 (car gemini-companion-test-messages)))
         (should (gemini-companion-hosts))
+        ;; The user may do that too early.
+        (should (eq 'failed (gemini-companion-connection-state
+                             (gemini-companion-connect-test--open))))
+        (should (gemini-companion-hosts))
         (delete-file (gemini-companion-connect-test--file "refusal"))
         (should (eq 'ready (gemini-companion-connection-state
                             (gemini-companion-connect-test--open))))

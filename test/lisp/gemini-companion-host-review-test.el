@@ -166,6 +166,17 @@
 
 ;;;; Conflicts
 
+(ert-deftest gemini-companion-host-review/what-the-user-has-just-saved-is-no-part-of-the-change ()
+  "The client on the host has not told Emacs of it yet."
+  (gemini-companion-test-with-host client
+    (let* ((buffer (gemini-companion-host-review-test--visit "a.txt"))
+           (review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
+      (gemini-companion-review-show review 'select)
+      (should-not (gemini-companion-review-find-conflict review))
+      (with-current-buffer buffer
+        (set-visited-file-modtime (time-add nil 60)))
+      (should (eq (gemini-companion-review-find-conflict review) 'changed)))))
+
 (ert-deftest gemini-companion-host-review/a-file-that-changes-meanwhile ()
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--visit "a.txt")
@@ -175,7 +186,8 @@
         (should-not (gemini-companion-review-find-conflict review))
         ;; Written again, with the same text.
         (gemini-companion-test-host-tell
-         client "a.txt" '(:current (:text "one\ntwo\n") :stamp "again" :modified 1700000000))
+         client "a.txt" `( :current (:text "one\ntwo\n") :stamp "again"
+                           :modified ,(truncate (float-time))))
         (should-not (gemini-companion-review-find-conflict review))
         (gemini-companion-test-host-write client "a.txt" "zero\none\ntwo\n")
         (gemini-companion-popup--check-file)
@@ -424,6 +436,21 @@ An unsaved line in it was merged into the change that was accepted before."
                          "one\ntwo\n")))))))
 
 (ert-deftest gemini-companion-host-review/edits-that-the-cli-did-not-take-are-named ()
+  (gemini-companion-host-review-test--loses-edits
+   (lambda (client _review)
+     (gemini-companion-test-host-write client "a.txt" "2\n")
+     (gemini-companion-host-review-test--close client "a.txt"))))
+
+(ert-deftest gemini-companion-host-review/an-accept-that-the-cli-did-not-hear-of-is-named ()
+  "The connection was cut, and the user has also answered there."
+  (gemini-companion-host-review-test--loses-edits
+   (lambda (client review)
+     (gemini-companion-review-accept review)
+     (gemini-companion-test-host-write client "a.txt" "2\n"))))
+
+(defun gemini-companion-host-review-test--loses-edits (decide)
+  "Check that the user is warned if edits are lost when DECIDE decides a review.
+It is called with the client and the review."
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--visit "a.txt")
     (let ((gemini-companion-write--text-time 0.1)
@@ -435,8 +462,7 @@ An unsaved line in it was merged into the change that was accepted before."
             (with-current-buffer (gemini-companion-review-proposal review)
               (goto-char (point-max))
               (insert "mine\n"))
-            (gemini-companion-test-host-write client "a.txt" "2\n")
-            (gemini-companion-host-review-test--close client "a.txt")
+            (funcall decide client review)
             (gemini-companion-test-wait
              "a warning"
              (lambda ()

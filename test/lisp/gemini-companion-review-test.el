@@ -414,6 +414,32 @@ CLIENT closes REVIEW while the question is open."
       (should-not hooked)
       (should-not (boundp 'gemini-companion-test--evil)))))
 
+(ert-deftest gemini-companion-review/completion-runs-no-code-of-the-text ()
+  "Even if the user trusts all files."
+  (gemini-companion-test-with-client client
+    (let* ((text ";;; -*- lexical-binding: t -*-\n(defun f ()\n  (rx (eval (setq gemini-companion-evil t)))\n  (message buf")
+           (review (gemini-companion-review-test--show client "x.el" text))
+           (evil (make-symbol "unset")))
+      (cl-progv '(trusted-content gemini-companion-evil) (list :all evil)
+        (with-current-buffer (gemini-companion-review-proposal review)
+          (goto-char (point-max))
+          (ignore-errors
+            (let ((completion-in-region-function (lambda (_ _ table _) (all-completions "buf" table))))
+              (completion-at-point))))
+        (should (eq (symbol-value 'gemini-companion-evil) evil))))))
+
+(ert-deftest gemini-companion-review/killing-a-clone-of-the-proposal-changes-nothing ()
+  (gemini-companion-test-with-client client
+    (let* ((gemini-companion-diff-on-kill 'reject)
+           (review (gemini-companion-review-test--show client "a.txt" "2\n"))
+           (clone (with-current-buffer (gemini-companion-review-proposal review)
+                    (clone-indirect-buffer nil nil))))
+      (kill-buffer clone)
+      (accept-process-output nil 0.01)
+      (gemini-companion-popup--try)
+      (should (eq (gemini-companion-review-state review) 'shown))
+      (should (= (gemini-companion-review-count) 1)))))
+
 (ert-deftest gemini-companion-review/ediff-options-and-sessions-of-the-user-stay ()
   (gemini-companion-test-with-client client
     (let ((options (lambda ()

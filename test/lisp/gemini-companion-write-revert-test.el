@@ -36,6 +36,24 @@
       (should-not (buffer-modified-p))
       (should (verify-visited-file-modtime)))))
 
+(ert-deftest gemini-companion-write-revert/a-cli-may-have-other-changes-decided-first ()
+  "Qwen Code writes nothing until all changes of a turn are decided."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+          (other (gemini-companion-test-propose client "b.txt" "2\n"))
+          (gemini-companion-write--revert-time 0))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-accept review)
+      (let ((polls 0))
+        (cl-letf* ((open-p (symbol-function 'gemini-companion-write--others-open-p))
+                   ((symbol-function 'gemini-companion-write--others-open-p)
+                    (lambda (review) (cl-incf polls) (funcall open-p review))))
+          (gemini-companion-test-wait "several polls" (lambda () (> polls 3)))))
+      (gemini-companion-test-file "a.txt" "2\n")
+      (gemini-companion-test-wait "the buffer to show it"
+                                  (lambda () (equal (buffer-string) "2\n")))
+      (gemini-companion-review-reject other))))
+
 (defun gemini-companion-write-revert-test--undo (&optional again command)
   "Undo as a user does by COMMAND or `undo'; AGAIN means as after another undo."
   (undo-boundary)
