@@ -146,8 +146,8 @@ its own proposal instead of TEXT."
 
 (defun gemini-companion-write-await-text (review text &rest before)
   "Warn the user if the client of REVIEW does not write TEXT.
-Perhaps it was not sent TEXT; and it may have other changes decided first.  BEFORE
-is the stamp of the file before, by default its present one."
+Perhaps it was not sent TEXT; and it may have other changes decided first.
+BEFORE is the stamp of the file before, by default its present one."
   (let* ((path (gemini-companion-review-path review))
          (host (gemini-companion-review-host review))
          (before (if before (car before) (gemini-companion-file-stamp path)))
@@ -273,9 +273,9 @@ that was accepted, if any: its client may have others decided first."
       (let ((before (or (cddr (assoc path gemini-companion-write--timers))
                         (gemini-companion-file-stamp path))))
         (gemini-companion-write--stop-polling path)
-        (push (cons path (cons (gemini-companion-write--revert-after path before merged text
-                                                                  review)
-                               before))
+        (push (cons path
+                    (cons (gemini-companion-write--revert-after path before merged text review)
+                          before))
               gemini-companion-write--timers)))))
 
 (defun gemini-companion-write--revert-after (path before merged text review)

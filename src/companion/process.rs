@@ -107,9 +107,10 @@ impl Stat {
 fn read_short(path: &str) -> Option<String> {
     use std::io::Read;
     const LENGTH: usize = 1024;
-    let mut text = String::with_capacity(LENGTH);
-    std::fs::File::open(path).ok()?.take(LENGTH as u64).read_to_string(&mut text).ok()?;
-    Some(text)
+    let mut bytes = Vec::with_capacity(LENGTH);
+    std::fs::File::open(path).ok()?.take(LENGTH as u64).read_to_end(&mut bytes).ok()?;
+    // The kernel cuts the name of a program, also in the middle of a character.
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(not(unix))]

@@ -85,7 +85,7 @@ fn calls_cannot_be_cancelled_without_a_session() {
     let mut answer = client.post_slowly(&[], &request(1, "tools/call", close));
     let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
-    client.post(cancel);
+    assert_eq!(client.post(cancel).status, 202);
     assert!(server.companion.bridge().answer(call, Ok("final".to_owned())));
     assert!(answer.rest().contains("final"));
 }

@@ -147,14 +147,19 @@ fn parse_one(text: &str) -> Result<Message, RpcError> {
     raw.check()
 }
 
-/// Parses an object. Lone surrogates are replaced rather than refused: after an error the client
-/// would disconnect.
+/// Parses an object.
 fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     // Serde would accept an array for a struct, too.
     if !json.trim_ascii_start().starts_with('{') {
         serde_json::from_str::<IgnoredAny>(json)?;
         return Err(serde::de::Error::custom("an object is wanted"));
     }
+    parse_value(json)
+}
+
+/// Parses any value. Lone surrogates are replaced rather than refused: after an error the client
+/// would disconnect.
+pub(super) fn parse_value<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     serde_json::from_str(json).or_else(|error| {
         replace_lone_surrogates(json.as_bytes())
             .map_or(Err(error), |mended| serde_json::from_slice(&mended))

@@ -4,20 +4,27 @@
 //! There are no sessions here: each request is complete, so that a client which goes on after Emacs
 //! was restarted need not begin anew. Who breaks the connection cancels the call.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value, json};
 use tokio::sync::watch;
 
-use super::message::{Params, Request, Response, RpcError, truncate};
+use super::message::{self, Params, Request, Response, RpcError, truncate};
 use super::places::Place;
 use super::tools::{self, Call};
 use super::{InitializeParams, server_info};
 use crate::bridge::{Answer, Bridge, CallError, CallId, Event};
 use crate::limits::Limits;
 use crate::quota::Quota;
+
+/// Arguments beyond which no call is read.
+const MAX_ARGUMENTS: usize = 64;
 
 /// A tool that Lisp offers to the model.
 #[derive(Clone, Debug)]
@@ -96,17 +103,47 @@ impl ArgumentKind {
         }
     }
 
-    fn read(self, value: Value) -> Option<ArgumentValue> {
-        match (self, value) {
-            (ArgumentKind::Text, Value::String(text)) => Some(ArgumentValue::Text(text)),
-            (ArgumentKind::Integer, Value::Number(number)) => {
+    fn read(self, value: &RawValue) -> Option<ArgumentValue> {
+        let json = value.get();
+        match self {
+            ArgumentKind::Text => message::parse_value(json).ok().map(ArgumentValue::Text),
+            ArgumentKind::Integer => {
+                let number: Number = message::parse_value(json).ok()?;
                 // Models write 3.0, too.
                 let whole = number.as_f64().filter(|float| float.fract() == 0.0);
                 number.as_i64().or(whole.map(|float| float as i64)).map(ArgumentValue::Integer)
             }
-            (ArgumentKind::Flag, Value::Bool(flag)) => Some(ArgumentValue::Flag(flag)),
-            _ => None,
+            ArgumentKind::Flag => message::parse_value(json).ok().map(ArgumentValue::Flag),
         }
+    }
+}
+
+/// Arguments of a call, not parsed: values of a type that the tool does not have could take many
+/// times the memory of their text.
+#[derive(Default)]
+struct Given(BTreeMap<String, Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
+        from.deserialize_map(Given::default())
+    }
+}
+
+impl<'de> Visitor<'de> for Given {
+    type Value = Given;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Given, A::Error> {
+        while let Some((name, value)) = map.next_entry()? {
+            self.0.insert(name, value);
+            if self.0.len() > MAX_ARGUMENTS {
+                return Err(A::Error::custom("too many arguments"));
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -131,11 +168,11 @@ impl ModelTool {
     }
 
     /// The values of the arguments, in their order, or why a call with them is wrong.
-    fn read(&self, mut given: Map<String, Value>) -> Result<Vec<Option<ArgumentValue>>, String> {
+    fn read(&self, Given(mut given): Given) -> Result<Vec<Option<ArgumentValue>>, String> {
         let values = self.arguments.iter().map(|argument| {
             let Argument { name, kind, is_required, .. } = argument;
-            match given.remove(name).filter(|value| !value.is_null()) {
-                Some(value) => kind.read(value).map(Some).ok_or_else(|| {
+            match given.remove(name).filter(|value| value.get() != "null") {
+                Some(value) => kind.read(&value).map(Some).ok_or_else(|| {
                     format!("the argument \"{name}\" must be of the type {}", kind.name())
                 }),
                 None if *is_required => Err(format!("the argument \"{name}\" is missing")),
@@ -219,7 +256,7 @@ impl ModelTools {
             return Err(RpcError::invalid_params(format!("unknown tool {}", truncate(&name))));
         };
         // The model reads what was wrong, and can mend it.
-        let outcome = match arguments.read::<Map<_, _>>() {
+        let outcome = match arguments.read::<Given>() {
             Ok(given) => match tool.read(given) {
                 Ok(arguments) => self.ask_emacs(name, arguments, agent, place).await,
                 Err(reason) => Err(reason),

@@ -206,6 +206,9 @@ impl Endpoint {
         }
         let place = self.finder.clone().place_of(from.connection).await;
         let reader = self.protocol.sessions().listen(agent, place);
+        if self.is_retired() {
+            return Ok(event_stream(Full::default())); // meanwhile
+        }
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
@@ -256,8 +259,10 @@ impl Endpoint {
                 let stream = prefers_stream(&headers);
                 Ok(self.clone().serve(session, request, reservation, stream).await)
             }
-            message::Incoming::One(Message::Notification) if names_no_session(&headers) => {
-                Ok(accepted()) // clients of document 004 may send `notifications/initialized`
+            message::Incoming::One(
+                Message::Notification | Message::Cancelled(_) | Message::ForUser(_),
+            ) if names_no_session(&headers) => {
+                Ok(accepted()) // clients of document 004 have no session that it could apply to
             }
             message::Incoming::One(message) => {
                 let session = self.session(&headers, &agent)?;
