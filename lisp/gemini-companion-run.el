@@ -47,9 +47,6 @@
 (defvar ghostel-kill-buffer-on-exit)
 (defvar ghostel-query-before-killing)
 (defvar ghostel-use-native-pty)
-(defvar eat-enable-directory-tracking)
-(defvar eat-message-handler-alist)
-(defvar vterm-eval-cmds)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
@@ -534,16 +531,34 @@ It runs in the current buffer, which the selected window shows.")
 
 ;; A shell tells its emulator by escape sequences where it is, or which file to visit.  A CLI does not,
 ;; but prints what others have written, and may run on a host.  So our terminals ignore these: a remote
-;; name would make Emacs log in somewhere and wait, and a file that is visited runs hooks.
+;; name would make Emacs log in somewhere and wait, and a file that is visited runs hooks.  To remove
+;; them from the output is not enough, since what is left may be one again; and the emulators have
+;; options for a part only.  Eat makes a name absolute, by Tramp, before it looks at its option.
+
+(defconst gemini-companion-run--trackers
+  (list 'term-command-hook 'term-handle-ansi-terminal-messages
+        'vterm--eval 'vterm--set-directory
+        'eat--handle-uic 'eat--t-set-cwd
+        'ghostel--osc52-eval 'ghostel--update-directory)
+  "Functions that do what a shell asks its emulator for by escape sequences.")
+
+(cl-defmethod gemini-companion-run--exec :before (terminal _program _arguments _environment)
+  "Load TERMINAL, and let it track nothing in buffers of this package."
+  (require terminal)
+  (dolist (function gemini-companion-run--trackers)
+    (when (fboundp function)
+      (advice-add function :before-while #'gemini-companion-run--not-ours-p))))
+
+(defun gemini-companion-run--not-ours-p (&rest _)
+  "Return nil if the current buffer is a terminal of this package."
+  (not gemini-companion-run-root))
 
 ;; ENVIRONMENT is bound in the terminal's buffer, and as late as possible: a hook of a major mode, like
 ;; the one of envrc, may make the variable local, and then only the local binding counts.
 
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'term)) program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
-  (require 'term)
   (term-mode)
-  (setq-local term-command-function #'ignore)
   (let ((process-environment
          (append (gemini-companion-run--terminal-variables 'term environment) environment)))
     (term-exec (current-buffer) (buffer-name) program nil arguments))
@@ -556,8 +571,6 @@ It runs in the current buffer, which the selected window shows.")
 (cl-defmethod gemini-companion-run--exec ((_ (eql 'eat)) program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Eat."
   (eat-mode)
-  (setq-local eat-enable-directory-tracking nil
-              eat-message-handler-alist nil)
   (let ((process-environment
          (append (gemini-companion-run--terminal-variables 'eat environment) environment)))
     (eat-exec (current-buffer) (buffer-name) program nil arguments))
@@ -572,9 +585,7 @@ It runs in the current buffer, which the selected window shows.")
         ;; The default is 80, and what does not fit in the window cannot be seen.
         (vterm-min-window-width gemini-companion-run--min-width))
     (vterm-mode)
-    (advice-add 'vterm--set-directory :before-while #'gemini-companion-run--not-ours-p)
     (setq-local vterm-min-window-width gemini-companion-run--min-width
-                vterm-eval-cmds nil
                 ;; The last output is worth reading.
                 vterm-kill-buffer-on-exit nil))
   (let ((process (get-buffer-process (current-buffer))))
@@ -582,10 +593,6 @@ It runs in the current buffer, which the selected window shows.")
     (add-function :filter-args (process-filter process)
                   (gemini-companion-run--answer-background))
     (add-function :around (process-sentinel process) #'gemini-companion-run--call-in-buffer)))
-
-(defun gemini-companion-run--not-ours-p (&rest _)
-  "Return nil if the current buffer is a terminal of this package."
-  (not gemini-companion-run-root))
 
 (defun gemini-companion-run--call-in-buffer (sentinel process event)
   "Call SENTINEL with PROCESS and EVENT in the buffer of PROCESS.
@@ -643,22 +650,20 @@ argument."
         (substring output 0 end)))))
 
 (defconst gemini-companion-run--incomplete
-  (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\|A\\(?:nS?i?\\)?\\)?"
+  (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
           "\\|[\300-\337]\\|[\340-\357][\200-\277]?\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'")
   "Regexp for an incomplete escape sequence, or character, at the end of output.")
 
 (defun gemini-companion-run--term-output ()
   "Return a function that returns its argument without what Term gets wrong.
 Term shows window titles as text, erases only the end of a line that is to
-be erased, shows the bytes of a character that arrives in parts, and goes to
-directories, also remote ones, that a program names.
+be erased, and shows the bytes of a character that arrives in parts.
 Call the function with all output of a program in order, as bytes."
   (let ((complete (gemini-companion-run--hold-back gemini-companion-run--incomplete)))
     (lambda (output)
       (string-replace "\e[2K" "\e[1K\e[K"
-                      (replace-regexp-in-string
-                       "\e\\(?:][^\a\e]*\\(?:\a\\|\e\\\\\\)\\|AnSiT[^\n]*\n?\\)" ""
-                       (funcall complete output) t t)))))
+                      (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
+                                                (funcall complete output) t t)))))
 
 (defun gemini-companion-run--fit-once ()
   "Return a filter that makes a terminal as large as its windows, once.

@@ -11,6 +11,7 @@
 
 (require 'ert)
 (require 'gemini-companion-run)
+(require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-companion)
 
 (defvar gemini-companion-run-test--asked nil
@@ -18,6 +19,7 @@
 
 (defvar ghostel-use-native-pty)
 (defvar ghostel-query-before-killing)
+(defvar vterm-timer-delay)
 
 (defmacro gemini-companion-run-test--with-ghostel (exec &rest body)
   "Evaluate BODY in a new project with EXEC as Ghostel's function to run a program.
@@ -131,19 +133,15 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                      '("a" "end")))
       (delete-process (get-buffer-process (window-buffer))))))
 
-(ert-deftest gemini-companion-run/output-in-term-visits-nothing ()
-  "Nor does it make Emacs log in somewhere, also if it comes in parts."
+(defun gemini-companion-run-test--escapes (terminal &rest escapes)
+  "Run a program that prints ESCAPES in TERMINAL, and check that they do nothing."
   (gemini-companion-test-with-project
-    (let ((gemini-companion-terminal 'term)
+    (let ((gemini-companion-terminal terminal)
           (asked nil)
           gemini-companion-program)
       (gemini-companion-test-file "x.txt" "x\n")
       (gemini-companion-run-test--program
-       (mapconcat (lambda (text) (format "printf '%s'\n" text))
-                  '("\\032//ssh:evil:/\\n" "\\032//tmp/\\n" "\\032\\032x.txt:1:0:beg:0x0\\n"
-                    "\\033AnSiTh %s\\n' \"$(hostname)\" '" "\\033AnSiTu %s\\n' \"$(id -un)\" '"
-                    "\\033AnSiTc /ssh:evil:~/\\n" "\\033AnSiTh evil\\n" "\\033AnSi" "Tc /\\n" "end")
-                  ""))
+       (mapconcat (lambda (text) (format "printf '%s'\n" text)) `(,@escapes "end") ""))
       (gemini-companion-mode 1)
       (cl-letf (((symbol-function 'tramp-file-name-handler)
                  (lambda (&rest arguments) (push arguments asked) nil)))
@@ -157,6 +155,23 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                            gemini-companion-test-project))
             (should-not (get-file-buffer (gemini-companion-test-file "x.txt"))))))
       (should-not asked))))
+
+(ert-deftest gemini-companion-run/output-in-term-visits-nothing ()
+  "Nor does it make Emacs log in somewhere, however it is put together."
+  (gemini-companion-run-test--escapes
+   'term "\\032//ssh:evil:/\\n" "\\032//tmp/\\n" "\\032\\032x.txt:1:0:beg:0x0\\n"
+   "\\033AnSiTh %s\\n' \"$(hostname)\" '" "\\033AnSiTu %s\\n' \"$(id -un)\" '"
+   "\\033AnSiTc /ssh:evil:~/\\n" "\\033AnSiTh evil\\n" "\\033AnSi" "Tc /\\n"
+   ;; A title in it, which is taken out.
+   "\\033\\033]0;x\\007AnSiTc /\\n"))
+
+(ert-deftest gemini-companion-run/output-in-vterm-visits-nothing ()
+  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
+        ;; Its timer changes the match data.
+        (vterm-timer-delay nil))
+    (gemini-companion-run-test--escapes
+     'vterm "\\033]51;Efind-file \"x.txt\"\\033\\\\" "\\033]51;A/ssh:evil:/\\033\\\\"
+     "\\033]51;A/tmp\\007" "\\033]\\00051;Ame@evil:/\\033\\\\")))
 
 (ert-deftest gemini-companion-run/term-has-no-colors-on-a-light-background ()
   (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
