@@ -11,7 +11,6 @@
 
 (require 'ert)
 (require 'gemini-companion-run)
-(require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-companion)
 
 (defvar gemini-companion-run-test--asked nil

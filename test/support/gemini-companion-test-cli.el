@@ -290,20 +290,6 @@ Its home is below that of EMACS, where both find it."
                     (gemini-companion-run)
                     (process-id (get-buffer-process (window-buffer))))))))
 
-(defun gemini-companion-test-terminal-directories (terminal)
-  "Return the directories of the emulator TERMINAL.
-Skip the test if it is not installed.  Term is a part of Emacs; vterm is
-that of Debian's package."
-  (pcase terminal
-    ('term nil)
-    ('vterm
-     (let ((directories
-            (append (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/vterm-*")
-                    (file-expand-wildcards "/usr/lib/*/emacs-libvterm"))))
-       (unless (cdr directories)
-         (gemini-companion-test-skip "elpa-vterm is not installed"))
-       directories))))
-
 (defmacro gemini-companion-test-with-terminals (name terminal docstring &rest body)
   "Define tests NAME/term and NAME/vterm that run BODY.
 In BODY the variable TERMINAL is the emulator.  DOCSTRING is that of the

@@ -77,6 +77,20 @@ TIMEOUT seconds: the error has its first line, a message all of it."
     (message "SKIPPED %s: %s" (ert-test-name (ert-running-test)) reason)
     (ert-skip reason)))
 
+(defun gemini-companion-test-terminal-directories (terminal)
+  "Return the directories of the emulator TERMINAL.
+Skip the test if it is not installed.  Term is a part of Emacs; vterm is
+that of Debian's package."
+  (pcase terminal
+    ('term nil)
+    ('vterm
+     (let ((directories
+            (append (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/vterm-*")
+                    (file-expand-wildcards "/usr/lib/*/emacs-libvterm"))))
+       (unless (cdr directories)
+         (gemini-companion-test-skip "elpa-vterm is not installed"))
+       directories))))
+
 ;;;; Cleaning up
 
 (defvar gemini-companion-test--cleanups nil
