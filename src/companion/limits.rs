@@ -24,6 +24,9 @@ pub struct Limits {
     /// Sessions that may exist at once. Most clients never end theirs, so the least recently used
     /// one makes room.
     pub sessions: usize,
+    /// Readers of `/events` that each agent may have. Each is sent all outcomes, so that each may hold
+    /// as much of them as the others together.
+    pub event_readers: usize,
     /// Reviews of all clients that may be open at once.
     pub reviews: usize,
     /// Bytes of their proposals, and of the files as they are.
@@ -75,6 +78,7 @@ impl Default for Limits {
             bodies: 256 << 20,
             body_time: Duration::from_secs(60),
             sessions: 512,
+            event_readers: 16,
             reviews: 512,
             review_bytes: 512 << 20,
             kept_bytes: 64 << 20,

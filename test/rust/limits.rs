@@ -8,7 +8,7 @@ use gemini_companion::ide::Outcome;
 use gemini_companion::{Event, Limits};
 use serde_json::{Value, json};
 
-use crate::support::{DEADLINE, Session, TestCompanion, raise_descriptors, request};
+use crate::support::{DEADLINE, Session, TestCompanion, raise_descriptors, request, wait_for};
 use crate::wire::{Next, Wire};
 
 /// As short as a limit can be that a test waits for.
@@ -380,6 +380,27 @@ fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
         std::iter::from_fn(|| again.next()).take_while(|(_, it)| it["method"] != "ping").count()
     });
     assert_eq!((first, second, third), (0, 1, 2));
+}
+
+#[test]
+fn each_agent_has_so_many_readers_of_events() {
+    let server = server(|limits| limits.event_readers = 2);
+    let readers = [server.listen(), server.listen()];
+    let refused = server.request("GET", "/events", &[], "");
+    assert_eq!(refused.status, 503);
+    assert!(refused.body.contains("too many readers"), "{}", refused.body);
+    let qwen = format!("Bearer {}", server.companion.token("qwen").unwrap());
+    let mut connection = server.connect();
+    let head = server.head("GET", "/events", &[("Authorization", &qwen)]);
+    write!(connection, "{head}\r\n").unwrap();
+    let mut status = [0; 12];
+    connection.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    drop(readers);
+    wait_for("room for another reader", || {
+        (server.companion.sessions().describe().len() == 1).then_some(())
+    });
+    server.listen();
 }
 
 #[test]

@@ -76,7 +76,11 @@ impl Listeners {
 
     /// Whether there is a listener of `agent`.
     pub fn any_of(&self, agent: &Agent) -> bool {
-        self.listeners.iter().any(|listener| *listener.agent == *agent)
+        self.count_of(agent) > 0
+    }
+
+    pub fn count_of(&self, agent: &Agent) -> usize {
+        self.listeners.iter().filter(|listener| *listener.agent == *agent).count()
     }
 
     /// Queues a context for the listeners in `place`, replacing one that waits.

@@ -205,7 +205,12 @@ impl Endpoint {
             return Ok(event_stream(Full::default())); // the client reconnects, to another server
         }
         let place = self.finder.clone().place_of(from.connection).await;
-        let reader = self.protocol.sessions().listen(agent, place);
+        let reader = self.protocol.sessions().listen(agent, place).ok_or_else(|| {
+            HttpError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many readers of /events: close some of them",
+            )
+        })?;
         if self.is_retired() {
             return Ok(event_stream(Full::default())); // meanwhile
         }

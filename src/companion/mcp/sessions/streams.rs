@@ -54,9 +54,12 @@ impl Sessions {
         Some(StreamReader { sessions: self.clone(), session: session.clone(), number })
     }
 
-    /// Opens a stream of document 004.
-    pub(crate) fn listen(self: &Arc<Self>, agent: Arc<Agent>, place: Place) -> EventReader {
+    /// Opens a stream of document 004, unless the agent has too many.
+    pub(crate) fn listen(self: &Arc<Self>, agent: Arc<Agent>, place: Place) -> Option<EventReader> {
         let mut table = self.table();
+        if table.listeners.count_of(&agent) >= self.limits.event_readers {
+            return None;
+        }
         let context = table.contexts.get(&place).map(|context| event_json(&context.snapshot));
         if context.is_none() {
             self.bridge.send(Event::ClientsChanged); // as in `set_place`
@@ -65,7 +68,7 @@ impl Sessions {
         table.update_unnamed_streams();
         table.queue_undelivered(&agent, number);
         self.announce(&mut table, Instant::now());
-        EventReader { sessions: self.clone(), number }
+        Some(EventReader { sessions: self.clone(), number })
     }
 
     /// Pings every client that has a stream. Returns how many there are.

@@ -195,7 +195,7 @@ async fn two_clients_in_one_process_keep_their_own_reviews() {
 }
 
 fn listen(sessions: &Arc<Sessions>, agent: Agent) -> EventReader {
-    sessions.listen(agent.into(), Place::Unknown)
+    sessions.listen(agent.into(), Place::Unknown).unwrap()
 }
 
 fn enter_unnamed(sessions: &Arc<Sessions>) -> ActiveSession {
