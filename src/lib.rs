@@ -79,16 +79,15 @@ fn version() -> Result<String> {
 /// with PID and PORT for numbers, whether the file has a member with Emacs's process id, and a vector
 /// of the ids of other processes that it may take for Emacs.  PORT is the TCP port on 127.0.0.1, 0
 /// for a free one.  ROOTS is a vector of absolute workspace roots without trailing slashes.
-/// MAX-MESSAGE is the size in bytes over which a message of a client is refused.  If PORT is in
-/// use, listens on a free one: see `gemini-companion--mod-port-fault`.  A discovery file that
-/// cannot be written is no error: see `gemini-companion--mod-discovery-fault`.  Signals an error if
-/// there is no port at all.
+/// MAX-MESSAGE is the size in bytes over which a message of a client is refused, 1 MiB if it is
+/// less.  If PORT is in use, listens on a free one: see `gemini-companion--mod-port-fault`.  A
+/// discovery file that cannot be written is no error: see `gemini-companion--mod-discovery-fault`.
+/// Signals an error if there is no port at all.
 #[defun(user_ptr)]
 fn start(agents: Vector, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
     let agents = agents.into_iter().map(agent_from_lisp).collect::<Result<Vec<_>>>()?;
     let roots = strings(roots)?;
-    let limits = Limits { body: max_message, ..Limits::default() };
-    Companion::start(agents, port, &roots, limits)
+    Companion::start(agents, port, &roots, Limits::for_messages(max_message))
 }
 
 /// Stop COMPANION: reject open reviews, end the streams, delete the discovery file.

@@ -16,14 +16,14 @@ use tokio::sync::oneshot;
 
 use crate::host::Host;
 use crate::ide::ReviewId;
+use crate::limits::Limits;
 use crate::lock::lock;
 use crate::mcp::model_tools::ArgumentValue;
 use crate::quota::Quota;
 
-/// Proposals that may be queued while Emacs is busy, and the bytes of their content. More are
-/// refused. The number of all other events is bounded by these, or they are queued only once.
+/// Proposals that may be queued while Emacs is busy; `Limits::queued_bytes` limits their bytes. More
+/// are refused. The number of all other events is bounded by these, or they are queued only once.
 const MAX_WAITING_PROPOSALS: usize = 256;
-const MAX_WAITING_BYTES: usize = 256 << 20;
 /// Requests for decisions that may be queued. More are refused.
 const MAX_WAITING_DECISIONS: usize = 256;
 /// Calls of tools for the model that may be queued. More are refused.
@@ -187,13 +187,13 @@ struct Calls {
 }
 
 impl Bridge {
-    pub(crate) fn new() -> Bridge {
+    pub(crate) fn new(limits: &Limits) -> Bridge {
         let (sender, receiver) = unbounded();
         Bridge {
             sender,
             receiver,
             proposals: Quota::new(MAX_WAITING_PROPOSALS),
-            proposal_bytes: Quota::new(MAX_WAITING_BYTES),
+            proposal_bytes: Quota::new(limits.queued_bytes),
             decisions: Quota::new(MAX_WAITING_DECISIONS),
             tool_calls: Quota::new(MAX_WAITING_TOOL_CALLS),
             messages: Quota::new(MAX_WAITING_MESSAGES),
@@ -387,12 +387,13 @@ mod tests {
 
     #[test]
     fn proposals_that_wait_for_emacs_are_bounded() {
-        let bridge = Bridge::new();
-        assert!(bridge.has_room_for(MAX_WAITING_BYTES));
+        let limits = Limits::default();
+        let (bridge, most) = (Bridge::new(&limits), limits.queued_bytes);
+        assert!(bridge.has_room_for(most));
         bridge.send(proposal(1));
-        assert!(!bridge.has_room_for(MAX_WAITING_BYTES));
+        assert!(!bridge.has_room_for(most));
         bridge.next_event();
-        assert!(bridge.has_room_for(MAX_WAITING_BYTES));
+        assert!(bridge.has_room_for(most));
         for _ in 0..MAX_WAITING_PROPOSALS {
             bridge.send(proposal(0));
         }
@@ -401,7 +402,7 @@ mod tests {
 
     #[test]
     fn client_events_are_queued_once() {
-        let bridge = Bridge::new();
+        let bridge = Bridge::new(&Limits::default());
         bridge.send(Event::ClientsChanged);
         bridge.send(Event::ClientsChanged);
         assert_eq!(bridge.next_event(), Some(Event::ClientsChanged));
@@ -412,7 +413,7 @@ mod tests {
 
     #[test]
     fn messages_are_queued_for_the_log_on_demand_and_within_bounds() {
-        let bridge = Bridge::new();
+        let bridge = Bridge::new(&Limits::default());
         let trace = |text: &str| {
             bridge.trace(Direction::FromClient, "s", || text.to_owned());
         };
@@ -439,7 +440,7 @@ mod tests {
 
     #[test]
     fn a_late_or_repeated_answer_is_discarded() {
-        let bridge = Bridge::new();
+        let bridge = Bridge::new(&Limits::default());
         let (call, mut receiver) = bridge.call();
         assert!(bridge.answer(call, Ok("text".to_owned())));
         assert_eq!(receiver.try_recv(), Ok(Ok("text".to_owned().into())));
@@ -451,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_call_after_the_end_does_not_wait() {
-        let bridge = Bridge::new();
+        let bridge = Bridge::new(&Limits::default());
         bridge.end_calls();
         let (call, mut answer) = bridge.call();
         assert_eq!(answer.try_recv(), Err(TryRecvError::Closed));

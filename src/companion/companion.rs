@@ -49,7 +49,7 @@ impl Companion {
         roots: &[String],
         limits: Limits,
     ) -> Result<Companion> {
-        let bridge = Arc::new(Bridge::new());
+        let bridge = Arc::new(Bridge::new(&limits));
         let companion = Companion {
             roster: Arc::new(Roster::new(agents)),
             sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),

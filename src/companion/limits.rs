@@ -31,6 +31,8 @@ pub struct Limits {
     pub reviews: usize,
     /// Bytes of their proposals, and of the files as they are.
     pub review_bytes: usize,
+    /// Bytes of the proposals, files and arguments that are queued for Emacs while it is busy.
+    pub queued_bytes: usize,
     /// Bytes of the outcomes that are kept after they were sent, in case the stream was broken.
     pub kept_bytes: usize,
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
@@ -81,6 +83,7 @@ impl Default for Limits {
             event_readers: 16,
             reviews: 512,
             review_bytes: 512 << 20,
+            queued_bytes: 256 << 20,
             kept_bytes: 64 << 20,
             emacs_time: Duration::from_secs(60),
             tool_calls: 8,
@@ -98,5 +101,51 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             repair_interval: Duration::from_secs(60),
         }
+    }
+}
+
+impl Limits {
+    /// The limits of a companion whose user lets a message have `body` bytes: at least a MiB, or there
+    /// would be no messages. The other limits are raised so far that one of this size is served while
+    /// there are others, and so is a proposal of this size for a file of this size.
+    pub fn for_messages(body: usize) -> Limits {
+        let body = body.max(1 << 20);
+        let usual = Limits::default();
+        let at_least = |limit: usize, bodies: usize| limit.max(body.saturating_mul(bodies));
+        Limits {
+            body,
+            bodies: at_least(usual.bodies, 2),
+            review_bytes: at_least(usual.review_bytes, 4),
+            queued_bytes: at_least(usual.queued_bytes, 4),
+            kept_bytes: at_least(usual.kept_bytes, 1),
+            host_review_bytes: at_least(usual.host_review_bytes, 3),
+            host_bodies: at_least(usual.host_bodies, 2),
+            ..usual
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_message_fits_into_all_limits_of_which_none_gets_lower() {
+        let usual = Limits::default();
+        for body in [0, 1 << 20, 64 << 20, 200 << 20, 1 << 30, usize::MAX] {
+            let limits = Limits::for_messages(body);
+            assert_eq!(limits.body, body.max(1 << 20));
+            for (limit, usual, bodies) in [
+                (limits.bodies, usual.bodies, 2),
+                (limits.review_bytes, usual.review_bytes, 4),
+                (limits.queued_bytes, usual.queued_bytes, 4),
+                (limits.kept_bytes, usual.kept_bytes, 1),
+                (limits.host_review_bytes, usual.host_review_bytes, 3),
+                (limits.host_bodies, usual.host_bodies, 2),
+            ] {
+                assert!(limit >= usual && limit >= body.saturating_mul(bodies), "{limits:?}");
+            }
+        }
+        assert_eq!(format!("{:?}", Limits::for_messages(usual.body)), format!("{usual:?}"));
     }
 }

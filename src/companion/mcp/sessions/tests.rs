@@ -20,7 +20,7 @@ use crate::mcp::session::{
 const TICK: Duration = Duration::from_millis(1);
 
 fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
-    let bridge = Arc::new(Bridge::new());
+    let bridge = Arc::new(Bridge::new(&Limits::default()));
     (bridge.clone(), Arc::new(Sessions::new(bridge, Limits::default())))
 }
 
@@ -465,7 +465,7 @@ fn sessions_are_described_and_can_be_disconnected() {
 #[test]
 fn the_longest_idle_session_makes_room() {
     let limits = Limits { sessions: 4, ..Limits::default() };
-    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
+    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new(&Limits::default())), limits));
     let first = sessions.open(client(""), Revision::NEWEST).unwrap();
     let _stream = sessions.open_stream(&first, None);
     let second = sessions.open(client(""), Revision::NEWEST).unwrap();
@@ -480,7 +480,7 @@ fn the_longest_idle_session_makes_room() {
 #[test]
 fn undelivered_outcomes_survive_a_flood_of_sessions_of_another_agent() {
     let limits = Limits { sessions: 4, ..Limits::default() };
-    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new()), limits));
+    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new(&Limits::default())), limits));
     let owed =
         [sessions.open(client(""), Revision::NEWEST), sessions.open(client(""), Revision::NEWEST)];
     let [waits, open] = owed.map(Result::unwrap);

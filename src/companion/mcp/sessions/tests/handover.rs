@@ -72,7 +72,7 @@ impl<'c> Simulation<'c> {
         processes: [Process; 2],
         roots: [&'static str; 2],
     ) -> Simulation<'c> {
-        let bridge = Arc::new(Bridge::new());
+        let bridge = Arc::new(Bridge::new(&Limits::default()));
         let sessions = Arc::new(Sessions::new(bridge.clone(), Limits::default()));
         let random = SmallRng::seed_from_u64(seed);
         let (opened, ended, calls) = Default::default();
