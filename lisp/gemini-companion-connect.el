@@ -164,8 +164,8 @@ Ask for the user's consent if it was not given.  Return the
   "Ask for the user's consent to connect the host NAME, unless it was given.
 Signal a `user-error' if the user does not consent."
   (unless (member name gemini-companion-connect-hosts)
-    (unless (y-or-n-p (format "Root on %s can then see which of its files are open here, point and \
-selection in them, and propose changes to them.  Let clients there connect? "
+    (unless (y-or-n-p (format "Root on %s will see which of its files are open here, point and \
+selection, and can propose changes.  Connect? "
                               name))
       (user-error "%s is not connected" name))
     (gemini-companion-setup-save 'gemini-companion-connect-hosts

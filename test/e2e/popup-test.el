@@ -298,7 +298,7 @@ some state that is not visible."
       (gemini-companion-test-fake-propose emacs client text name)
       (gemini-companion-test-wait-review emacs)
       (gemini-companion-test-keys emacs "a" "e" "k" "RET" "C-c" "C-c")
-      (gemini-companion-test-wait-screen emacs "keys count when you have paused")
+      (gemini-companion-test-wait-screen emacs "pause before you press a key")
       (should (equal (gemini-companion-test-eval
                       emacs '(let ((review (gemini-companion-review-shown)))
                                (list (gemini-companion-review-open-p review)

@@ -210,7 +210,7 @@ Return the connection."
            (user-init-file custom-file))
       (gemini-companion-test-with-answer 'no
         (should-error (gemini-companion-connect "/ssh:build:/src") :type 'user-error)
-        (should (string-match-p "\\`Root on build can" (car gemini-companion-test-questions)))
+        (should (string-match-p "\\`Root on build will see" (car gemini-companion-test-questions)))
         (should-not gemini-companion-connection--all))
       (gemini-companion-test-with-answer 'yes
         (gemini-companion-connect-test--open)
