@@ -215,6 +215,10 @@ impl Session {
             || self.host().is_some() // until its session ends
     }
 
+    pub fn is_open(&self) -> bool {
+        matches!(self.stream, Stream::Open { .. })
+    }
+
     /// Whether the client had a stream that broke, and has not come back.
     pub fn is_lost(&self) -> bool {
         matches!(self.stream, Stream::Lost { .. })

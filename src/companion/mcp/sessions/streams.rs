@@ -14,7 +14,7 @@ use crate::mcp::client::{Peer, SessionId};
 use crate::mcp::message::ping_json;
 use crate::mcp::outbox::Outgoing;
 use crate::mcp::places::Place;
-use crate::mcp::session::{PING, Session, Stream};
+use crate::mcp::session::{PING, Stream};
 
 /// The right to read the outgoing messages of one session, until a newer stream replaces it.
 pub struct StreamReader {
@@ -51,6 +51,7 @@ impl Sessions {
             entry.outbox.push(Outgoing::Context(context));
         }
         self.announce(&mut table, Instant::now());
+        self.changed.notify_one(); // this session may inherit from another one now
         Some(StreamReader { sessions: self.clone(), session: session.clone(), number })
     }
 
@@ -75,8 +76,7 @@ impl Sessions {
     pub fn ping(&self) -> usize {
         let message: Arc<str> = ping_json(PING).into();
         let mut table = self.table();
-        let reachable = |session: &&mut Session| matches!(session.stream, Stream::Open { .. });
-        let asked = table.sessions.values_mut().filter(reachable);
+        let asked = table.sessions.values_mut().filter(|session| session.is_open());
         asked.map(|session| session.ping(message.clone())).count()
     }
 

@@ -86,12 +86,13 @@ impl Sessions {
 
 impl Table {
     /// The newest session of the same client that began when the stream of `id` was lost, or later.
+    /// It must have a stream: what a session inherits that never opens one would be lost with it.
     fn successor_of(&self, id: &SessionId) -> Option<SessionId> {
         let lost = &self.sessions[id];
         let successors = self
             .sessions
             .iter()
-            .filter(|(_, successor)| lost.may_be_replaced_by(successor) && !successor.is_lost());
+            .filter(|(_, successor)| lost.may_be_replaced_by(successor) && successor.is_open());
         successors.max_by_key(|(_, successor)| successor.begun).map(|(id, _)| id.clone())
     }
 

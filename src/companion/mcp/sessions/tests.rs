@@ -159,11 +159,15 @@ fn the_next_session_of_a_living_process_inherits() {
     assert_eq!(events(&bridge), [Event::ClientsChanged]);
     assert!(sessions.decide(decided, Outcome::Rejected));
     let (other, successor) = (open(), open());
-    sessions.identify(&successor, Some(process));
+    sessions.identify(&successor, Some(process.clone()));
+    // A session that never opens its stream is given nothing, though it is the newest.
+    let silent = open();
+    sessions.identify(&silent, Some(process));
     sessions.expire(Instant::now() + STREAM_GRACE);
     assert!(sessions.decide(open_one, Outcome::Rejected));
     let received = |session| {
         let reader = sessions.open_stream(session, None).unwrap();
+        sessions.expire(Instant::now() + STREAM_GRACE);
         let next = || match reader.poll_next(Waker::noop()) {
             Poll::Ready(Some((_, message))) => Some(message.to_string()),
             _ => None,
