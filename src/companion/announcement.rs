@@ -1,25 +1,61 @@
 //! The discovery files of a companion, for all agents, kept intact.
+//!
+//! Their file system may hang, as one of a network does. So they are looked at and written on a thread
+//! of their own, for which Emacs waits only briefly, and what Emacs asks is known without it.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
 use crate::bridge::{Bridge, Event};
 use crate::discovery::{DiscoveryFile, split_roots};
 use crate::lock::lock;
+use crate::thread;
+
+/// How long Emacs waits for the file system.
+const PATIENCE: Duration = Duration::from_millis(400);
 
 /// The discovery files of a companion.
 pub struct Announcement {
     bridge: Arc<Bridge>,
     port: u16,
-    state: Mutex<State>,
+    known: Mutex<Known>,
+    /// Wakes those who wait for the thread.
+    done: Condvar,
+    /// Empty before `begin` and after `end`. Only the thread locks it, for as long as it takes.
+    places: Mutex<Vec<Place>>,
 }
 
+/// What is known without the file system. Nobody keeps the lock while asking that.
 #[derive(Default)]
-struct State {
+struct Known {
     roots: Vec<String>,
-    /// Empty before `begin` and after `end`.
-    places: Vec<Place>,
+    /// The companion has stopped: the files are to be deleted.
+    ended: bool,
+    /// What the thread is to do next.
+    wanted: Option<Task>,
+    /// Since when there has been a thread.
+    working: Option<Instant>,
+    /// The names of the files that exist, and those that `Task::Look` found damaged.
+    files: Vec<String>,
+    damaged: Vec<String>,
+    /// Why others do not exist or are outdated.
+    faults: Vec<String>,
+}
+
+/// What the thread does: each includes those before. After `end`, it deletes the files instead.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    /// Find out which files are damaged.
+    Look,
+    /// Write files again that are missing or were changed, or could not be written.
+    Repair,
+    /// Write all files.
+    Write,
+    /// The same for the first time: the caller asks for the faults.
+    Begin,
 }
 
 /// The discovery file for one agent in one directory.
@@ -33,11 +69,17 @@ struct Place {
 
 impl Announcement {
     pub(crate) fn new(bridge: Arc<Bridge>, port: u16) -> Announcement {
-        Announcement { bridge, port, state: Mutex::default() }
+        Announcement {
+            bridge,
+            port,
+            known: Mutex::default(),
+            done: Condvar::new(),
+            places: Mutex::default(),
+        }
     }
 
     /// Writes the files of all `agents`.
-    pub(crate) fn begin(&self, agents: &[Arc<Agent>], roots: &[String]) {
+    pub(crate) fn begin(self: &Arc<Self>, agents: &[Arc<Agent>], roots: &[String]) {
         let place = |agent: &Arc<Agent>, directory: &PathBuf| Place {
             agent: agent.clone(),
             directory: directory.clone(),
@@ -45,52 +87,54 @@ impl Announcement {
             fault: None,
         };
         let of_agent = |agent| move |directory| place(agent, directory);
-        let mut state = lock(&self.state);
-        state.places =
+        *lock(&self.places) =
             agents.iter().flat_map(|agent| agent.directories.iter().map(of_agent(agent))).collect();
-        state.roots = self.usable(roots);
-        state.write(self.port, |_| true); // the caller asks for the faults
+        self.announce(roots, Task::Begin);
     }
 
     /// Writes all files again with other workspace roots. Retries those that could not be written.
-    pub fn set_roots(&self, roots: &[String]) {
-        let mut state = lock(&self.state);
-        state.roots = self.usable(roots);
-        self.warn(state.write(self.port, |_| true));
+    pub fn set_roots(self: &Arc<Self>, roots: &[String]) {
+        self.announce(roots, Task::Write);
+    }
+
+    fn announce(self: &Arc<Self>, roots: &[String], task: Task) {
+        let usable = self.usable(roots);
+        lock(&self.known).roots = usable;
+        self.request(task);
+        self.wait();
     }
 
     /// Writes files again that are missing or were changed, or could not be written.
-    pub fn repair(&self) {
-        let mut state = lock(&self.state);
-        self.warn(state.write(self.port, |place| !place.is_intact()));
+    pub fn repair(self: &Arc<Self>) {
+        self.request(Task::Repair);
+        self.wait();
     }
 
-    /// Deletes the files.
-    pub(crate) fn end(&self) {
-        lock(&self.state).places.clear();
+    /// Begins to delete the files.
+    pub(crate) fn end(self: &Arc<Self>) {
+        lock(&self.known).ended = true;
+        self.request(Task::Write);
     }
 
     /// The names of the files.
     pub fn files(&self) -> Vec<String> {
-        self.collect(|file| file.paths().iter().map(PathBuf::as_path).collect())
+        lock(&self.known).files.clone()
     }
 
     /// The names of the files that are missing or were changed.
-    pub fn damaged_files(&self) -> Vec<String> {
-        self.collect(|file| file.damaged().collect())
-    }
-
-    fn collect(&self, names: impl Fn(&DiscoveryFile) -> Vec<&Path>) -> Vec<String> {
-        let state = lock(&self.state);
-        let files = state.places.iter().filter_map(|place| place.file.as_ref());
-        files.flat_map(names).map(|path| path.display().to_string()).collect()
+    pub fn damaged_files(self: &Arc<Self>) -> Vec<String> {
+        self.request(Task::Look);
+        self.wait();
+        lock(&self.known).damaged.clone()
     }
 
     /// Why clients cannot find some of the files, a line for each.
     pub fn fault(&self) -> Option<String> {
-        let state = lock(&self.state);
+        let known = lock(&self.known);
+        let hangs = known.working.is_some_and(|since| since.elapsed() >= PATIENCE);
+        let hangs = hangs.then_some("the file system of the discovery files does not answer");
         let faults: Vec<&str> =
-            state.places.iter().filter_map(|place| place.fault.as_deref()).collect();
+            hangs.into_iter().chain(known.faults.iter().map(|it| &**it)).collect();
         (!faults.is_empty()).then(|| faults.join("\n"))
     }
 
@@ -106,18 +150,99 @@ impl Announcement {
         usable
     }
 
-    fn warn(&self, faults: Vec<String>) {
-        for fault in faults {
-            self.bridge.send(Event::Warning(fault));
+    /// Has the thread do `task`.
+    fn request(self: &Arc<Self>, task: Task) {
+        let mut known = lock(&self.known);
+        known.wanted = known.wanted.max(Some(task));
+        if known.working.is_some() {
+            return;
+        }
+        known.working = Some(Instant::now());
+        drop(known);
+        let this = self.clone();
+        let work = move || {
+            let worked = catch_unwind(AssertUnwindSafe(|| while this.work() {}));
+            worked.unwrap_or_else(|_| this.fail("there is a fault in the companion"));
+        };
+        if let Err(error) = thread::start(work) {
+            self.fail(&error.to_string());
         }
     }
-}
 
-impl State {
-    /// Writes the files of the places that are `wanted`. Returns the faults that are new.
-    fn write(&mut self, port: u16, wanted: impl Fn(&Place) -> bool) -> Vec<String> {
-        let places = self.places.iter_mut().filter(|place| wanted(place));
-        places.filter_map(|place| place.write(port, &self.roots)).collect()
+    /// Waits until the thread has done all, unless it hangs.
+    pub(crate) fn wait(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut known = lock(&self.known);
+        while let Some(since) = known.working {
+            let end = deadline.min(since + PATIENCE);
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.done.wait_timeout(known, left);
+            known = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Does what is wanted, on the thread. Returns false if that is nothing.
+    fn work(&self) -> bool {
+        let mut known = lock(&self.known);
+        let Some(task) = known.wanted.take() else {
+            self.finish(&mut known);
+            return false;
+        };
+        known.working = Some(Instant::now());
+        let roots = (!known.ended).then(|| known.roots.clone());
+        drop(known);
+        let mut places = lock(&self.places);
+        match roots {
+            None => places.clear(),
+            Some(_) if task == Task::Look => self.look(&places),
+            Some(roots) => self.write(&mut places, task, &roots),
+        }
+        self.note(&places);
+        true
+    }
+
+    fn look(&self, places: &[Place]) {
+        let files = places.iter().filter_map(|place| place.file.as_ref());
+        let damaged = files.flat_map(DiscoveryFile::damaged).map(|it| it.display().to_string());
+        let damaged = damaged.collect();
+        lock(&self.known).damaged = damaged;
+    }
+
+    fn write(&self, places: &mut [Place], task: Task, roots: &[String]) {
+        for index in 0..places.len() {
+            let place = &mut places[index];
+            if task == Task::Repair && place.is_intact() {
+                continue;
+            }
+            if let Some(fault) = place.write(self.port, roots).filter(|_| task != Task::Begin) {
+                self.bridge.send(Event::Warning(fault));
+            }
+            self.note(places); // the next one may hang
+        }
+    }
+
+    fn note(&self, places: &[Place]) {
+        let files = places.iter().filter_map(|place| place.file.as_ref());
+        let files = files.flat_map(DiscoveryFile::paths).map(|it| it.display().to_string());
+        let faults = places.iter().filter_map(|place| place.fault.clone());
+        let (files, faults) = (files.collect(), faults.collect());
+        let mut known = lock(&self.known);
+        (known.files, known.faults) = (files, faults);
+    }
+
+    fn finish(&self, known: &mut Known) {
+        known.working = None;
+        self.done.notify_all();
+    }
+
+    /// Notes that there is no thread.
+    fn fail(&self, reason: &str) {
+        self.finish(&mut lock(&self.known));
+        let fault = format!("the discovery files cannot be written: {reason}");
+        self.bridge.send(Event::Warning(fault));
     }
 }
 
@@ -136,5 +261,44 @@ impl Place {
         let fault = written.err().map(|error| format!("{error:#}"));
         let before = std::mem::replace(&mut self.fault, fault);
         self.fault.clone().filter(|fault| before.as_ref() != Some(fault))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::tests::agent;
+    use crate::limits::Limits;
+
+    fn names(directory: &std::path::Path) -> usize {
+        std::fs::read_dir(directory).map_or(0, Iterator::count)
+    }
+
+    #[test]
+    fn emacs_does_not_wait_for_a_file_system_that_hangs() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = temporary.path().join("gemini/ide");
+        let agent = Agent { directories: vec![directory.clone()], ..agent("gemini") };
+        let bridge = Arc::new(Bridge::new(&Limits::default()));
+        let announcement = Arc::new(Announcement::new(bridge, 1));
+        announcement.begin(&[Arc::new(agent)], &[]);
+        let hung = lock(&announcement.places); // as a thread that looks at a file keeps it
+        announcement.set_roots(&["/a".to_owned()]);
+        let start = Instant::now();
+        assert_eq!(announcement.files().len(), 1);
+        assert_eq!(announcement.damaged_files(), [""; 0]);
+        assert!(announcement.fault().unwrap().contains("does not answer"));
+        announcement.set_roots(&["/b".to_owned()]);
+        announcement.repair();
+        announcement.end();
+        announcement.wait();
+        assert!(start.elapsed() < 3 * PATIENCE, "{:?}", start.elapsed()); // it is known to hang
+        assert_eq!(names(&directory), 1);
+        drop(hung);
+        let mut known = lock(&announcement.known);
+        while known.working.is_some() {
+            known = announcement.done.wait(known).unwrap();
+        }
+        assert_eq!(names(&directory), 0);
     }
 }

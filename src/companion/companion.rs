@@ -163,10 +163,11 @@ impl Companion {
         let Running { listener, server, retired: mut servers, announcement, .. } = running;
         self.sessions.end_all();
         self.bridge.end_calls();
-        announcement.end();
+        announcement.end(); // while the server stops
         drop(listener);
         servers.push(server);
         Server::stop_all(servers);
+        announcement.wait();
         self.bridge.set_waker(None);
     }
 }

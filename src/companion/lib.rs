@@ -25,6 +25,7 @@ mod name;
 mod process;
 mod quota;
 mod server;
+mod thread;
 mod token;
 mod trace;
 

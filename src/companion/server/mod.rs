@@ -1,7 +1,6 @@
 //! The HTTP server: one background thread with its own tokio runtime.
 //!
-//! Nothing here waits for Emacs's main thread. Signals are blocked in the thread, since they are
-//! for Emacs: SIGPIPE would end a batch Emacs when a client hangs up.
+//! Nothing here waits for Emacs's main thread.
 
 mod admission;
 mod answer;
@@ -35,6 +34,7 @@ use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
+use crate::thread;
 use admission::Gate;
 use endpoint::Endpoint;
 use guard::Guard;
@@ -100,15 +100,13 @@ impl Server {
         let kept = endpoint.clone();
         let (phase, phases) = watch::channel(Phase::Serving);
         let (finish, finished) = mpsc::channel();
-        let thread = with_signals_blocked(|| {
-            std::thread::Builder::new().name("gemini-companion".to_owned()).spawn(move || {
-                let bridge = endpoint.protocol().bridge();
-                let served = || run(runtime, listener, &gate, &endpoint, announcement, phases);
-                if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
-                    bridge.send(Event::ServerDied);
-                }
-                let _ = finish.send(());
-            })
+        let thread = thread::start(move || {
+            let bridge = endpoint.protocol().bridge();
+            let served = || run(runtime, listener, &gate, &endpoint, announcement, phases);
+            if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
+                bridge.send(Event::ServerDied);
+            }
+            let _ = finish.send(());
         })
         .context("cannot start the server thread")?;
         Ok(Server { endpoint: kept, phase, finished, thread })
@@ -238,41 +236,4 @@ fn meet(socket: TcpStream, gate: &Arc<Gate>) -> std::io::Result<(TcpStream, Peer
     socket.set_nodelay(true)?; // messages are small, and the sender waits for each
     let connection = Connection { client: socket.peer_addr()?, server: socket.local_addr()? };
     Ok((socket, Peer { connection, admission }))
-}
-
-/// Signals for faults of the thread itself. If they were blocked, the system would end Emacs at
-/// once; otherwise Emacs auto-saves first.
-#[cfg(unix)]
-const SYNCHRONOUS_SIGNALS: [libc::c_int; 7] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGABRT,
-    libc::SIGSYS,
-];
-
-/// Runs `spawn` such that in the thread that it starts, all signals from outside are blocked from
-/// the first instruction on.
-#[cfg(unix)]
-fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
-    // Safety: both sets are initialized before they are read; the mask of this thread is put back.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut previous: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        for signal in SYNCHRONOUS_SIGNALS {
-            libc::sigdelset(&mut all, signal);
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut previous);
-        let result = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &previous, std::ptr::null_mut());
-        result
-    }
-}
-
-#[cfg(not(unix))]
-fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
-    spawn()
 }
