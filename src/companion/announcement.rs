@@ -32,6 +32,8 @@ pub struct Announcement {
 #[derive(Default)]
 struct Known {
     roots: Vec<String>,
+    /// Those that a discovery file cannot contain.
+    unusable: Vec<String>,
     /// The companion has stopped: the files are to be deleted.
     ended: bool,
     /// What the thread is to do next.
@@ -98,8 +100,7 @@ impl Announcement {
     }
 
     fn announce(self: &Arc<Self>, roots: &[String], task: Task) {
-        let usable = self.usable(roots);
-        lock(&self.known).roots = usable;
+        self.set_known_roots(roots);
         self.request(task);
         self.wait();
     }
@@ -138,16 +139,19 @@ impl Announcement {
         (!faults.is_empty()).then(|| faults.join("\n"))
     }
 
-    /// Those of `roots` that a discovery file can contain.
-    fn usable(&self, roots: &[String]) -> Vec<String> {
+    /// Warns of roots that a discovery file cannot contain, unless they have been among the last.
+    fn set_known_roots(&self, roots: &[String]) {
         let (usable, unusable) = split_roots(roots);
+        let mut known = lock(&self.known);
         for root in unusable.iter().filter(|root| !root.is_empty()) {
-            self.bridge.send(Event::Warning(format!(
-                "the workspace root {root} cannot be announced to clients: its name holds the \
-                 separator of roots"
-            )));
+            if !known.unusable.contains(root) {
+                self.bridge.send(Event::Warning(format!(
+                    "the workspace root {root} cannot be announced to clients: its name holds the \
+                     separator of roots"
+                )));
+            }
         }
-        usable
+        (known.roots, known.unusable) = (usable, unusable);
     }
 
     /// Has the thread do `task`.

@@ -79,6 +79,11 @@ fn the_user_is_warned_of_unusable_roots_and_directories() {
         }
     };
     assert!(warning(&["/a:b", "/c"]).contains("/a:b"));
+    // Only once, as long as it is there.
+    assert!(warning(&["/d", "/a:b", "/e:f"]).contains("/e:f"));
+    assert_eq!(server.events(), []);
+    set_roots(&server.companion, &["/c".to_owned()]);
+    assert!(warning(&["/a:b"]).contains("/a:b"));
     fs::remove_dir_all(&server.directory).unwrap();
     fs::write(&server.directory, "").unwrap();
     assert!(warning(&["/c"]).contains("move it away"));
