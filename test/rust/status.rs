@@ -90,9 +90,14 @@ fn requests_need_a_known_session() {
     for (method, status) in [("ping", 200), ("tools/list", 200), ("x", 400)] {
         assert_eq!(server.post(&[], &request(1, method, json!({}))).status, status, "{method}");
     }
-    assert_eq!(server.post(&[], &notification("notifications/initialized")).status, 202);
-    for body in [format!("[{ping}]"), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned()] {
-        assert_eq!(server.post(&[], &body).status, 400, "{body}");
+    let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned();
+    for (body, status) in [
+        (notification("notifications/initialized"), 202),
+        (notification("notifications/cancelled"), 202),
+        (response, 202),
+        (format!("[{ping}]"), 400),
+    ] {
+        assert_eq!(server.post(&[], &body).status, status, "{body}");
     }
     assert_eq!(server.request("GET", "/mcp", &[], "").status, 400);
     assert_eq!(server.request("DELETE", "/mcp", &[], "").status, 400);

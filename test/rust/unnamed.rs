@@ -86,6 +86,7 @@ fn calls_cannot_be_cancelled_without_a_session() {
     let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     assert_eq!(client.post(cancel).status, 202);
+    assert_eq!(client.post(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).status, 202);
     assert!(server.companion.bridge().answer(call, Ok("final".to_owned())));
     assert!(answer.rest().contains("final"));
 }

@@ -264,10 +264,10 @@ impl Endpoint {
                 let stream = prefers_stream(&headers);
                 Ok(self.clone().serve(session, request, reservation, stream).await)
             }
-            message::Incoming::One(
-                Message::Notification | Message::Cancelled(_) | Message::ForUser(_),
-            ) if names_no_session(&headers) => {
-                Ok(accepted()) // clients of document 004 have no session that it could apply to
+            message::Incoming::One(_) if names_no_session(&headers) => {
+                // Clients of document 004 may send notifications. None is about a call that it could
+                // name: it might be another client's.
+                Ok(accepted())
             }
             message::Incoming::One(message) => {
                 let session = self.session(&headers, &agent)?;

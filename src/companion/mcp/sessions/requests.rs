@@ -128,12 +128,8 @@ impl ActiveSession {
         Call { session: self, id: id.clone(), cancelled }
     }
 
-    /// Cancels the call with this id, which gets no answer. Clients without a session of their own
-    /// cannot do that: they might cancel a call of another client.
+    /// Cancels the call with this id, which gets no answer.
     pub fn cancel(&self, id: &Id) {
-        if self.unnamed.is_some() {
-            return;
-        }
         let mut table = self.sessions.table();
         if let Some(session) = table.sessions.get_mut(&self.session) {
             session.calls.cancel(id);
