@@ -201,10 +201,10 @@ impl Endpoint {
         if *method != Method::GET {
             return Ok(method_not_allowed("GET"));
         }
-        if self.is_retired() {
-            return Ok(event_stream(Full::default())); // the client reconnects, to another server
-        }
         let place = self.finder.clone().place_of(from.connection).await;
+        if self.is_retired() {
+            return Ok(retired_stream()); // before what waits for a reader is given to this one
+        }
         let reader = self.protocol.sessions().listen(agent, place).ok_or_else(|| {
             HttpError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -212,7 +212,7 @@ impl Endpoint {
             )
         })?;
         if self.is_retired() {
-            return Ok(event_stream(Full::default())); // meanwhile
+            return Ok(retired_stream()); // the others may have been ended before this one began
         }
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
@@ -435,7 +435,7 @@ impl Endpoint {
             .open_stream(session.session(), last_event)
             .ok_or_else(HttpError::unknown_session)?;
         if self.is_retired() {
-            return Ok(event_stream(Full::default())); // the client reconnects, to another server
+            return Ok(retired_stream());
         }
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
@@ -488,4 +488,9 @@ impl Endpoint {
         }
         Ok(id)
     }
+}
+
+/// A stream that ends at once: the client reconnects, to another server.
+fn retired_stream() -> CallResult {
+    event_stream(Full::default())
 }
