@@ -180,6 +180,11 @@ fn batches_are_served_in_the_revision_that_has_them() {
     assert_eq!(answers[0], json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
     assert_eq!(answers[1]["error"]["code"], -32600);
     assert_eq!(answers.as_array().unwrap().len(), 2);
+    // Without a request there is no answer, nor a stream for it.
+    let preferring_streams = ("Accept", "text/event-stream, */*;q=0.5");
+    let batch = format!("[{}]", notification("notifications/initialized"));
+    let answer = server.post(&[("Mcp-Session-Id", &id), preferring_streams], &batch);
+    assert_eq!((answer.status, answer.body.as_str()), (202, ""));
 }
 
 #[test]

@@ -373,6 +373,8 @@ impl Endpoint {
                 "the revision of this session has no batches",
             )));
         }
+        let wants_answer = |item: &Result<_, _>| matches!(item, Ok(Message::Request(_)) | Err(_));
+        let stream = stream && items.iter().any(wants_answer);
         let endpoint = self.clone();
         let work = async move {
             let mut replies = Vec::new();
