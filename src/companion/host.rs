@@ -26,8 +26,8 @@ const INTERVAL: Duration = Duration::from_millis(40);
 const BURST: u32 = 50;
 /// A larger message counts as several requests.
 const BYTES_OF_REQUEST: usize = 1 << 20;
-/// More than a host has projects.
-const MAX_IGNORE_FILES: usize = 64;
+/// More than there are roots on a host at the same time.
+const MAX_IGNORE_FILES: usize = 256;
 
 /// A host whose clients are served.
 pub struct Host {
@@ -42,8 +42,22 @@ pub struct Host {
     paid_until: Mutex<Option<Instant>>,
     /// Since when its clients can reach Emacs, if they can.
     reachable: Mutex<Option<Instant>>,
-    /// The ignore files there, by their directories.
-    ignore_files: Mutex<HashMap<String, (IgnoreFile, Matcher)>>,
+    ignore_files: Mutex<IgnoreFiles>,
+}
+
+/// The ignore files of a host, by their directories.
+#[derive(Default)]
+struct IgnoreFiles {
+    known: HashMap<String, Rules>,
+    /// How many times a file was told.
+    told: u64,
+}
+
+struct Rules {
+    file: IgnoreFile,
+    matcher: Matcher,
+    /// The value of `IgnoreFiles::told` when this was told last.
+    told: u64,
 }
 
 /// The .geminiignore of a directory on a host, as its clients tell.
@@ -123,32 +137,49 @@ impl Host {
         }
     }
 
-    /// Records the ignore file of `directory`. Returns whether it is another one than before, or
-    /// `None` if there are too many.
-    pub(crate) fn set_ignore_file(&self, directory: &str, file: IgnoreFile) -> Option<bool> {
-        let mut known = lock(&self.ignore_files);
-        if known.len() >= MAX_IGNORE_FILES && !known.contains_key(directory) {
-            return None;
-        }
-        let is_new = known.get(directory).is_none_or(|(before, _)| *before != file);
-        if is_new {
-            let matcher = match &file {
-                IgnoreFile::Text(text) => Matcher::new(text.as_bytes()),
-                IgnoreFile::Missing | IgnoreFile::Unreadable(_) => Matcher::new(b""),
-            };
-            known.insert(directory.to_owned(), (file, matcher));
-        }
-        Some(is_new)
+    /// Records the ignore file of `directory`. Returns whether it is another one than before.
+    pub(crate) fn set_ignore_file(&self, directory: &str, file: IgnoreFile) -> bool {
+        lock(&self.ignore_files).set(directory, file)
     }
 
     /// Whether the ignore file of the directory `root` names the file `path` below it. The text of
     /// an error completes a sentence that begins with the ignore file.
     pub fn ignores(&self, root: &str, path: &str) -> Result<bool> {
         let below = Path::new(path).strip_prefix(root).context("is about another directory")?;
-        match lock(&self.ignore_files).get(root) {
+        match lock(&self.ignore_files).known.get(root) {
             None => bail!("is not known yet"),
-            Some((IgnoreFile::Unreadable(reason), _)) => bail!("cannot be read: {reason}"),
-            Some((_, matcher)) => matcher.names(below),
+            Some(Rules { file: IgnoreFile::Unreadable(reason), .. }) => {
+                bail!("cannot be read: {reason}")
+            }
+            Some(Rules { matcher, .. }) => matcher.names(below),
+        }
+    }
+}
+
+impl IgnoreFiles {
+    fn set(&mut self, directory: &str, file: IgnoreFile) -> bool {
+        self.told += 1;
+        if let Some(rules) = self.known.get_mut(directory).filter(|rules| rules.file == file) {
+            rules.told = self.told;
+            return false;
+        }
+        if self.known.len() >= MAX_IGNORE_FILES && !self.known.contains_key(directory) {
+            self.forget_oldest();
+        }
+        let matcher = match &file {
+            IgnoreFile::Text(text) => Matcher::new(text.as_bytes()),
+            IgnoreFile::Missing | IgnoreFile::Unreadable(_) => Matcher::new(b""),
+        };
+        self.known.insert(directory.to_owned(), Rules { file, matcher, told: self.told });
+        true
+    }
+
+    /// Forgets the file that was told least recently: its directory is probably no root any more. If it
+    /// is, its files are withheld until it is told again.
+    fn forget_oldest(&mut self) {
+        let oldest = self.known.iter().min_by_key(|(_, rules)| rules.told);
+        if let Some(directory) = oldest.map(|(directory, _)| directory.clone()) {
+            self.known.remove(&directory);
         }
     }
 }
@@ -194,11 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn there_are_not_more_ignore_files_than_are_needed() {
+    fn of_too_many_ignore_files_the_one_told_least_recently_is_forgotten() {
         let host = Host::new("/ssh:build:", &Limits::default());
         let set = |number: usize| host.set_ignore_file(&format!("/{number}"), IgnoreFile::Missing);
-        assert!((0..MAX_IGNORE_FILES).all(|number| set(number) == Some(true)));
-        assert_eq!(set(MAX_IGNORE_FILES), None);
-        assert_eq!(set(0), Some(false));
+        let is_known = |number: usize| host.ignores(&format!("/{number}"), &format!("/{number}/a"));
+        assert!((0..MAX_IGNORE_FILES).all(set));
+        assert!(!set(0));
+        assert!(set(MAX_IGNORE_FILES));
+        assert!(is_known(0).is_ok() && is_known(1).is_err() && is_known(2).is_ok());
+        assert!(is_known(MAX_IGNORE_FILES).is_ok());
+        assert!(set(1));
+        assert_eq!(lock(&host.ignore_files).known.len(), MAX_IGNORE_FILES);
     }
 }

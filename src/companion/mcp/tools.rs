@@ -287,8 +287,8 @@ fn file_written(
 
 fn set_ignore_file(session: &ActiveSession, rules: IgnoreRules) -> Result<Vec<Value>, ToolError> {
     let (directory, file) = rules.into_parts().map_err(ToolError)?;
-    let set = session.set_ignore_file(&directory, file);
-    if set { Ok(Vec::new()) } else { Err(ToolError("too many ignore files".to_owned())) }
+    session.set_ignore_file(&directory, file);
+    Ok(Vec::new())
 }
 
 /// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as

@@ -160,15 +160,11 @@ impl ActiveSession {
     }
 
     /// Records an ignore file on the client's host. Lisp is told if it is another one than before.
-    /// Returns false if there are too many.
-    pub fn set_ignore_file(&self, directory: &str, file: IgnoreFile) -> bool {
-        let Some(host) = &self.host else { return false };
-        match host.set_ignore_file(directory, file) {
-            Some(true) => self.sessions.bridge.send(Event::ClientsChanged),
-            Some(false) => {}
-            None => return false,
+    pub fn set_ignore_file(&self, directory: &str, file: IgnoreFile) {
+        let is_new = self.host.as_ref().is_some_and(|host| host.set_ignore_file(directory, file));
+        if is_new {
+            self.sessions.bridge.send(Event::ClientsChanged);
         }
-        true
     }
 
     /// Passes a message of the client on to the user.
