@@ -214,9 +214,14 @@ impl Sessions {
 
     /// The outcome of the latest review of `path` in an unnamed session, if it is still kept.
     pub(crate) fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
+        let event = self.kept_event(session, path)?;
+        Some(Outcome::from_event(&event)) // which may be long: without the lock
+    }
+
+    fn kept_event(&self, session: &SessionId, path: &str) -> Option<Arc<str>> {
         let table = self.table();
         let session = table.sessions.get(session).filter(|session| session.is_unnamed)?;
-        session.outbox.outcome_of(path).map(|decided| Outcome::from_event(&decided.text))
+        session.outbox.outcome_of(path).map(|decided| decided.text.clone())
     }
 }
 
