@@ -102,14 +102,14 @@ impl Stat {
 }
 
 /// The contents of a file of `/proc`, which are short. As its size is not known, `std::fs` would
-/// read it bit by bit, and the kernel makes it anew for each.
+/// read it bit by bit, and the kernel makes it anew for each. The name of a process may be any bytes,
+/// and may be cut within a character.
 #[cfg(unix)]
 fn read_short(path: &str) -> Option<String> {
     use std::io::Read;
     const LENGTH: usize = 1024;
     let mut bytes = Vec::with_capacity(LENGTH);
     std::fs::File::open(path).ok()?.take(LENGTH as u64).read_to_end(&mut bytes).ok()?;
-    // The kernel cuts the name of a program, also in the middle of a character.
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -302,6 +302,20 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    #[test]
+    fn a_process_is_known_whose_name_is_cut_within_a_character() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("fourteen-bytesé"); // 15 of its bytes are kept
+        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(program).arg("60").spawn().unwrap();
+        let process = Process::with_id(child.id());
+        let is_alive = process.as_ref().is_some_and(Process::is_alive);
+        let name = std::fs::read(format!("/proc/{}/comm", child.id())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_alive && std::str::from_utf8(&name).is_err(), "{process:?}");
     }
 
     #[test]
