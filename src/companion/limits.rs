@@ -19,8 +19,10 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of all messages that are being received or answered.
     pub bodies: usize,
-    /// Time for the body of a request to arrive.
+    /// Time for the body of a request to begin to arrive, and to go on.
     pub body_time: Duration,
+    /// Bytes that must arrive in each further second, on average.
+    pub body_rate: u32,
     /// Sessions that may exist at once. Most clients never end theirs, so the least recently used
     /// one makes room.
     pub sessions: usize,
@@ -79,6 +81,7 @@ impl Default for Limits {
             body: 64 << 20,
             bodies: 256 << 20,
             body_time: Duration::from_secs(60),
+            body_rate: 16 << 10,
             sessions: 512,
             event_readers: 16,
             reviews: 512,
