@@ -18,7 +18,6 @@ use crate::host::Host;
 use crate::ide::ReviewId;
 use crate::limits::Limits;
 use crate::lock::lock;
-use crate::mcp::model_tools::ArgumentValue;
 use crate::quota::Quota;
 
 /// Proposals that may be queued while Emacs is busy; `Limits::queued_bytes` limits their bytes. More
@@ -56,6 +55,25 @@ pub struct CallError(pub String);
 impl From<String> for Answer {
     fn from(text: String) -> Answer {
         Answer { text, may_omit: false }
+    }
+}
+
+/// The value of an argument of a tool for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are those of ArgumentKind")]
+pub enum ArgumentValue {
+    Text(String),
+    Integer(i64),
+    Flag(bool),
+}
+
+impl ArgumentValue {
+    /// About how many bytes it takes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            ArgumentValue::Text(text) => text.len(),
+            ArgumentValue::Integer(_) | ArgumentValue::Flag(_) => 0,
+        }
     }
 }
 

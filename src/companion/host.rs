@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::ignore::Matcher;
 use crate::limits::Limits;
 use crate::lock::lock;
-use crate::mcp::places::Place;
 use crate::name;
+use crate::place::Place;
 use crate::quota::{Quota, Share};
 
 /// The time that one request takes of those that a host may make, on average.

@@ -16,12 +16,14 @@ mod agent;
 mod announcement;
 mod bridge;
 mod companion;
+mod descriptor;
 mod file;
 mod host;
 mod limits;
 mod lock;
 mod mcp;
 mod name;
+mod place;
 mod process;
 mod quota;
 mod server;
@@ -32,12 +34,13 @@ mod trace;
 pub use agent::Agent;
 pub use announcement::Announcement;
 pub use bridge::{
-    Answer, Bridge, CallError, CallId, CallResult, Contents, Direction, Event, HostFile,
+    Answer, ArgumentValue, Bridge, CallError, CallId, CallResult, Contents, Direction, Event,
+    HostFile,
 };
 pub use companion::Companion;
 pub use host::{Host, IgnoreFile};
 pub use limits::Limits;
-pub use mcp::model_tools::{Argument, ArgumentKind, ArgumentValue, ModelTool, ModelTools};
-pub use mcp::places::Place;
+pub use mcp::model_tools::{Argument, ArgumentKind, ModelTool, ModelTools};
 pub use mcp::sessions::{Description, Sessions};
+pub use place::Place;
 pub use token::Token;

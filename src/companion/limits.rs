@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::server::descriptor;
+use crate::descriptor;
 
 /// What clients may use. The default is for production.
 #[derive(Clone, Debug)]

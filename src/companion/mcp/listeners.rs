@@ -7,8 +7,8 @@ use std::task::{Poll, Waker};
 
 use tokio::time::Instant;
 
-use super::places::Place;
 use crate::agent::Agent;
+use crate::place::Place;
 
 /// The most events that may wait for one reader. If it does not read, the oldest are dropped.
 const MAX_WAITING: usize = 64;

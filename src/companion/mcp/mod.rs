@@ -15,7 +15,7 @@ mod host_tools;
 mod listeners;
 pub mod message;
 mod outbox;
-pub mod places;
+mod places;
 mod reviews;
 pub mod revision;
 

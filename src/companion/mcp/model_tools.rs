@@ -16,11 +16,11 @@ use serde_json::{Map, Number, Value, json};
 use tokio::sync::watch;
 
 use super::message::{self, Params, Request, Response, RpcError, truncate};
-use super::places::Place;
 use super::tools::{self, Call};
 use super::{InitializeParams, server_info};
-use crate::bridge::{Answer, Bridge, CallError, CallId, Event};
+use crate::bridge::{Answer, ArgumentValue, Bridge, CallError, CallId, Event};
 use crate::limits::Limits;
+use crate::place::Place;
 use crate::quota::Quota;
 
 /// Arguments beyond which no call is read.
@@ -63,25 +63,6 @@ pub enum ArgumentKind {
     Integer,
     /// True or false.
     Flag,
-}
-
-/// The value of an argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "they are those of ArgumentKind")]
-pub enum ArgumentValue {
-    Text(String),
-    Integer(i64),
-    Flag(bool),
-}
-
-impl ArgumentValue {
-    /// About how many bytes it takes.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            ArgumentValue::Text(text) => text.len(),
-            ArgumentValue::Integer(_) | ArgumentValue::Flag(_) => 0,
-        }
-    }
 }
 
 impl ArgumentKind {

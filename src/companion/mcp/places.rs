@@ -7,18 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::ide::{IdeContext, Notification};
-use crate::process::Process;
+use crate::place::Place;
 
 use super::message::notification_json;
-
-/// Where a client works.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// Not known.
-    Unknown,
-    /// Its working directory.
-    Directory(Arc<str>),
-}
 
 /// The context of one place, and the message for clients of the newest documents. Messages for
 /// clients of older documents are made on demand.
@@ -31,27 +22,6 @@ pub struct Context {
 #[derive(Default)]
 pub struct Contexts {
     known: HashMap<Place, Context>,
-}
-
-impl Place {
-    /// The working directory of `process`.
-    pub(crate) fn of(process: Option<&Process>) -> Place {
-        process.and_then(Process::directory).as_deref().into()
-    }
-
-    /// The directory, if it is known.
-    pub fn directory(&self) -> Option<&str> {
-        match self {
-            Place::Unknown => None,
-            Place::Directory(directory) => Some(directory),
-        }
-    }
-}
-
-impl From<Option<&str>> for Place {
-    fn from(directory: Option<&str>) -> Place {
-        directory.map_or(Place::Unknown, |directory| Place::Directory(directory.into()))
-    }
 }
 
 impl Context {

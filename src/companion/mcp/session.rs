@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use super::calls::Calls;
 use super::client::{Client, Peer};
 use super::outbox::{Outbox, Outgoing};
-use super::places::Place;
 use super::revision::Revision;
 use crate::agent::Agent;
 use crate::host::Host;
+use crate::place::Place;
 use crate::process::Process;
 
 /// A session without a stream or requests is removed after this time.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::admission::Admission;
 use super::socket::{Connection, client_inode, client_inode_by_netlink};
 use crate::lock::lock;
-use crate::mcp::places::Place;
 use crate::mcp::sessions::{SessionId, Sessions};
+use crate::place::Place;
 use crate::process::{Holder, Process};
 
 /// How long a client waits until its process is found.

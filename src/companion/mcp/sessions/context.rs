@@ -13,7 +13,8 @@ use crate::ide::{ActiveFile, IdeContext, Notification};
 use crate::mcp::client::SessionId;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Outgoing;
-use crate::mcp::places::{Context, Place};
+use crate::mcp::places::Context;
+use crate::place::Place;
 
 /// The most clients that are checked at once for another working directory, as Emacs waits for it.
 const MAX_PLACE_CHECKS: usize = 16;

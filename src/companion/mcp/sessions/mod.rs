@@ -27,13 +27,13 @@ pub use outcomes::DecisionRequest;
 pub use requests::ActiveSession;
 pub use streams::{EventReader, StreamReader};
 
-use super::places::Place;
 use super::revision::Revision;
 use super::session::{Session, Stream};
 use crate::bridge::{Bridge, Event};
 use crate::ide::ReviewId;
 use crate::limits::Limits;
 use crate::lock::lock;
+use crate::place::Place;
 use crate::process::Process;
 use table::Table;
 

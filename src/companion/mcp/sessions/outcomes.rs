@@ -9,8 +9,8 @@ use crate::ide::{Meta, Notification, Outcome, ReviewId};
 use crate::mcp::client::SessionId;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Decided;
-use crate::mcp::places::Place;
 use crate::mcp::reviews::Ended;
+use crate::place::Place;
 use crate::process::Process;
 use tokio::time::Instant;
 

@@ -14,9 +14,10 @@ use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
 use crate::mcp::message::Id;
 use crate::mcp::outbox::Outgoing;
-use crate::mcp::places::{Context, Place};
+use crate::mcp::places::Context;
 use crate::mcp::revision::Revision;
 use crate::mcp::session::{PING, Session};
+use crate::place::Place;
 
 /// Finds out where the client of a request works: too costly to be done for every request.
 pub type FindPlace = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Place> + Send>> + Send + Sync>;

@@ -13,8 +13,8 @@ use crate::bridge::Event;
 use crate::mcp::client::{Peer, SessionId};
 use crate::mcp::message::ping_json;
 use crate::mcp::outbox::Outgoing;
-use crate::mcp::places::Place;
 use crate::mcp::session::{PING, Stream};
+use crate::place::Place;
 
 /// The right to read the outgoing messages of one session, until a newer stream replaces it.
 pub struct StreamReader {

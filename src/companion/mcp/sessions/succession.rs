@@ -10,8 +10,8 @@ use super::table::Table;
 use crate::ide::ReviewId;
 use crate::mcp::client::{Peer, SessionId};
 use crate::mcp::outbox::Decided;
-use crate::mcp::places::Place;
 use crate::mcp::session::Session;
+use crate::place::Place;
 use crate::process::Process;
 
 impl Sessions {
