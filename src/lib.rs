@@ -2,7 +2,8 @@
 //!
 //! The companion itself is the library in `companion/`, which does not know Emacs. Plain values and
 //! vectors cross the border, text as UTF-8; JSON is left to the library.
-//! `gemini-companion-bridge.el` is the only caller, except for comparing texts.
+//! `gemini-companion-bridge.el` is the only caller, except that `-native.el` asks for the version, and
+//! `-review.el` compares and decodes texts.
 
 mod convert;
 mod wake_pipe;

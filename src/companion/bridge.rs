@@ -257,13 +257,6 @@ impl Bridge {
         self.wake_lisp();
     }
 
-    /// Queues a message of a client to the user, unless too many are waiting.
-    pub(crate) fn send_message(&self, client: String, text: String) {
-        if self.messages.has_room_for(1) {
-            self.send(Event::Message { client, text });
-        }
-    }
-
     /// Turns the logging of messages on or off.
     pub fn set_tracing(&self, on: bool) {
         self.tracing.store(on, Ordering::Relaxed);

@@ -57,24 +57,13 @@ pub fn is_alive(id: u32) -> bool {
     // Safety: signal 0 only checks for existence.
     let answer = unsafe { libc::kill(process, 0) };
     let exists = answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
-    exists && !is_zombie(id)
+    // One that has ended and was not reaped by its parent, which in a container may be for good, exists.
+    exists && !Stat::of(id).is_some_and(|stat| stat.is_zombie)
 }
 
 #[cfg(not(unix))]
 pub fn is_alive(_id: u32) -> bool {
     true // not known cheaply
-}
-
-#[cfg(not(unix))]
-fn is_zombie(_id: u32) -> bool {
-    false
-}
-
-/// Whether a process has ended but was not reaped by its parent, which in a container may be for
-/// good.
-#[cfg(unix)]
-fn is_zombie(id: u32) -> bool {
-    Stat::of(id).is_some_and(|stat| stat.is_zombie)
 }
 
 /// What `/proc/ID/stat` says about a process.

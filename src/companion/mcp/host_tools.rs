@@ -95,7 +95,7 @@ impl IgnoreRules {
             return Err(format!("directory {:?} {fault}", truncate(&directory)));
         }
         let file = match (reason, text) {
-            (Some(reason), _) => IgnoreFile::Unreadable(truncate(&reason).to_string()),
+            (Some(reason), _) => IgnoreFile::Unreadable(truncate(&reason)),
             (None, None) => IgnoreFile::Missing,
             (None, Some(text)) if text.len() as u64 <= ignore::MAX_SIZE => IgnoreFile::Text(text),
             (None, Some(_)) => {

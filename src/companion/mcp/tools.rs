@@ -90,7 +90,7 @@ impl Tools {
     /// Runs `tools/call`.
     pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Value, RpcError> {
         let Call { name, arguments } = params.read()?;
-        let reason = match run(self, session, &name, arguments).await {
+        let reason = match self.run(session, &name, arguments).await {
             Ok(content) => return Ok(json!({ "content": content })),
             Err(Fault::Failed(ToolError(reason))) => reason,
             Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
@@ -102,6 +102,139 @@ impl Tools {
             }
         };
         Ok(json!({ "content": [text(&reason)], "isError": true }))
+    }
+
+    async fn run(
+        &self,
+        session: &ActiveSession,
+        name: &str,
+        arguments: Params,
+    ) -> Result<Vec<Value>, Fault> {
+        let outcome = match (name, session.host()) {
+            ("openDiff", None) => self.open_diff(session.session(), arguments.read()?).await,
+            ("closeDiff", _) => self.close_diff(session, arguments.read()?).await,
+            ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => Err(ToolError(format!(
+                "{name} is for clients on the machine of Emacs only: use openDiff and closeDiff"
+            ))),
+            ("getActiveFile", None) => {
+                drop(arguments);
+                Ok(vec![text(&self.active_file(session.session()).await)])
+            }
+            ("acceptDiff", None) => self.decide_diff(session, arguments.read()?, true).await,
+            ("rejectDiff", None) => self.decide_diff(session, arguments.read()?, false).await,
+            ("openDiff", Some(host)) => self.open_diff_on_host(session, host, arguments.read()?),
+            ("fileWritten", Some(host)) => self.file_written(host, arguments.read()?),
+            ("ignoreRules", Some(_)) => set_ignore_file(session, arguments.read()?),
+            _ => return Err(Fault::UnknownTool),
+        };
+        outcome.map_err(Fault::Failed)
+    }
+
+    /// Queues the review for Emacs and answers at once, with empty content: a busy Emacs is not a
+    /// failure, and after an error the client's own "yes" would fail, too.
+    async fn open_diff(
+        &self,
+        session: &SessionId,
+        diff: OpenDiff,
+    ) -> Result<Vec<Value>, ToolError> {
+        let path = diff.file_path.clone();
+        // The file system may be slow, and the streams of other clients must not wait for it.
+        let largest = self.sessions.limits().body;
+        let check = self.checks.run(move || check_path(&path, largest)).await;
+        let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
+        self.sessions
+            .open_review(session, diff.file_path, diff.new_content, bytes)
+            .map_err(|reason| ToolError(reason.to_string()))?;
+        Ok(Vec::new())
+    }
+
+    /// The same for a file on a host, which is not asked: the client tells what the file contains.
+    fn open_diff_on_host(
+        &self,
+        session: &ActiveSession,
+        host: &Arc<Host>,
+        diff: host_tools::OpenDiff,
+    ) -> Result<Vec<Value>, ToolError> {
+        let (file, content, name) = diff.into_parts(host).map_err(ToolError)?;
+        self.sessions
+            .open_review_on_host(session.session(), file, content, &name)
+            .map_err(|reason| ToolError(reason.to_string()))?;
+        Ok(Vec::new())
+    }
+
+    fn file_written(
+        &self,
+        host: &Arc<Host>,
+        written: FileWritten,
+    ) -> Result<Vec<Value>, ToolError> {
+        let file = written.into_file(host).map_err(ToolError)?;
+        let queued = self.bridge.send_if_room(Event::HostFile(file));
+        if queued { Ok(Vec::new()) } else { Err(ToolError(BUSY.to_owned())) }
+    }
+
+    /// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
+    /// JSON. Those of document 004 get the plain text, also if the user has just accepted the review.
+    async fn close_diff(
+        &self,
+        session: &ActiveSession,
+        diff: CloseDiff,
+    ) -> Result<Vec<Value>, ToolError> {
+        let silent = diff.suppress_notification.unwrap_or(false);
+        let sessions = &self.sessions;
+        let (call, answer) = self.bridge.call();
+        let closed = sessions.close_review(session.session(), &diff.file_path, silent, call);
+        let Some(closed) = closed else {
+            return match sessions.outcome(session.session(), &diff.file_path) {
+                Some(Outcome::Accepted { content, .. }) => Ok(vec![text(&content)]),
+                Some(Outcome::Rejected) => Err(rejected(&diff.file_path)),
+                None => Err(not_open(&diff.file_path)),
+            };
+        };
+        let Answer { text: content, may_omit } = self.answer_of_emacs(answer).await?;
+        if session.is_unnamed() {
+            return Ok(vec![text(&content)]);
+        }
+        let content = Some(content).filter(|_| !(may_omit && closed.by_proposer));
+        Ok(vec![text(&json!({ "content": content }).to_string())])
+    }
+
+    /// Has Emacs decide the review as the user would.
+    async fn decide_diff(
+        &self,
+        session: &ActiveSession,
+        diff: DecideDiff,
+        accept: bool,
+    ) -> Result<Vec<Value>, ToolError> {
+        let place = session.find_place().await;
+        let (call, answer) = self.bridge.call();
+        let sessions = &self.sessions;
+        match sessions.request_decision(session.session(), &diff.file_path, accept, call, place) {
+            DecisionRequest::Sent => Ok(vec![text(&self.answer_of_emacs(answer).await?.text)]),
+            DecisionRequest::NotOpen => Err(not_open(&diff.file_path)),
+            DecisionRequest::Already => {
+                Err(ToolError("this diff is being decided already".to_owned()))
+            }
+            DecisionRequest::TooMany => Err(ToolError(BUSY.to_owned())),
+        }
+    }
+
+    async fn answer_of_emacs(
+        &self,
+        answer: oneshot::Receiver<CallResult>,
+    ) -> Result<Answer, ToolError> {
+        let answer = answer_within(self.sessions.limits().emacs_time, answer).await;
+        answer.map_err(|CallError(reason)| ToolError(reason))
+    }
+
+    /// One of the three texts of document 003.
+    async fn active_file(&self, session: &SessionId) -> String {
+        match self.sessions.active_file(session).await {
+            None => "No file is currently active".to_owned(),
+            Some(ActiveFile { file_path, cursor: None }) => format!("Active file: {file_path}"),
+            Some(ActiveFile { file_path, cursor: Some(Cursor { line, character }) }) => {
+                format!("Active file: {file_path} (line: {line}, char: {character})")
+            }
+        }
     }
 }
 
@@ -205,32 +338,6 @@ fn decide_tool(name: &str, title: &str, is_destructive: bool, description: &str)
     })
 }
 
-async fn run(
-    tools: &Tools,
-    session: &ActiveSession,
-    name: &str,
-    arguments: Params,
-) -> Result<Vec<Value>, Fault> {
-    let outcome = match (name, session.host()) {
-        ("openDiff", None) => open_diff(tools, session.session(), arguments.read()?).await,
-        ("closeDiff", _) => close_diff(tools, session, arguments.read()?).await,
-        ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => Err(ToolError(format!(
-            "{name} is for clients on the machine of Emacs only: use openDiff and closeDiff"
-        ))),
-        ("getActiveFile", None) => {
-            drop(arguments);
-            Ok(vec![text(&active_file(tools, session.session()).await)])
-        }
-        ("acceptDiff", None) => decide_diff(tools, session, arguments.read()?, true).await,
-        ("rejectDiff", None) => decide_diff(tools, session, arguments.read()?, false).await,
-        ("openDiff", Some(host)) => open_diff_on_host(tools, session, host, arguments.read()?),
-        ("fileWritten", Some(host)) => file_written(tools, host, arguments.read()?),
-        ("ignoreRules", Some(_)) => set_ignore_file(session, arguments.read()?),
-        _ => return Err(Fault::UnknownTool),
-    };
-    outcome.map_err(Fault::Failed)
-}
-
 impl From<RpcError> for Fault {
     fn from(failure: RpcError) -> Fault {
         Fault::Arguments(failure)
@@ -241,98 +348,10 @@ pub fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Queues the review for Emacs and answers at once, with empty content: a busy Emacs is not a
-/// failure, and after an error the client's own "yes" would fail, too.
-async fn open_diff(
-    tools: &Tools,
-    session: &SessionId,
-    diff: OpenDiff,
-) -> Result<Vec<Value>, ToolError> {
-    let path = diff.file_path.clone();
-    // The file system may be slow, and the streams of other clients must not wait for it.
-    let largest = tools.sessions.limits().body;
-    let check = tools.checks.run(move || check_path(&path, largest)).await;
-    let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
-    tools
-        .sessions
-        .open_review(session, diff.file_path, diff.new_content, bytes)
-        .map_err(|reason| ToolError(reason.to_string()))?;
-    Ok(Vec::new())
-}
-
-/// The same for a file on a host, which is not asked: the client tells what the file contains.
-fn open_diff_on_host(
-    tools: &Tools,
-    session: &ActiveSession,
-    host: &Arc<Host>,
-    diff: host_tools::OpenDiff,
-) -> Result<Vec<Value>, ToolError> {
-    let (file, content, name) = diff.into_parts(host).map_err(ToolError)?;
-    tools
-        .sessions
-        .open_review_on_host(session.session(), file, content, &name)
-        .map_err(|reason| ToolError(reason.to_string()))?;
-    Ok(Vec::new())
-}
-
-fn file_written(
-    tools: &Tools,
-    host: &Arc<Host>,
-    written: FileWritten,
-) -> Result<Vec<Value>, ToolError> {
-    let file = written.into_file(host).map_err(ToolError)?;
-    let queued = tools.bridge.send_if_room(Event::HostFile(file));
-    if queued { Ok(Vec::new()) } else { Err(ToolError(BUSY.to_owned())) }
-}
-
 fn set_ignore_file(session: &ActiveSession, rules: IgnoreRules) -> Result<Vec<Value>, ToolError> {
     let (directory, file) = rules.into_parts().map_err(ToolError)?;
     session.set_ignore_file(&directory, file);
     Ok(Vec::new())
-}
-
-/// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
-/// JSON. Those of document 004 get the plain text, also if the user has just accepted the review.
-async fn close_diff(
-    tools: &Tools,
-    session: &ActiveSession,
-    diff: CloseDiff,
-) -> Result<Vec<Value>, ToolError> {
-    let silent = diff.suppress_notification.unwrap_or(false);
-    let sessions = &tools.sessions;
-    let (call, answer) = tools.bridge.call();
-    let closed = sessions.close_review(session.session(), &diff.file_path, silent, call);
-    let Some(closed) = closed else {
-        return match sessions.outcome(session.session(), &diff.file_path) {
-            Some(Outcome::Accepted { content, .. }) => Ok(vec![text(&content)]),
-            Some(Outcome::Rejected) => Err(rejected(&diff.file_path)),
-            None => Err(not_open(&diff.file_path)),
-        };
-    };
-    let Answer { text: content, may_omit } = answer_of_emacs(tools, answer).await?;
-    if session.is_unnamed() {
-        return Ok(vec![text(&content)]);
-    }
-    let content = Some(content).filter(|_| !(may_omit && closed.by_proposer));
-    Ok(vec![text(&json!({ "content": content }).to_string())])
-}
-
-/// Has Emacs decide the review as the user would.
-async fn decide_diff(
-    tools: &Tools,
-    session: &ActiveSession,
-    diff: DecideDiff,
-    accept: bool,
-) -> Result<Vec<Value>, ToolError> {
-    let place = session.find_place().await;
-    let (call, answer) = tools.bridge.call();
-    let sessions = &tools.sessions;
-    match sessions.request_decision(session.session(), &diff.file_path, accept, call, place) {
-        DecisionRequest::Sent => Ok(vec![text(&answer_of_emacs(tools, answer).await?.text)]),
-        DecisionRequest::NotOpen => Err(not_open(&diff.file_path)),
-        DecisionRequest::Already => Err(ToolError("this diff is being decided already".to_owned())),
-        DecisionRequest::TooMany => Err(ToolError(BUSY.to_owned())),
-    }
 }
 
 fn rejected(path: &str) -> ToolError {
@@ -341,14 +360,6 @@ fn rejected(path: &str) -> ToolError {
 
 fn not_open(path: &str) -> ToolError {
     ToolError(format!("no diff of {} is open", truncate(path)))
-}
-
-async fn answer_of_emacs(
-    tools: &Tools,
-    answer: oneshot::Receiver<CallResult>,
-) -> Result<Answer, ToolError> {
-    let answer = answer_within(tools.sessions.limits().emacs_time, answer).await;
-    answer.map_err(|CallError(reason)| ToolError(reason))
 }
 
 /// The answer of Lisp to a call, or why there is none after this time.
@@ -360,17 +371,6 @@ pub async fn answer_within(
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err(CallError(STOPPING.to_owned())),
         Err(_) => Err(CallError(format!("Emacs did not answer for {time:?}"))),
-    }
-}
-
-/// One of the three texts of document 003.
-async fn active_file(tools: &Tools, session: &SessionId) -> String {
-    match tools.sessions.active_file(session).await {
-        None => "No file is currently active".to_owned(),
-        Some(ActiveFile { file_path, cursor: None }) => format!("Active file: {file_path}"),
-        Some(ActiveFile { file_path, cursor: Some(Cursor { line, character }) }) => {
-            format!("Active file: {file_path} (line: {line}, char: {character})")
-        }
     }
 }
 

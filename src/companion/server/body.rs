@@ -43,7 +43,7 @@ impl BodyReader {
     ) -> Result<(Bytes, Reservation), HttpError> {
         let limit = self.limits.body;
         let announced = body.size_hint().lower();
-        if announced > (limit + MAX_DROPPED) as u64 {
+        if announced > limit.saturating_add(MAX_DROPPED) as u64 {
             return Err(self.too_large());
         }
         let quotas = std::iter::once(&self.all).chain(host.map(Host::bodies));

@@ -46,16 +46,11 @@ impl Guard {
             return refuse(StatusCode::FORBIDDEN, "requests from web pages are not served");
         }
         let token = only(headers, &AUTHORIZATION).and_then(bearer_token);
-        token.and_then(|token| self.agent_of(token)).map_or_else(
-            || {
-                refuse(
-                    StatusCode::UNAUTHORIZED,
-                    "the bearer token is missing or wrong: it is the authToken of the discovery \
+        token.and_then(|token| self.agent_of(token)).ok_or(Refusal {
+            status: StatusCode::UNAUTHORIZED,
+            reason: "the bearer token is missing or wrong: it is the authToken of the discovery \
                      file",
-                )
-            },
-            Ok,
-        )
+        })
     }
 
     /// Compares with all tokens, so that the time taken reveals nothing.

@@ -4,9 +4,8 @@
 //! one mutex, held briefly and never across an await or a call into Lisp. Sending an event to Lisp
 //! while holding it is fine, and keeps the events in order.
 //!
-//! The lock guards the `Table`. Each of the other files does one thing with it, and uses only the
-//! table and this file, except that `outcomes`, `requests` and `lifetime` use `succession`, which
-//! uses `context`.
+//! The lock guards the `Table`. Each of the other files does one thing with it. Which of them use one
+//! another is in ARCHITECTURE.md, under "Arrows".
 
 mod context;
 mod lifetime;

@@ -69,7 +69,7 @@ impl Sessions {
         content: String,
         bytes_now: usize,
     ) -> Result<ReviewId, Refused> {
-        self.propose(session, path, content, bytes_now, None)
+        self.propose(&mut self.table(), session, path, content, bytes_now, None)
     }
 
     /// Opens a review of a file on a host. Lisp is told first what the file contains. Nothing
@@ -81,30 +81,28 @@ impl Sessions {
         content: String,
         name: &str,
     ) -> Result<(), Refused> {
-        if self.newest_proposal(session, &file.path).as_deref() == Some(name) {
+        let mut table = self.table();
+        let newest = table.sessions.get(session).and_then(|it| it.proposals.of(&file.path));
+        if newest.as_deref() == Some(name) {
             return Ok(());
         }
-        let path = file.path.clone();
-        self.propose(session, path.clone(), content, file.contents.size(), Some(file))?;
-        if let Some(session) = self.table().sessions.get_mut(session) {
+        let (path, size) = (file.path.clone(), file.contents.size());
+        self.propose(&mut table, session, path.clone(), content, size, Some(file))?;
+        if let Some(session) = table.sessions.get_mut(session) {
             session.proposals.add(&path, name);
         }
         Ok(())
     }
 
-    fn newest_proposal(&self, session: &SessionId, path: &str) -> Option<Arc<str>> {
-        self.table().sessions.get(session)?.proposals.of(path)
-    }
-
     fn propose(
         &self,
+        table: &mut Table,
         session: &SessionId,
         path: String,
         content: String,
         bytes_now: usize,
         file: Option<HostFile>,
     ) -> Result<ReviewId, Refused> {
-        let mut table = self.table();
         if table.ending {
             return Err(Refused::Stopping);
         }

@@ -168,11 +168,12 @@ impl ActiveSession {
         }
     }
 
-    /// Passes a message of the client on to the user.
+    /// Passes a message of the client on to the user, unless too many are waiting.
     pub fn forward_to_user(&self, text: &str) {
         let table = self.sessions.table();
         let Some(session) = table.sessions.get(&self.session) else { return };
-        self.sessions.bridge.send_message(session.client.describe(), text.to_owned());
+        let (client, text) = (session.client.describe(), text.to_owned());
+        self.sessions.bridge.send_if_room(Event::Message { client, text });
     }
 }
 
