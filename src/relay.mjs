@@ -29,6 +29,8 @@ const MAX_WAITING = 192 << 20;
 const MAX_RULES = 32 << 10;
 const MAX_CONFIG = 1 << 20;
 const MAX_CALLS = 64;
+// How often a message is sent that takes too long.
+const MAX_SLOW = 3;
 const MAX_DIRECTORIES = 64;
 
 // In milliseconds.  The CLI makes its user wait until the session begins or a diff is closed, and
@@ -194,9 +196,9 @@ function unreadable(reason, stamp) {
   };
 }
 
-// What FILE contains, as Emacs is told it.
 const TOO_LARGE = { unreadable: 'it is too large' };
 
+// What FILE contains, as Emacs is told it.
 async function snapshot(file) {
   const taken = await within(READ_PATIENCE, snapshotNow(file).catch(
     (error) => unreadable(error.code ?? error.message)));
@@ -425,6 +427,8 @@ class Call {
     Object.assign(this, { id, bytes, body, done, patience, late });
     // Whether Emacs may know of it.
     this.isSent = false;
+    // How often it has taken too long.
+    this.slow = 0;
     this.notBefore = 0;
     this.timer = undefined;
     this.isOver = false;
@@ -529,7 +533,9 @@ class Lane {
       this.link.drop();
       return 0;
     }
-    if (status === 408 || status === 429 || status >= 500) {
+    // A message that is too large for a slow connection must not keep back the others for ever.
+    const isSlow = status === 408 && ++call.slow < MAX_SLOW;
+    if (isSlow || status === 429 || status >= 500) {
       response.resume();
       return Math.min(new Refused(response).wait, MAX_PAUSE);
     }
@@ -568,7 +574,8 @@ class Watch {
   constructor(link, lane) {
     this.link = link;
     this.lane = lane;
-    // By name: the stamp that Emacs knows, the last one, and how long it is watched.
+    // By name: the stamp that Emacs knows, the last one, how long it is watched, and whether Emacs
+    // has refused to hear what it contains.
     this.files = new Map();
     this.timer = undefined;
     this.looking = undefined;
@@ -576,7 +583,9 @@ class Watch {
 
   // Emacs has been told STAMP of FILE.
   add(file, stamp) {
-    this.files.set(file, { told: stamp, last: stamp, until: Infinity, call: undefined });
+    this.files.set(file, {
+      told: stamp, last: stamp, until: Infinity, call: undefined, isRefused: false,
+    });
     this.timer ??= setInterval(() => this.look(), POLL_FILES).unref();
   }
 
@@ -617,8 +626,9 @@ class Watch {
       body: () => this.written(file, known),
       done: ({ result, error } = {}) => {
         known.call = undefined;
-        // Emacs has no room for it now.
-        if (error || result?.isError) known.told = undefined;
+        // Emacs has no room for it now, or is to be told less.
+        if (result?.isError || (error && !known.isRefused)) known.told = undefined;
+        known.isRefused = Boolean(error);
       },
     });
     this.lane.add(known.call);
@@ -629,7 +639,7 @@ class Watch {
     const taken = await snapshot(file);
     known.told = taken.stamp;
     const whole = request('fileWritten', { filePath: file, ...taken });
-    if (Buffer.byteLength(whole) <= MAX_MESSAGE) return whole;
+    if (!known.isRefused && Buffer.byteLength(whole) <= MAX_MESSAGE) return whole;
     return request('fileWritten', { filePath: file, ...taken, current: TOO_LARGE });
   }
 

@@ -469,6 +469,22 @@ There must never be more."
         ;; The clocks of two processes.
         (should (> (- (nth 0 times) (nth 2 times)) 1.9))))))
 
+(ert-deftest gemini-companion-relay/a-message-that-takes-too-long-is-given-up ()
+  "Otherwise no other message would be sent any more."
+  (gemini-companion-relay-test--with emacs
+    (gemini-companion-relay-test--with-program (program emacs)
+      (setf (gemini-companion-relay-test--handler emacs)
+            (lambda (request)
+              (when (equal (gemini-companion-relay-test--what request) "large")
+                '(408 nil "{\"error\":{\"code\":1,\"message\":\"Too slow\"}}"))))
+      (gemini-companion-relay-test--send program 1 "large")
+      (gemini-companion-relay-test--send program 2 "tools/list")
+      (should (equal (alist-get 'message (alist-get 'error (gemini-companion-relay-test--wait
+                                                            program 1)))
+                     "Too slow"))
+      (should (= 3 (length (gemini-companion-relay-test--all emacs "large"))))
+      (should (alist-get 'result (gemini-companion-relay-test--wait program 2))))))
+
 (ert-deftest gemini-companion-relay/without-emacs-the-session-fails-in-time ()
   (gemini-companion-relay-test--with emacs
     (gemini-companion-relay-test--cut emacs)
@@ -782,6 +798,69 @@ There must never be more."
           (should (eq :null (gemini-companion-relay-test--argument
                              (gemini-companion-relay-test--wait-request emacs "fileWritten" 5)
                              'current))))))))
+
+(ert-deftest gemini-companion-relay/a-file-that-emacs-refuses-is-told-without-its-text ()
+  "The message is too large, or takes too long, and must not be sent again and again."
+  (gemini-companion-relay-test--with emacs
+    (gemini-companion-relay-test--with-program (program emacs)
+      (let ((file (gemini-companion-test-file "a.txt" "one\n"))
+            (refuse (lambda (request)
+                      (when (alist-get 'text (gemini-companion-relay-test--argument
+                                              request 'current))
+                        '(413 nil ""))))
+            (wait (lambda (count)
+                    (gemini-companion-relay-test--argument
+                     (gemini-companion-relay-test--wait-request emacs "fileWritten" count)
+                     'current))))
+        (gemini-companion-relay-test--open program emacs 1 file)
+        (setf (gemini-companion-relay-test--handler emacs) refuse)
+        (gemini-companion-test-file "a.txt" "two\n")
+        (should (equal (funcall wait 2) '((unreadable . "it is too large"))))
+        ;; A later text may do.
+        (setf (gemini-companion-relay-test--handler emacs) #'ignore)
+        (gemini-companion-test-file "a.txt" "three\n")
+        (should (equal (funcall wait 3) '((text . "three\n"))))
+        ;; If nothing does, that is the end of it.
+        (setf (gemini-companion-relay-test--handler emacs)
+              (lambda (request)
+                (when (equal (gemini-companion-relay-test--what request) "fileWritten")
+                  '(413 nil ""))))
+        (gemini-companion-test-file "a.txt" "four\n")
+        (should (equal (funcall wait 5) '((unreadable . "it is too large"))))
+        (setf (gemini-companion-relay-test--handler emacs) #'ignore)
+        ;; A second file, since the first one was looked at before it.
+        (let ((other (gemini-companion-test-file "b.txt" "one\n")))
+          (gemini-companion-relay-test--open program emacs 2 other)
+          (gemini-companion-test-file "b.txt" "two\n")
+          (funcall wait 6))
+        (gemini-companion-relay-test--end program emacs)
+        (should (= 6 (length (gemini-companion-relay-test--all emacs "fileWritten"))))))))
+
+(ert-deftest gemini-companion-relay/a-file-is-watched-while-another-diff-is-open ()
+  "Qwen Code writes nothing until all changes of a turn are decided."
+  (gemini-companion-relay-test--with emacs
+    (let ((gemini-companion-relay-test--program
+           (gemini-companion-test-file
+            "relay.mjs" (string-replace "WATCH_AFTER = 10000;" "WATCH_AFTER = 1;"
+                                        (gemini-companion-test-read
+                                         gemini-companion-relay-test--program))))
+          (file (gemini-companion-test-file "a.txt" "one\n"))
+          (other (gemini-companion-test-file "b.txt" "one\n")))
+      (gemini-companion-relay-test--with-program (program emacs)
+        (let ((request (gemini-companion-relay-test--open program emacs 1 file)))
+          (gemini-companion-relay-test--open program emacs 2 other)
+          (gemini-companion-relay-test--say
+           emacs 1 (gemini-companion-relay-test--outcome
+                    file (gemini-companion-relay-test--proposal request) "two\n")))
+        (gemini-companion-relay-test--wait-heard program 1)
+        ;; By then it has looked several times.
+        (gemini-companion-test-file "b.txt" "two\n")
+        (gemini-companion-relay-test--wait-request emacs "fileWritten")
+        (gemini-companion-test-file "a.txt" "two\n")
+        (should (equal (gemini-companion-relay-test--argument
+                        (gemini-companion-relay-test--wait-request emacs "fileWritten" 2)
+                        'filePath)
+                       file))))))
 
 (ert-deftest gemini-companion-relay/emacs-is-told-of-a-file-once-it-is-written ()
   (gemini-companion-relay-test--with emacs
