@@ -673,8 +673,7 @@ class Rules {
 
   directories() {
     const roots = this.link.config.roots;
-    const named = [here, ...(Array.isArray(roots) ? roots : [])];
-    return [...new Set(named)]
+    return [...new Set(Array.isArray(roots) ? roots : [])]
       .filter((it) => typeof it === 'string' && path.isAbsolute(it))
       .slice(0, MAX_DIRECTORIES);
   }

@@ -1238,7 +1238,7 @@ Without the user's edits, the CLI would take its own proposal."
         (let ((coding-system-for-write 'binary))
           (write-region "\xe4" nil (concat here "/.geminiignore") nil 0))
         (gemini-companion-relay-test--wait-rules emacs here '(:null . "it is not UTF-8"))
-        ;; Another root.
+        ;; Another root.  Where the CLI works does not matter.
         (funcall configure root odd)
         (gemini-companion-relay-test--wait-rules emacs odd '(:null . "it is not a regular file"))
         ;; A new session is told all, an old one nothing new.
@@ -1251,7 +1251,9 @@ Without the user's edits, the CLI would take its own proposal."
           (should (= count (length (gemini-companion-relay-test--all emacs "ignoreRules")))))
         (setf (gemini-companion-relay-test--requests emacs) nil)
         (gemini-companion-relay-test--forget-session emacs)
-        (gemini-companion-relay-test--wait-rules emacs root '("secret\nmore\n"))))))
+        (gemini-companion-relay-test--wait-rules emacs root '("secret\nmore\n"))
+        (gemini-companion-relay-test--wait-rules emacs odd '(:null . "it is not a regular file"))
+        (should-not (assoc here (gemini-companion-relay-test--rules emacs)))))))
 
 ;;;; The real server
 
@@ -1287,6 +1289,7 @@ Without the user's edits, the CLI would take its own proposal."
                         (gemini-companion-relay-test--connect connection port)))))
     (gemini-companion-relay-test--configure
      file :host (format "127.0.0.1:%d" port)
+     :roots (vector (directory-file-name gemini-companion-test-project))
      :token (alist-get 'gemini (gemini-companion-bridge-open-host
                                 gemini-companion-relay-test--prefix)))))
 
