@@ -22,6 +22,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'seq)
 (require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -109,6 +110,8 @@ The client does not report that: either it writes the file, whose stamp
 was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
 perhaps was not sent it."
   (let* ((path (gemini-companion-review-path review))
+         ;; What the client proposes from now on is of another turn.
+         (others (gemini-companion-write--others review))
          (finish (lambda (written)
                    (setf (gemini-companion-review-ending review)
                          (concat (if written "accepted in " "rejected in ")
@@ -119,7 +122,7 @@ perhaps was not sent it."
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
-                    (and (gemini-companion-write--others-open-p review) 'busy)))
+                    (and (seq-some #'gemini-companion-review-open-p others) 'busy)))
      (lambda (written)
        (funcall finish written)
        (unless written
@@ -160,7 +163,7 @@ BEFORE is the stamp of the file before, by default its present one."
          (cond ((and (not (equal stamp last))
                      (gemini-companion-file-written-p path text)))
                (t (setq last stamp)
-                  (and (or (gemini-companion-write--others-open-p review)
+                  (and (or (gemini-companion-write--others review)
                            ;; The connection may have been cut.
                            (and host (equal stamp before)
                                 (or (< (float-time) end)
@@ -179,14 +182,16 @@ BEFORE is the stamp of the file before, by default its present one."
     (cl-loop for session in sessions
              never (eq (aref session 4) 'open))))
 
-(defun gemini-companion-write--others-open-p (review)
-  "Return non-nil if the client of REVIEW has other changes to be decided.
+(defun gemini-companion-write--others (review)
+  "Return the other changes of the client of REVIEW that are to be decided.
 Some CLIs write nothing until all changes of a turn are decided."
   (cl-loop for other in (gemini-companion-review-list-open)
-           thereis (and (equal (gemini-companion-review-client other)
-                               (gemini-companion-review-client review))
-                        (equal (gemini-companion-review-process other)
-                               (gemini-companion-review-process review)))))
+           if (and (not (eq other review))
+                   (equal (gemini-companion-review-client other)
+                          (gemini-companion-review-client review))
+                   (equal (gemini-companion-review-process other)
+                          (gemini-companion-review-process review)))
+           collect other))
 
 (defun gemini-companion-write--await (seconds check finish &optional interval)
   "Call CHECK until it returns non-nil, for at most SECONDS.
@@ -290,7 +295,7 @@ see `gemini-companion-write-revert'.  Return the timer."
          (prog1 (or (and now (not (equal now before))
                          ;; It is not being written any more.
                          (equal now last))
-                    (and review (gemini-companion-write--others-open-p review) 'busy))
+                    (and review (gemini-companion-write--others review) 'busy))
            (setq last now))))
      (lambda (written)
        (gemini-companion-write--stop-polling path)

@@ -448,13 +448,21 @@ An unsaved line in it was merged into the change that was accepted before."
      (gemini-companion-review-accept review)
      (gemini-companion-test-host-write client "a.txt" "2\n"))))
 
+(ert-deftest gemini-companion-host-review/an-accept-that-nobody-has-heard-of-is-named ()
+  "The CLI has ended while the connection was cut."
+  (gemini-companion-host-review-test--loses-edits
+   (lambda (client review)
+     (gemini-companion-review-accept review)
+     (fake-cli-terminate client))))
+
 (defun gemini-companion-host-review-test--loses-edits (decide)
   "Check that the user is warned if edits are lost when DECIDE decides a review.
 It is called with the client and the review."
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--visit "a.txt")
     (let ((gemini-companion-write--text-time 0.1)
-          (gemini-companion-write--slow-interval 0.05))
+          (gemini-companion-write--slow-interval 0.05)
+          (gemini-companion-write--silent-time 0))
       (gemini-companion-test-host-unasked
         (gemini-companion-test-with-answer nil
           (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))

@@ -45,9 +45,9 @@
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-accept review)
       (let ((polls 0))
-        (cl-letf* ((open-p (symbol-function 'gemini-companion-write--others-open-p))
-                   ((symbol-function 'gemini-companion-write--others-open-p)
-                    (lambda (review) (cl-incf polls) (funcall open-p review))))
+        (cl-letf* ((others (symbol-function 'gemini-companion-write--others))
+                   ((symbol-function 'gemini-companion-write--others)
+                    (lambda (review) (cl-incf polls) (funcall others review))))
           (gemini-companion-test-wait "several polls" (lambda () (> polls 3)))))
       (gemini-companion-test-file "a.txt" "2\n")
       (gemini-companion-test-wait "the buffer to show it"

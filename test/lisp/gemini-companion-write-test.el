@@ -170,6 +170,31 @@ Return the content that CLIENT receives."
      "b\\.txt: rejected in Gemini CLI"
      (lambda () (gemini-companion-write-test--close client "4\n")))))
 
+(ert-deftest gemini-companion-write/a-yes-in-the-client-may-take-effect-late ()
+  "Qwen Code writes nothing until all changes of a turn are decided."
+  (gemini-companion-write-test--with client
+    (let ((other (gemini-companion-test-propose client "c.txt" "c\n"))
+          (later (+ (float-time) 0.5)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-write-test--close client "2\n")
+        (gemini-companion-test-wait "a while" (lambda () (> (float-time) later)))
+        (should-not (seq-some (lambda (text) (string-match-p "\\(?:accept\\|reject\\)ed in" text))
+                              gemini-companion-test-messages)))
+      (gemini-companion-write-test--wait-message
+       "b\\.txt: accepted in Gemini CLI"
+       (lambda ()
+         (gemini-companion-review-reject other)
+         (gemini-companion-test-file "b.txt" "2\n"))))))
+
+(ert-deftest gemini-companion-write/what-is-proposed-next-is-not-waited-for ()
+  "A client may try again, after a no there, before Emacs has told of that."
+  (gemini-companion-write-test--with client
+    (gemini-companion-write-test--wait-message
+     "b\\.txt: rejected in Gemini CLI"
+     (lambda ()
+       (gemini-companion-write-test--close client "2\n")
+       (gemini-companion-test-propose client "b.txt" "3\n")))))
+
 (ert-deftest gemini-companion-write/other-changes-may-be-decided-first ()
   (let ((states (append (make-list 100 'busy) '(nil nil nil nil)))
         (look nil)
