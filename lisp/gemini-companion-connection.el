@@ -213,7 +213,11 @@ For their form see `gemini-companion-bridge-sessions'."
         (setf (gemini-companion-connection-directory connection) (make-temp-file "gc-" t))
         (gemini-companion-connection--run-master connection))
     (error
-     (gemini-companion-connection--end connection 'program
+     (gemini-companion-connection--end connection
+                                       ;; If it could be run before, there may be too many open files.
+                                       (if (gemini-companion-connection-proven connection)
+                                           'ended
+                                         'program)
                                        (gemini-companion-ui-error-text problem)))))
 
 (defun gemini-companion-connection--set-state (connection state &optional fault)
@@ -523,14 +527,10 @@ OUTPUT is what ssh has printed."
        ("@AGENTS@" . ,(gemini-companion-connection--agents tokens))))))
 
 (defun gemini-companion-connection--fill (script alist)
-  "Return SCRIPT with each first string of ALIST replaced once by the second."
-  (with-temp-buffer
-    (insert script)
-    (pcase-dolist (`(,placeholder . ,text) alist)
-      (goto-char (point-min))
-      (when (search-forward placeholder nil t)
-        (replace-match text t t)))
-    (buffer-string)))
+  "Return SCRIPT with each first string of ALIST replaced by the second."
+  (replace-regexp-in-string (regexp-opt (mapcar #'car alist))
+                            (lambda (placeholder) (cdr (assoc placeholder alist)))
+                            script t t))
 
 (defun gemini-companion-connection--id ()
   "Return what tells the configuration of this user from others' on a host."

@@ -19,6 +19,7 @@
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-host)
 
 (defconst gemini-companion-connect-test--ssh "#!/bin/sh
 cd @DIR@ || exit
@@ -32,7 +33,7 @@ printf '%s\\n' \"$*\" >>calls
 env >>environment
 case \" $* \" in
   *\" -O forward \"*) cat forward >&2 2>/dev/null && exit 255; exit 0 ;;
-  *\" -O check \"*) [ -e shared ]; exit ;;
+  *\" -O check \"*) [ -e check ] && . ./check; [ -e shared ]; exit ;;
   *\" -O cancel \"*) exit 0 ;;
 esac
 # A batch Emacs dies when it writes to what has ended.
@@ -188,6 +189,12 @@ Return the connection."
     (should-not (string-match-p "GEMINI_CLI_IDE\\|QWEN_CODE_IDE\\|LLXPRT"
                                 (gemini-companion-connect-test--get "environment")))))
 
+(ert-deftest gemini-companion-connect/what-is-filled-in-is-not-filled-in-itself ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--open "/ssh:build:/src/@ROOTS@/@AGENTS@")
+    (should (equal (nthcdr 3 (split-string (gemini-companion-connect-test--get "home/filled") "\n"))
+                   '("\"/src/@ROOTS@/@AGENTS@\"" "[\"/src/@ROOTS@/@AGENTS@\"]" "")))))
+
 (ert-deftest gemini-companion-connect/odd-names-are-refused ()
   "Nothing is run, and nobody is asked."
   (gemini-companion-connect-test--with-host
@@ -239,6 +246,25 @@ Return the connection."
        (lambda () (string-search "roots\t\"/src:/lib\"\t[\"/src\",\"/lib\"]\n"
                                  (gemini-companion-connect-test--get "home/told"))))
       (should (= 1 (length (gemini-companion-connections)))))))
+
+(ert-deftest gemini-companion-connect/root-that-comes-late-is-announced ()
+  "The keeper has been told the roots, and is about to say that it is ready."
+  (gemini-companion-connect-test--with-host
+    (let ((go (gemini-companion-connect-test--file "home/go")))
+      (call-process "mkfifo" nil nil nil go)
+      (gemini-companion-connect-test--put
+       "home/say" "[ \"$line\" = forwarded ] && read -r _ <$HOME/go")
+      (let ((connection (gemini-companion-connect-to "/ssh:build:/src")))
+        (gemini-companion-test-wait
+         "the keeper" (lambda () (string-suffix-p "forwarded\n" (gemini-companion-connect-test--get
+                                                                 "home/told"))))
+        (gemini-companion-connect-to "/ssh:build:/lib")
+        (call-process "sh" nil nil nil "-c" "echo >\"$0\"" go)
+        (gemini-companion-connect-test--await connection '(ready))
+        (gemini-companion-test-wait
+         "the roots"
+         (lambda () (string-suffix-p "roots\t\"/src:/lib\"\t[\"/src\",\"/lib\"]\n"
+                                     (gemini-companion-connect-test--get "home/told"))))))))
 
 (ert-deftest gemini-companion-connect/user-is-told-that-it-is-ready ()
   (gemini-companion-connect-test--with-host
@@ -301,6 +327,13 @@ Return the connection."
       (gemini-companion-connect-test--put "say" say)
       (let ((gemini-companion-connection--patience 0.3))
         (should (string-match-p "does not answer" (gemini-companion-connect-test--fault)))))))
+
+(ert-deftest gemini-companion-connect/shared-connection-that-is-silent-is-given-up ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+    (gemini-companion-connect-test--put "check" "exec sleep 1000")
+    (let ((gemini-companion-connection--patience 0.3))
+      (should (string-match-p "does not answer" (gemini-companion-connect-test--fault))))))
 
 (ert-deftest gemini-companion-connect/flood-is-cut ()
   "Emacs handles no more than a few parts of it."
@@ -433,6 +466,50 @@ exec sleep 1000" path))
                        '("The connection to build is back"
                          "The connection to build is lost; trying again")))
         (should (= (gemini-companion-connection-pause connection) 0.01))))))
+
+(ert-deftest gemini-companion-connect/what-worked-before-is-tried-again ()
+  "The connection may end while it is made, and there may be too many open files."
+  (gemini-companion-connect-test--with-host
+    (let ((connection (gemini-companion-connect-test--open)))
+      (gemini-companion-connect-test--put "forward" "mux_client_forward: read from master failed")
+      (gemini-companion-connect-test--kill)
+      (gemini-companion-test-wait
+       "an attempt that fails"
+       (lambda () (string-match-p "master failed"
+                                  (gemini-companion-connection-describe-state connection))))
+      (delete-file (gemini-companion-connect-test--file "forward"))
+      (gemini-companion-connect-test--await connection '(ready))
+      (cl-letf (((symbol-function 'make-temp-file)
+                 (lambda (&rest _) (signal 'file-error '("Too many open files")))))
+        (gemini-companion-connect-test--kill)
+        (gemini-companion-test-wait
+         "an attempt that fails"
+         (lambda () (string-match-p "Too many"
+                                    (gemini-companion-connection-describe-state connection)))))
+      (gemini-companion-connect-test--await connection '(ready)))))
+
+(ert-deftest gemini-companion-connect/reviews-stay-however-often-it-fails ()
+  (gemini-companion-connect-test--with-host
+    (gemini-companion-connect-test--open)
+    (let* ((tokens (gemini-companion-bridge-open-host "/ssh:build:"))
+           (client (gemini-companion-test-host-connect (alist-get 'gemini tokens) "/src"))
+           (review (gemini-companion-test-open-diff
+                    client "/src/a.c" "int b;\n" "/ssh:build:"
+                    '(:proposal "1" :current (:text "int a;\n") :stamp "s" :modified 1700000000))))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-connect-test--put "refusal" "Permission denied (publickey).")
+        (gemini-companion-connect-test--kill)
+        (gemini-companion-connect-test--await (car (gemini-companion-connections)) '(failed))
+        (dotimes (_ 2) (gemini-companion-connect-test--fault)))
+      (should (gemini-companion-review-open-p review))
+      (delete-file (gemini-companion-connect-test--file "refusal"))
+      (delete-file (gemini-companion-connect-test--file "home/told"))
+      (should (eq 'ready (gemini-companion-connection-state (gemini-companion-connect-test--open))))
+      ;; Clients there have the same configuration as before.
+      (should (string-search "\nslot 1\n" (gemini-companion-connect-test--get "home/told")))
+      (should (equal tokens (gemini-companion-bridge-open-host "/ssh:build:")))
+      (should (gemini-companion-review-open-p review))
+      (fake-cli-disconnect client))))
 
 (ert-deftest gemini-companion-connect/what-does-not-pass-ends-attempts ()
   "The reviews of clients there stay, until the user disconnects."
