@@ -130,8 +130,9 @@ If another host that is served has the same one, return a longer one."
 
 (defun gemini-companion-host-remote-p (file)
   "Return what the name FILE begins with if it is remote, or nil."
-  ;; Each has a colon, and to look closer takes up to a millisecond.
-  (and (string-search ":" file) (file-remote-p file)))
+  ;; To look closer takes up to a millisecond.  With one of Tramp's syntaxes there is no colon.
+  (and (or (string-search ":" file) (string-prefix-p "/[" file))
+       (file-remote-p file)))
 
 (provide 'gemini-companion-host)
 ;;; gemini-companion-host.el ends here

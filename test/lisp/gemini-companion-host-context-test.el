@@ -33,6 +33,18 @@ The module has no ignore rules of hosts, so none are in force."
            (gemini-companion-context-stop)
            (setq gemini-companion-workspace--known nil))))))
 
+(ert-deftest gemini-companion-host-context/remote-names-have-several-syntaxes ()
+  (let ((before tramp-syntax))
+    (unwind-protect
+        (progn
+          (should-not (gemini-companion-host-remote-p "/src/a.c"))
+          (should (equal (gemini-companion-host-remote-p "/ssh:build:/src/a.c") "/ssh:build:"))
+          (tramp-change-syntax 'separate)
+          (should-not (gemini-companion-host-remote-p "/ssh:build:/src/a.c"))
+          (should (equal (gemini-companion-host-remote-p "/[ssh/build]/src/a.c")
+                         "/[ssh/build]")))
+      (tramp-change-syntax before))))
+
 (defun gemini-companion-host-context-test--serve (prefix &rest roots)
   "Serve the host with PREFIX, with workspace ROOTS as it names them."
   (gemini-companion-host-set-roots (gemini-companion-host-add prefix) roots))
