@@ -28,7 +28,6 @@
 #   slot SLOT              what Emacs had when it was connected before
 #   forwarded              the socket is there
 #   roots WORKSPACE ROOTS  other workspace roots, as above, with a tab before each
-#   alive                  nothing
 #
 # What Emacs sends in JSON is copied, and never taken apart.
 

@@ -255,7 +255,7 @@ ARGUMENTS are those of `gemini-companion-keeper-test--script' and
   (gemini-companion-keeper-test--with "home"
     (let ((process (gemini-companion-keeper-test--run (gemini-companion-keeper-test--script))))
       (gemini-companion-keeper-test--wait process "socket")
-      (process-send-string process "alive\nroots\t\"/b\"\t[\"/b\"]\n")
+      (process-send-string process "roots\t\"/b\"\t[\"/b\"]\n")
       (gemini-companion-keeper-test--end process)
       (should-not (gemini-companion-keeper-test--said process "ready"))
       (should-not (file-exists-p (gemini-companion-keeper-test--file "tmp/gemini")))
@@ -452,7 +452,7 @@ ARGUMENTS are those of `gemini-companion-keeper-test--script' and
       (let ((process (gemini-companion-keeper-test--start)))
         (should (string-prefix-p (concat link " belongs to another user")
                                  (gemini-companion-keeper-test--said process "warning")))
-        (process-send-string process "roots\t\"/b\"\t[\"/b\"]\nalive\n")
+        (process-send-string process "roots\t\"/b\"\t[\"/b\"]\n")
         (gemini-companion-keeper-test--end process)
         ;; Once is enough.
         (should (= 2 (length (split-string (process-get process 'output) " warning "))))
