@@ -291,9 +291,15 @@ If there are none, return the start of FILE, unless HERE is non-nil."
             ;; The numbers bound the time that a hostile text can take.
             (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
                             (regexp-quote symbol)
-                            "\\(?:[ \t\n()]\\|$\\)")))
+                            "\\(?:[ \t\n()]\\|$\\)"))
+            (line 1)
+            (counted (point-min)))
         (cl-loop while (re-search-forward regexp nil t)
-                 collect (line-number-at-pos (match-beginning 0)))))))
+                 for start = (match-beginning 0)
+                 ;; To count from the first line each time would take long for many definitions.
+                 do (setq line (+ line (count-lines counted start))
+                          counted start)
+                 collect line)))))
 
 (defun gemini-companion-symbols--elisp-describe (name)
   "Return what is known about the symbol of Emacs Lisp with NAME."
@@ -377,7 +383,9 @@ If there are none, return the start of FILE, unless HERE is non-nil."
          (texts (cl-loop for part in parts
                          for text = (if (stringp part) part
                                       (gemini-companion-symbols--get part :value))
-                         unless (string-blank-p (or text "")) collect (string-trim text))))
+                         unless (string-blank-p (or text ""))
+                         collect (gemini-companion-tool-trim-end (string-trim-left text)
+                                                                 " \t\n\r"))))
     (if texts (string-join texts "\n\n") "Nothing is known about it.")))
 
 ;;;###autoload

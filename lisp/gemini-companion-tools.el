@@ -462,15 +462,28 @@ It is relative to the directory of the client if FILE is below that."
 
 (defun gemini-companion-tool-line (format &rest arguments)
   "Return FORMAT with ARGUMENTS as one line, which is cut if it is long."
-  (let ((line (string-trim (replace-regexp-in-string
-                            "[[:space:]\n\r]+" " " (apply #'format format arguments)))))
-    (if (length> line gemini-companion-tools--max-line)
-        (concat (substring line 0 gemini-companion-tools--max-line) "...")
-      line)))
+  (let* ((text (apply #'format format arguments))
+         ;; To replace blanks would take long in a long text.
+         (start (substring text 0 (min (length text) (* 10 gemini-companion-tools--max-line))))
+         (line (string-trim (replace-regexp-in-string "[[:space:]\n\r]+" " " start))))
+    (cond ((length> line gemini-companion-tools--max-line)
+           (concat (substring line 0 gemini-companion-tools--max-line) "..."))
+          ((length< start (length text)) (concat line "..."))
+          (t line))))
+
+(defun gemini-companion-tool-trim-end (text chars)
+  "Return TEXT without those of CHARS that it ends with.
+CHARS are as for `skip-chars-backward'.  What a language server answers may
+have a million blanks in the middle, for which `string-trim-right' would
+take minutes."
+  (with-temp-buffer
+    (insert text)
+    (skip-chars-backward chars)
+    (buffer-substring (point-min) (point))))
 
 (defun gemini-companion-tools--cut (text)
   "Return TEXT as far as it may be answered, and say if there is more."
-  (let* ((text (string-trim-right (substring-no-properties text) "\n+"))
+  (let* ((text (gemini-companion-tool-trim-end (substring-no-properties text) "\n"))
          (lines (split-string text "\n"))
          (more (- (length lines) gemini-companion-tools-max-lines))
          (kept (if (> more 0)

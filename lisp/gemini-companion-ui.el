@@ -30,12 +30,21 @@
 (defun gemini-companion-ui-one-line (text)
   "Return TEXT, perhaps from a client, with control characters made visible.
 Those that end lines, or turn the text around, are such characters, too."
-  (replace-regexp-in-string gemini-companion-ui--controls
-                            (lambda (it)
-                              (let ((char (aref it 0)))
-                                (if (< char #x100) (text-char-description char)
-                                  (format "\\u%04x" char))))
-                            text t t))
+  (if (not (string-match-p gemini-companion-ui--controls text)) text
+    ;; In a long string, `replace-regexp-in-string' would take much longer.
+    (with-temp-buffer
+      (insert text)
+      (goto-char (point-min))
+      ;; The text may be from a buffer, and have the property that forbids changes.
+      (let ((inhibit-read-only t))
+        (while (re-search-forward gemini-companion-ui--controls nil t)
+          (replace-match (gemini-companion-ui--describe-char (char-before)) t t)))
+      (buffer-string))))
+
+(defun gemini-companion-ui--describe-char (char)
+  "Return CHAR, a control character, as characters that can be seen."
+  (if (< char #x100) (text-char-description char)
+    (format "\\u%04x" char)))
 
 (defun gemini-companion-ui-error-text (error)
   "Return the message of ERROR, as caught by `condition-case'.

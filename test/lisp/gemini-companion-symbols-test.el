@@ -202,6 +202,32 @@ Do LIST."))
           (should-not (find-buffer-visiting (gemini-companion-test-file "b.el"))))
       (fmakunbound 'gc-test-second))))
 
+(ert-deftest gemini-companion-symbols/long-lines-do-not-keep-definitions-from-being-found ()
+  "Searched without limits, these took hours, or more stack than there is."
+  (gemini-companion-test-with-tools
+    (dolist (word '("d" "def" "(def" "(def " "é" " "))
+      (ert-info (word)
+        (let ((line (apply #'concat "(" (make-list (/ 1000000 (length word)) word))))
+          (gemini-companion-test-open
+           "a.el" (concat "gc-test-found\n" line "\n(defun gc-test-found ())\n"))
+          (should (equal (gemini-companion-test-call-tool "findDefinition" "a.el" 1
+                                                          "gc-test-found")
+                         "a.el:3: (defun gc-test-found ())"))
+          (gemini-companion-ui-kill-buffer "a.el"))))))
+
+(ert-deftest gemini-companion-symbols/many-definitions-are-found ()
+  (gemini-companion-test-with-tools
+    (gemini-companion-test-open "a.el" (apply #'concat (make-list 200000 "(def gc-test-x)\n\n")))
+    (let ((answer (gemini-companion-test-call-tool "findDefinition" "a.el" 1 "gc-test-x")))
+      (should (string-prefix-p "a.el:1: (def gc-test-x)\na.el:3: (def gc-test-x)\n" answer))
+      (should (string-suffix-p "\n(199910 more)" answer)))))
+
+(ert-deftest gemini-companion-symbols/blanks-in-an-answer-of-a-server-take-no-time ()
+  (let ((blanks (make-string 1000000 ?\n)))
+    (should (equal (gemini-companion-symbols--hover-text
+                    (list :contents (concat blanks "a" blanks "b" blanks)))
+                   (concat "a" blanks "b")))))
+
 (ert-deftest gemini-companion-symbols/variables-are-described ()
   (should (string-prefix-p "fill-column is a user option\nColumn beyond which"
                            (gemini-companion-symbols--elisp-describe "fill-column")))

@@ -155,7 +155,24 @@
       (setq text (make-string 30001 ?x))
       (should (equal (gemini-companion-test-call-tool "mine" "a")
                      (concat (make-string 30000 ?x)
-                             "\n(The answer was cut here: it is too long)"))))))
+                             "\n(The answer was cut here: it is too long)")))
+      (setq text (concat "a" (make-string 1000000 ?\n) "b\n\n"))
+      (should (string-suffix-p "\n(999901 more lines)"
+                               (gemini-companion-test-call-tool "mine" "a"))))))
+
+(ert-deftest gemini-companion-tools/control-characters-are-shown-in-any-number ()
+  (should (equal (gemini-companion-ui-one-line "a\e[1m\u202eä\n") "a^[[1m\\u202eä^J"))
+  (should (equal (length (gemini-companion-ui-one-line (make-string 30000 #x202e)))
+                 180000))
+  (should (equal-including-properties
+           (gemini-companion-ui-one-line (propertize "a\nb" 'read-only t))
+           (concat (propertize "a" 'read-only t) "^J" (propertize "b" 'read-only t)))))
+
+(ert-deftest gemini-companion-tools/a-line-is-cut-before-its-blanks-are-replaced ()
+  (should (equal (gemini-companion-tool-line "%s" "a \n b\n") "a b"))
+  (should (equal (gemini-companion-tool-line "%s" (make-string 401 ?x))
+                 (concat (make-string 400 ?x) "...")))
+  (should (equal (gemini-companion-tool-line "a%sb" (make-string 1000000 ?\n)) "a...")))
 
 (ert-deftest gemini-companion-tools/the-last-calls-are-remembered ()
   (gemini-companion-tools-test--with-tool (lambda (_ text _) text)
