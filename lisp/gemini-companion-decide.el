@@ -357,18 +357,19 @@ DIRECTORY is as in `gemini-companion-decide-for-client'."
   (pcase gemini-companion-accept-by-client
     ('nil (error "In this Emacs only the user accepts"))
     ('ask
-     (gemini-companion-decide--check-client review directory)
-     (gemini-companion-review-request
-      review #'gemini-companion-decide--write-file
-      (lambda (outcome) (gemini-companion-decide--answer-client review outcome call))))
+     (let ((file (gemini-companion-decide--check-client review directory)))
+       (gemini-companion-review-request
+        review
+        (lambda (review text) (gemini-companion-decide--write-file review text file directory))
+        (lambda (outcome) (gemini-companion-decide--answer-client review outcome call)))))
     (_
      (unless (gemini-companion-review-seen review)
        (error "The user has not seen this diff in Emacs yet"))
-     (gemini-companion-decide--check-client review directory)
-     (let ((text (gemini-companion-review-current-text review)))
+     (let ((file (gemini-companion-decide--check-client review directory))
+           (text (gemini-companion-review-current-text review)))
        (gemini-companion-review-decide
         review 'accepted
-        (lambda (_id) (gemini-companion-decide--write-file review text))
+        (lambda (_id) (gemini-companion-decide--write-file review text file directory))
         'by-client))
      (when (gemini-companion-review-open-p review)
        (error "This diff was decided meanwhile"))
@@ -385,12 +386,17 @@ DIRECTORY is as in `gemini-companion-decide-for-client'."
       ('rejected (gemini-companion-bridge-answer call (format "Rejected: %s" path)))
       (_ (gemini-companion-bridge-fail call "This diff was decided meanwhile")))))
 
-(defun gemini-companion-decide--write-file (review text)
-  "Write TEXT to the file of REVIEW, then report that it was accepted.
+(defun gemini-companion-decide--write-file (review text file directory)
+  "Write TEXT to FILE, that of REVIEW, then report that it was accepted.
+FILE and DIRECTORY are those of `gemini-companion-decide--check-client'.
 Return nil if it was decided meanwhile; the file is then as before."
   (let* ((file-name-handler-alist nil)
-         (file (file-truename (gemini-companion-review-path review)))
          (before (gemini-companion-file-read file)))
+    ;; The user may have been asked for minutes, in which a program can replace a directory by a link.
+    (unless (equal file (file-truename (gemini-companion-review-path review)))
+      (error "%s now leads to another file: reject this change"
+             (gemini-companion-review-file review)))
+    (gemini-companion-decide--check-place review directory)
     ;; First, so that the report is true.
     (gemini-companion-file-write
      file (gemini-companion-file-encode text (gemini-companion-review-base review)))
@@ -401,24 +407,31 @@ Return nil if it was decided meanwhile; the file is then as before."
 
 (defun gemini-companion-decide--check-client (review directory)
   "Signal an error if only the user may accept REVIEW.
-DIRECTORY is as in `gemini-companion-decide-for-client'."
+DIRECTORY is as in `gemini-companion-decide-for-client'.  Return the name
+of the file without symbolic links."
+  (pcase (gemini-companion-review-find-conflict review)
+    ('unsaved (error "The user has unsaved edits of this file in Emacs"))
+    ('changed (error "The file has changed since this diff was opened")))
+  (when (gemini-companion-decide--question review)
+    (error "Only the user accepts a text that lacks most of the file"))
+  (gemini-companion-decide--check-place review directory))
+
+(defun gemini-companion-decide--check-place (review directory)
+  "Signal an error if only the user may change the file of REVIEW.
+For DIRECTORY and the value see `gemini-companion-decide--check-client'."
   (let* ((path (gemini-companion-review-path review))
          (file (file-truename path))
          (root (gemini-companion-decide--root file directory)))
-    (pcase (gemini-companion-review-find-conflict review)
-      ('unsaved (error "The user has unsaved edits of this file in Emacs"))
-      ('changed (error "The file has changed since this diff was opened")))
     (when-let* ((reason (gemini-companion-context-private-reason-of path)))
       (error "Only the user accepts a change to this file: it is %s" reason))
     (when-let* ((reason (or (gemini-companion-decide--guard-reason path root)
                             (gemini-companion-decide--guard-reason file root))))
       (error "Only the user accepts a change to this file: %s" reason))
-    (when (gemini-companion-decide--question review)
-      (error "Only the user accepts a text that lacks most of the file"))
     ;; What cannot be read could not be written again if the report fails.
     (when (or (eq (gemini-companion-review-bytes review) 'unreadable)
               (not (gemini-companion-decide--writable-p file)))
-      (error "This file cannot be read or written"))))
+      (error "This file cannot be read or written"))
+    file))
 
 (defun gemini-companion-decide--root (file directory)
   "Return the root of FILE in which a client in DIRECTORY may accept changes.

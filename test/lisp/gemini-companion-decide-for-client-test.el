@@ -22,6 +22,15 @@ The text of an error is returned in a list."
     (gemini-companion-review-show review 'keep)
     review))
 
+(defun gemini-companion-decide-for-client-test--when-asked (review function)
+  "Call FUNCTION, which stands for the user, once a client asks about REVIEW."
+  (run-at-time 0 nil
+               (lambda ()
+                 (save-match-data
+                   (gemini-companion-test-wait
+                    "the question" (lambda () (gemini-companion-review-waiter review)))
+                   (funcall function)))))
+
 (ert-deftest gemini-companion-decide-for-client/an-accept-is-written-and-shown ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
@@ -80,17 +89,49 @@ The text of an error is returned in a list."
                    (lambda (format &rest arguments)
                      (when format
                        (push (apply #'format-message format arguments) messages)))))
-          (run-at-time 0 nil
-                       (lambda ()
-                         (gemini-companion-test-wait
-                          "the question"
-                          (lambda () (gemini-companion-review-waiter review)))
-                         (funcall decide)))
+          (gemini-companion-decide-for-client-test--when-asked review decide)
           (should (string-prefix-p answer (gemini-companion-decide-for-client-test--call
                                            client "acceptDiff"))))
         (should (member "Gemini CLI asks you to accept the change to a.txt" messages))
         (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                        text))))))
+
+(ert-deftest gemini-companion-decide-for-client/what-has-changed-since-the-question-is-not-written ()
+  "A program replaces a directory by a link before the user accepts, or makes it a repository."
+  (dolist (trick '(link repository))
+    (gemini-companion-test-with-client client
+      (let* ((inhibit-message t)
+             (gemini-companion-accept-by-client 'ask)
+             (elsewhere (gemini-companion-test-temp-directory))
+             (place (gemini-companion-test-file "d"))
+             (refused nil))
+        (unwind-protect
+            (let ((file (gemini-companion-test-file "d/x.txt" "old\n"))
+                  (review nil))
+              (gemini-companion-test-write (expand-file-name "x.txt" elsewhere) "old\n")
+              (setq review (gemini-companion-decide-for-client-test--show
+                            client "d/x.txt" "new\n"))
+              (gemini-companion-decide-for-client-test--when-asked
+               review
+               (lambda ()
+                 (pcase trick
+                   ('link (delete-directory place t)
+                          (make-symbolic-link (directory-file-name elsewhere) place))
+                   ('repository (dolist (name '("d/HEAD" "d/commondir"))
+                                  (gemini-companion-test-file name "x\n"))))
+                 (setq refused (cadr (should-error (gemini-companion-accept))))
+                 (gemini-companion-reject)))
+              (should (equal (fake-cli-result-text
+                              (fake-cli-call-tool client "acceptDiff" `(:filePath ,file)))
+                             (concat "Rejected: " file)))
+              (should (equal refused
+                             (pcase trick
+                               ('link "x.txt now leads to another file: reject this change")
+                               ('repository "Only the user accepts a change to this file: \
+it is part of a repository"))))
+              (dolist (name (list file (expand-file-name "x.txt" elsewhere)))
+                (should (equal (gemini-companion-test-read name) "old\n"))))
+          (delete-directory elsewhere t))))))
 
 (ert-deftest gemini-companion-decide-for-client/clients-can-be-refused ()
   (gemini-companion-test-with-client client
