@@ -7,9 +7,10 @@
 ;;; Commentary:
 
 ;; A hook of the CLI calls the tool noteEdit after each edit of a file, also after those that were
-;; not proposed in Emacs, because the user lets the CLI edit without asking.  Such an edit enters
-;; the history, where it can be looked at and undone.  The answer, which the CLI adds to the result
-;; of the edit, is what Emacs's checkers report since the edit and did not report before.
+;; not proposed in Emacs, because the user lets the CLI edit without asking.  If the model may know of
+;; the file, such an edit enters the history, where it can be looked at and undone.  The answer, which
+;; the CLI adds to the result of the edit, is what Emacs's checkers report since the edit and did not
+;; report before.
 
 ;;; Code:
 
@@ -28,6 +29,9 @@
 (defconst gemini-companion-edits--max-lines 10
   "Maximum number of diagnostics that are added to the result of an edit.")
 
+(defconst gemini-companion-edits--max-name 40
+  "Maximum width of the name of a tool in the history.")
+
 (defconst gemini-companion-edits--known-time 60.0
   "Seconds in which a client reports an edit that the history has already.")
 
@@ -42,8 +46,7 @@
 (defun gemini-companion-edits--note (call path tool before after)
   "Answer CALL, which tells that TOOL has edited the file PATH.
 BEFORE and AFTER are its texts, or nil."
-  ;; The history stays here, so it may have files of which the model may not know.
-  (when (and after (file-name-absolute-p path))
+  (when (and after (gemini-companion-edits--own-file-p call path))
     (gemini-companion-edits--record call path tool before after))
   (if-let* ((buffer (gemini-companion-edits--checked-buffer
                      (gemini-companion-tool-file call path))))
@@ -51,6 +54,15 @@ BEFORE and AFTER are its texts, or nil."
     ""))
 
 ;;;; The history
+
+(defun gemini-companion-edits--own-file-p (call path)
+  "Return non-nil if PATH is a file that the client of CALL may know of.
+Whoever has the token can tell of an edit of any file, and the user would
+undo it by writing what was told."
+  (and (file-name-absolute-p path)
+       (let ((file-name-handler-alist nil))
+         (cl-loop for file in (list path (file-truename path))
+                  never (gemini-companion-tool-secret-p call file)))))
 
 (defun gemini-companion-edits--record (call file tool before after)
   "Add the edit of FILE by TOOL to the history, unless it was decided in Emacs.
@@ -61,7 +73,7 @@ if the file is new."
     (gemini-companion-history-add
      :client (format "%s, %s"
                      (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
-                     tool)
+                     (truncate-string-to-width tool gemini-companion-edits--max-name))
      :path file
      :outcome 'unreviewed
      :before (and before (gemini-companion-file-encode

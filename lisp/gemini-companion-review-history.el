@@ -370,11 +370,23 @@ CURRENT is the value of `gemini-companion-review-history--current'."
                    (format "%s is gone by now.  " file))
                   ((not (gemini-companion-review-history--unchanged-p entry current))
                    (format "%s has changed since; later changes would be lost, too.  " file)))
-            (format (if (eq (gemini-companion-history-outcome entry) 'undone)
-                        "Make the change to %s again"
-                      "Undo the change to %s")
-                    file)
+            (pcase (gemini-companion-history-outcome entry)
+              ('undone (format "Make the change to %s again" file))
+              ('unreviewed (gemini-companion-review-history--unreviewed-question
+                            entry bytes current))
+              (_ (format "Undo the change to %s" file)))
             (if bytes "? " ", which deletes the file? "))))
+
+(defun gemini-companion-review-history--unreviewed-question (entry bytes current)
+  "Return a question about the undo of ENTRY, of which a client has told.
+BYTES and CURRENT are those of `gemini-companion-review-history--question'."
+  (let* ((file (gemini-companion-review-history--file entry))
+         (path (gemini-companion-history-path entry))
+         (text (gemini-companion-review-decode path (or bytes "")
+                                               (gemini-companion-history-after entry)))
+         (change (gemini-companion-change-of path current text)))
+    (format "Only the CLI says what was in %s before.  Undo the change, %s"
+            file (gemini-companion-change-size change))))
 
 (defun gemini-companion-review-history--unchanged-p (entry bytes)
   "Return non-nil if BYTES are the result of the change of ENTRY, or of its undo."

@@ -385,10 +385,10 @@ If not, this counts as COUNT results that are withheld, by default one."
     (or gemini-companion-context-paused
         (eq 'withheld
             (or (gethash file verdicts)
-                (puthash file (if (gemini-companion-tools--secret-p call file) 'withheld 'visible)
+                (puthash file (if (gemini-companion-tool-secret-p call file) 'withheld 'visible)
                          verdicts))))))
 
-(defun gemini-companion-tools--secret-p (call file)
+(defun gemini-companion-tool-secret-p (call file)
   "Return non-nil if FILE is remote, private, or not in the scope of CALL.
 What is not absolute is no file, but perhaps the address of something else."
   (or (not (file-name-absolute-p file))

@@ -102,8 +102,7 @@ BEFORE is what it says that was there."
     (with-current-buffer (gemini-companion-edits-test--open "one\n")
       (setq-local gemini-companion-private t)
       (should (consp (gemini-companion-edits-test--edit "one\n" "bad\n")))
-      ;; But the user can undo it.
-      (should (= 1 (length (gemini-companion-history-list)))))))
+      (should-not (gemini-companion-history-list)))))
 
 ;;;; The history
 
@@ -133,6 +132,48 @@ BEFORE is what it says that was there."
           (gemini-companion-review-history-undo entry)
           (should (equal (gemini-companion-file-read file)
                          (encode-coding-string "two\r\nä\r\n" 'utf-8))))))))
+
+(ert-deftest gemini-companion-edits/the-user-is-told-whose-word-an-undo-takes ()
+  (gemini-companion-edits-test--with-history
+    (let ((file (gemini-companion-test-file "a.txt" "one\n")))
+      (gemini-companion-test-call-tool "noteEdit" file "replace" "curl evil\nrun\n" "one\n")
+      (gemini-companion-test-with-answer 'no
+        (should-error (gemini-companion-review-history-undo
+                       (car (gemini-companion-history-list)))
+                      :type 'user-error)
+        (should (equal gemini-companion-test-questions
+                       '("Only the CLI says what was in a.txt before.  Undo the change, +2 -1? "))))
+      (should (equal (gemini-companion-test-read file) "one\n")))
+    (let ((file (gemini-companion-test-file "b.txt" "one\n")))
+      (gemini-companion-test-call-tool "noteEdit" file "replace" nil "one\n")
+      (gemini-companion-test-with-answer 'no
+        (should-error (gemini-companion-review-history-undo
+                       (car (gemini-companion-history-list))))
+        (should (equal gemini-companion-test-questions
+                       '("Only the CLI says what was in b.txt before.  Undo the change, +0 -1, \
+which deletes the file? ")))))))
+
+(ert-deftest gemini-companion-edits/no-edit-outside-of-the-project-is-recorded ()
+  "Whoever has the token could let the user undo, and so write, anything anywhere."
+  (gemini-companion-edits-test--with-history
+    (let ((elsewhere (gemini-companion-test-temp-directory))
+          (gemini-companion-context-paused nil))
+      (unwind-protect
+          (let ((outside (expand-file-name ".bashrc" elsewhere)))
+            (gemini-companion-test-write outside "one\n")
+            (make-symbolic-link outside (gemini-companion-test-file "link"))
+            (gemini-companion-test-file ".env" "one\n")
+            (dolist (file (list outside
+                                (gemini-companion-test-file "link")
+                                (gemini-companion-test-file ".env")))
+              (gemini-companion-test-call-tool "noteEdit" file "replace" "bad\n" "one\n"))
+            (should-not (gemini-companion-history-list))
+            ;; What is not to be told may be recorded: the history stays in Emacs.
+            (setq gemini-companion-context-paused t)
+            (gemini-companion-test-call-tool
+             "noteEdit" (gemini-companion-test-file "a.txt" "one\n") "replace" "two\n" "one\n")
+            (should (= 1 (length (gemini-companion-history-list)))))
+        (delete-directory elsewhere t)))))
 
 (ert-deftest gemini-companion-edits/a-new-file-was-not-there-before ()
   (gemini-companion-edits-test--with-history
