@@ -26,6 +26,7 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-client)
+(require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 (require 'gemini-companion-setup)
@@ -162,13 +163,10 @@ among them."
 ;;;; What is there
 
 (defmacro gemini-companion-extension--in (home &rest body)
-  "Evaluate BODY in the directory HOME, without handlers or hooks of files."
+  "Evaluate BODY in the directory HOME, without handlers of files."
   (declare (indent 1) (debug t))
   `(let ((default-directory ,home)
-         (file-name-handler-alist nil)
-         (write-region-annotate-functions nil)
-         (write-region-post-annotation-function nil)
-         (create-lockfiles nil))
+         (file-name-handler-alist nil))
      ,@body))
 
 (defun gemini-companion-extension-state (agent environment)
@@ -254,24 +252,12 @@ With ONLY-EXISTING, write none that does not exist."
       (pcase-dolist (`(,name . ,text) (gemini-companion-extension--files agent made))
         (unless (or (and only-existing (not (file-exists-p name)))
                     (equal (gemini-companion-extension--read name) text))
-          (gemini-companion-extension--write-file name text)
+          (make-directory (file-name-directory (expand-file-name name)) t)
+          (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
+                                         (logand #o644 (default-file-modes)))
           (gemini-companion-log-add "wrote %s" (expand-file-name name))
           (setq changed t)))
       changed)))
-
-(defun gemini-companion-extension--write-file (file text)
-  "Make TEXT the content of FILE, all at once."
-  (make-directory (file-name-directory (expand-file-name file)) t)
-  (let ((temporary (make-temp-file (expand-file-name (concat file "."))))
-        (coding-system-for-write 'utf-8-unix)
-        (write-region-inhibit-fsync nil))
-    (unwind-protect
-        (progn
-          (write-region text nil temporary nil 'silent)
-          (set-file-modes temporary (logand #o644 (default-file-modes)))
-          (rename-file temporary file t))
-      (when (file-exists-p temporary)
-        (delete-file temporary)))))
 
 (defun gemini-companion-extension--remove (agent)
   "Remove the files for AGENT, and the directories made for them if empty.

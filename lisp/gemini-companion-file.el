@@ -377,7 +377,7 @@ PATH may be remote, if its handlers are bound."
 
 (defun gemini-companion-file-write (path bytes)
   "Write BYTES to the local file PATH; if they are nil, delete it.
-An existing file keeps its modes, and a symbolic link is followed."
+An existing file is replaced as by `gemini-companion-file-replace'."
   (when (gemini-companion-file-host path)
     (error "%s is on another machine" path))
   (let ((file-name-handler-alist nil))
@@ -391,17 +391,99 @@ For the rest see `gemini-companion-file-write'."
   (if (not bytes)
       (delete-file (file-truename path) t)
     (make-directory (file-name-directory path) t)
-    (with-temp-buffer
-      (set-buffer-multibyte nil)
-      (insert bytes)
-      (let ((coding-system-for-write 'no-conversion)
-            (write-region-annotate-functions nil)
-            (write-region-post-annotation-function nil)
-            (create-lockfiles nil)
-            ;; With its own name, Emacs would ask whether to edit a buffer that visits the
-            ;; file, and would release the lock of one with unsaved edits.
-            (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
-        (write-region nil nil path nil 'quiet lock)))))
+    (gemini-companion-file-replace path bytes)))
+
+;;;; Replacing files
+
+(defun gemini-companion-file-replace (file bytes &optional modes check)
+  "Make BYTES the contents of FILE, so that nothing is lost if that fails.
+They are written to another file, which is renamed once it is complete.
+With MODES, FILE is in any case a new file, with these modes.  Else an
+existing file keeps its owner, modes and other names, and a symbolic link
+is followed.  CHECK is called just before FILE changes, and may signal an
+error.  Handlers of file names are used."
+  (let* ((file (if modes (expand-file-name file) (file-truename file)))
+         (kept (and (not modes) (file-exists-p file)))
+         (temporary (gemini-companion-file--make-temporary file kept)))
+    (unwind-protect
+        (progn
+          (when kept
+            (copy-file file temporary t nil t t))
+          (gemini-companion-file--write-bytes bytes temporary)
+          (unless kept
+            (set-file-modes temporary (or modes (logand #o666 (default-file-modes)))))
+          (when check
+            (funcall check))
+          (if kept
+              (gemini-companion-file--put temporary file)
+            (rename-file temporary file t)))
+      (when (file-exists-p temporary)
+        (delete-file temporary)))))
+
+(defun gemini-companion-file--make-temporary (file kept)
+  "Return the name of a new file in which to write what FILE is to contain.
+KEPT is non-nil if FILE exists, and must not become another file."
+  ;; Else it would be replaced if only its directory can be written.
+  (when (and kept (not (file-writable-p file)))
+    (signal 'file-error (list "Writing a file" "Permission denied" file)))
+  (let ((directory (file-name-directory file))
+        (name (file-name-nondirectory file)))
+    (make-temp-file
+     (expand-file-name
+      ;; Names cannot be arbitrarily long.
+      (concat (substring name 0 (min (length name) 60)) ".")
+      (if (and kept (not (file-writable-p directory))) temporary-file-directory
+        directory)))))
+
+(defun gemini-companion-file--write-bytes (bytes file)
+  "Write BYTES to FILE, without hooks."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert bytes)
+    (let ((coding-system-for-write 'no-conversion)
+          (write-region-annotate-functions nil)
+          (write-region-post-annotation-function nil)
+          ;; It must be on the disk before it is renamed.
+          (write-region-inhibit-fsync nil)
+          (create-lockfiles nil))
+      (write-region nil nil file nil 'quiet))))
+
+(defun gemini-companion-file--put (new file)
+  "Make what the file NEW contains the contents of FILE, which exists.
+NEW is renamed if nobody can tell that from a write."
+  (unless (and (equal (file-name-directory new) (file-name-directory file))
+               (gemini-companion-file--alike-p new file)
+               ;; A file that is mounted by itself, as in a container, cannot be replaced.
+               (ignore-error file-error
+                 (rename-file new file t)
+                 t))
+    (gemini-companion-file--copy-over new file)))
+
+(defun gemini-companion-file--alike-p (new file)
+  "Return non-nil if the file NEW has the owner of FILE, which has no other names."
+  (let ((attributes (file-attributes file))
+        (new (file-attributes new)))
+    (and (= 1 (file-attribute-link-number attributes))
+         (equal (file-attribute-user-id attributes) (file-attribute-user-id new))
+         (equal (file-attribute-group-id attributes) (file-attribute-group-id new)))))
+
+(defun gemini-companion-file--copy-over (new file)
+  "Write what the file NEW contains over FILE.
+If that fails, FILE gets its old contents again."
+  (let ((old (make-temp-file "gemini-companion-old-"))
+        (done nil))
+    (copy-file file old t)
+    (unwind-protect
+        (progn
+          (copy-file new file t)
+          (setq done t))
+      (unless done
+        (condition-case nil
+            (copy-file old file t)
+          (error (error "%s could not be written; its old contents are in %s" file old))))
+      (delete-file old))))
+
+;;;; When files were written
 
 (defun gemini-companion-file-stamp (path)
   "Return a value that changes when the file PATH is written, nil without a file."

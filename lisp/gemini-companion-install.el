@@ -22,6 +22,7 @@
 (require 'url)
 (require 'url-http)
 (require 'gemini-companion-checksums)
+(require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 (require 'gemini-companion-ui)
@@ -434,29 +435,22 @@ The error message calls that text WHAT."
 
 (defun gemini-companion-install--write (start)
   "Install the module that begins at START in the current buffer."
-  (let ((end (point-max)))
-    (gemini-companion-install--put
-     (lambda (file)
-       (let ((coding-system-for-write 'no-conversion)
-             (write-region-inhibit-fsync nil))
-         (write-region start end file nil 'silent))))))
+  (gemini-companion-install--put (buffer-substring-no-properties start (point-max))))
 
 (defun gemini-companion-install--copy (built)
   "Install the file BUILT."
-  (gemini-companion-install--put (lambda (file) (copy-file built file t))))
+  (gemini-companion-install--put
+   (with-temp-buffer
+     (set-buffer-multibyte nil)
+     (insert-file-contents-literally built)
+     (buffer-string))))
 
-(defun gemini-companion-install--put (write)
-  "Install the module that WRITE writes, a function of a file name.
-That file is renamed at the end: if Emacs dies before that, it leaves no
+(defun gemini-companion-install--put (bytes)
+  "Install the module that consists of BYTES.
+It is always a new file: if Emacs dies before it is complete, it leaves no
 incomplete module, and an Emacs that has loaded the old one keeps it."
   (gemini-companion-install--make-directory)
-  (let* ((file (gemini-companion-native-installed-file))
-         (temporary (make-temp-file (concat file "."))))
-    (unwind-protect
-        (progn (funcall write temporary)
-               (set-file-modes temporary #o755)
-               (rename-file temporary file t))
-      (when (file-exists-p temporary) (delete-file temporary)))))
+  (gemini-companion-file-replace (gemini-companion-native-installed-file) bytes #o755))
 
 (defun gemini-companion-install--installed ()
   "Load the newly installed module, and continue."

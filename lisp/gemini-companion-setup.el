@@ -21,6 +21,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-client)
+(require 'gemini-companion-file)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
@@ -230,8 +231,8 @@ Return the outcome, as text for the user, or nil."
                         (apply #'format format arguments)))))
 
 (defmacro gemini-companion-setup--with (file &rest body)
-  "Evaluate BODY about FILE, without handlers or hooks of files.
-Handlers are only used for a remote FILE.  Signal errors of the file
+  "Evaluate BODY about FILE, without handlers of files.
+They are only used for a remote FILE.  Signal errors of the file
 system, and of JSON, as refusals."
   (declare (indent 1) (debug t))
   `(let* ((gemini-companion-setup--settings-file ,file)
@@ -239,10 +240,7 @@ system, and of JSON, as refusals."
                                          gemini-companion-setup--settings-file)
                                         file-name-handler-alist))
           ;; A CLI changes the file, too.
-          (remote-file-name-inhibit-cache t)
-          (write-region-annotate-functions nil)
-          (write-region-post-annotation-function nil)
-          (create-lockfiles nil))
+          (remote-file-name-inhibit-cache t))
      (condition-case problem
          (progn ,@body)
        (json-error (gemini-companion-setup--refuse "it %s" (cadr problem)))
@@ -298,25 +296,17 @@ cannot be changed."
       (buffer-string))))
 
 (defun gemini-companion-setup--write (file old new)
-  "Replace OLD, the bytes in FILE, by NEW.  OLD is nil if FILE does not exist.
-At no moment does FILE hold only a part of them."
+  "Replace OLD, the bytes in FILE, by NEW.  OLD is nil if FILE does not exist."
   (unless old
     (with-file-modes #o700
       (make-directory (file-name-directory file) t)))
-  (let ((temporary (make-temp-file (concat file ".")))
-        (coding-system-for-write 'no-conversion)
-        (write-region-inhibit-fsync nil))
-    (unwind-protect
-        (progn
-          ;; This keeps owner, mode and so on; a new file is private.
-          (when old (copy-file file temporary t nil t t))
-          (write-region new nil temporary nil 'silent)
-          ;; A CLI saves its settings, too.
-          (unless (equal old (gemini-companion-setup--read file))
-            (gemini-companion-setup--refuse "it was changed at this very moment; try again"))
-          (rename-file temporary file t))
-      (when (file-exists-p temporary)
-        (delete-file temporary)))))
+  (gemini-companion-file-replace
+   file new
+   (unless old #o600)                   ; a new file is private
+   (lambda ()
+     ;; A CLI saves its settings, too.
+     (unless (equal old (gemini-companion-setup--read file))
+       (gemini-companion-setup--refuse "it was changed at this very moment; try again")))))
 
 ;;;; The change
 
