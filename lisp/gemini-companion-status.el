@@ -31,6 +31,7 @@
 (declare-function gemini-companion-connection-name "gemini-companion-connection" (connection) t)
 (declare-function gemini-companion-connection-prefix "gemini-companion-connection")
 (declare-function gemini-companion-connection-state "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-connections "gemini-companion-connection")
 (declare-function gemini-companion-disconnect "gemini-companion-connect")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
@@ -111,15 +112,18 @@
   (gemini-companion-status--buttons buttons)
   (insert "\n"))
 
-(defun gemini-companion-status--buttons (buttons)
-  "Insert BUTTONS, each (LABEL . FUNCTION), which also update the buffer."
+(defun gemini-companion-status--buttons (buttons &optional row)
+  "Insert BUTTONS, each (LABEL . FUNCTION), which also update the buffer.
+ROW identifies what they are about, which may be listed elsewhere later."
   (pcase-dolist (`(,label . ,function) buttons)
     (insert "  ")
     (gemini-companion-ui-button
-     label (lambda ()
-             (funcall function)
-             (gemini-companion-status--refresh
-              (get-buffer gemini-companion-status--name))))))
+     label
+     (lambda ()
+       (unwind-protect
+           (funcall function)
+         (gemini-companion-status--refresh (get-buffer gemini-companion-status--name))))
+     (if row (cons row label) function))))
 
 (defun gemini-companion-status--lines (items)
   "Return the strings ITEMS as lines, or a line that says that there are none."
@@ -153,9 +157,14 @@
     (dolist (session sessions)
       (insert "  " (gemini-companion-status--session session))
       (gemini-companion-status--buttons
-       (list (cons "disconnect"
-                   (lambda () (gemini-companion-bridge-disconnect (aref session 0))))))
+       (list (cons "disconnect" (lambda () (gemini-companion-status--disconnect session))))
+       (aref session 0))
       (insert "\n"))))
+
+(defun gemini-companion-status--disconnect (session)
+  "End SESSION, one of `gemini-companion-bridge-sessions'."
+  (unless (gemini-companion-bridge-disconnect (aref session 0))
+    (user-error "This session has ended meanwhile")))
 
 (defun gemini-companion-status--insert-hosts ()
   "Insert which hosts are connected, and which could not be."
@@ -171,10 +180,15 @@
                         (gemini-companion-connect
                          (gemini-companion-connection-prefix connection))))))
         (list (cons "disconnect"
-                    (lambda ()
-                      (gemini-companion-disconnect
-                       (gemini-companion-connection-name connection)))))))
+                    (lambda () (gemini-companion-status--disconnect-host connection)))))
+       (gemini-companion-connection-prefix connection))
       (insert "\n"))))
+
+(defun gemini-companion-status--disconnect-host (connection)
+  "End CONNECTION to a host."
+  (unless (memq connection (gemini-companion-connections))
+    (user-error "This connection has ended meanwhile"))
+  (gemini-companion-disconnect (gemini-companion-connection-name connection)))
 
 (defun gemini-companion-status--session (session)
   "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
@@ -208,7 +222,8 @@
     (dolist (review reviews)
       (insert "  " (gemini-companion-ui-one-line (gemini-companion-review-path review)))
       (gemini-companion-status--buttons
-       (list (cons "show" (lambda () (gemini-companion-status--show review)))))
+       (list (cons "show" (lambda () (gemini-companion-status--show review))))
+       (gemini-companion-review-id review))
       (insert "\n"))))
 
 (defun gemini-companion-status--show (review)

@@ -13,6 +13,7 @@
 
 (require 'button)
 (require 'subr-x)
+(require 'text-property-search)
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
@@ -223,17 +224,27 @@ leave that alone."
 (set-keymap-parent gemini-companion-report-mode-map
                    (make-composed-keymap button-buffer-map special-mode-map))
 
+(defvar gemini-companion-ui--pause 1.0
+  "Seconds without effect for clicks on buttons that Emacs has just moved.")
+
+(defvar-local gemini-companion-ui--moved-at 0
+  "The time at which buttons came, went or moved without a command.")
+
 (defun gemini-companion-ui-print (insert)
   "Replace the text of the current buffer by what the function INSERT inserts.
-Point stays where it is, in each window."
-  (gemini-companion-ui-keep-point
-   #'gemini-companion-ui--line-and-column
-   #'gemini-companion-ui--position
-   (lambda ()
-     (let ((inhibit-read-only t))
-       (erase-buffer)
-       (funcall insert)
-       (set-buffer-modified-p nil)))))
+Point stays where it is, in each window, and on the button that it is on.
+If that is gone, point is on no other one."
+  (let ((layout (gemini-companion-ui--layout)))
+    (gemini-companion-ui-keep-point
+     #'gemini-companion-ui--place
+     #'gemini-companion-ui--position
+     (lambda ()
+       (let ((inhibit-read-only t))
+         (erase-buffer)
+         (funcall insert)
+         (set-buffer-modified-p nil))))
+    (unless (or this-command (null layout) (equal layout (gemini-companion-ui--layout)))
+      (setq gemini-companion-ui--moved-at (float-time)))))
 
 (defun gemini-companion-ui-keep-point (place position function)
   "Call FUNCTION, which replaces the text of the current buffer, and keep point.
@@ -248,29 +259,73 @@ is kept in each window."
       (set-window-point window (funcall position place)))
     (goto-char (funcall position point))))
 
+(defun gemini-companion-ui--subject (position)
+  "Return the subject of the button at POSITION, or nil."
+  (get-text-property position 'gemini-companion-subject))
+
+(defun gemini-companion-ui--layout ()
+  "Return where the buttons are that have a subject, as (SUBJECT LINE COLUMN)."
+  (let ((layout nil))
+    (save-excursion
+      (goto-char (point-min))
+      (let (button)
+        (while (setq button (text-property-search-forward 'gemini-companion-subject))
+          (push (cons (prop-match-value button)
+                      (gemini-companion-ui--line-and-column (prop-match-beginning button)))
+                layout))))
+    layout))
+
 (defun gemini-companion-ui--line-and-column (position)
-  "Return the line and the column of POSITION, as a cons."
+  "Return the line and the column of POSITION, as a list."
   (save-excursion
     (goto-char position)
-    (cons (line-number-at-pos) (current-column))))
+    (list (line-number-at-pos) (current-column))))
+
+(defun gemini-companion-ui--place (position)
+  "Return the place of POSITION, (SUBJECT OFFSET LINE COLUMN).
+OFFSET is that in the button at POSITION.  Without one SUBJECT is nil."
+  (let ((subject (gemini-companion-ui--subject position)))
+    `(,subject
+      ,(if subject (- position (button-start (button-at position))) 0)
+      ,@(gemini-companion-ui--line-and-column position))))
 
 (defun gemini-companion-ui--position (place)
-  "Return the position of PLACE, a cons of a line and a column."
-  (save-excursion
-    (goto-char (point-min))
-    (forward-line (1- (car place)))
-    (move-to-column (cdr place))
-    (point)))
+  "Return the position of PLACE, a value of `gemini-companion-ui--place'."
+  (pcase-let ((`(,subject ,offset ,line ,column) place))
+    (save-excursion
+      (goto-char (point-min))
+      (if-let* ((button (and subject (text-property-search-forward
+                                      'gemini-companion-subject subject #'equal))))
+          (min (+ (prop-match-beginning button) offset) (1- (prop-match-end button)))
+        (goto-char (point-min))
+        (forward-line (1- line))
+        (move-to-column column)
+        ;; What the user presses next is meant for something else.
+        (when (gemini-companion-ui--subject (point))
+          (forward-line 0))
+        (point)))))
 
 (defun gemini-companion-ui-line (format &rest arguments)
   "Insert an indented line: FORMAT with ARGUMENTS, some perhaps from a client."
   (insert "  " (gemini-companion-ui-one-line (apply #'format format arguments)) "\n"))
 
-(defun gemini-companion-ui-button (label function)
-  "Insert a button with LABEL that calls FUNCTION."
+(defun gemini-companion-ui-button (label function &optional subject)
+  "Insert a button with LABEL that calls FUNCTION.
+If the text may be replaced while the user wants to press it, SUBJECT is
+what `equal' tells it by from other buttons."
   (insert-text-button (format "[%s]" label)
                       'follow-link t
-                      'action (lambda (_) (funcall function))))
+                      'gemini-companion-subject subject
+                      'action (lambda (_)
+                                (when subject
+                                  (gemini-companion-ui--check-click))
+                                (funcall function))))
+
+(defun gemini-companion-ui--check-click ()
+  "Signal a `user-error' if a click may be meant for another button."
+  (when (and (mouse-event-p last-input-event)
+             (< (- (float-time) gemini-companion-ui--moved-at) gemini-companion-ui--pause))
+    (user-error "The buttons have just moved: look, and try again")))
 
 (provide 'gemini-companion-ui)
 ;;; gemini-companion-ui.el ends here

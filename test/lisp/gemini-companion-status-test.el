@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'ert)
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-companion)
@@ -82,5 +83,74 @@
     (let ((before (point)))
       (revert-buffer)
       (should (= (point) before)))))
+
+(defmacro gemini-companion-status-test--with-sessions (&rest body)
+  "Evaluate BODY in the status buffer, while there are two sessions.
+SESSIONS are their keys, and ENDED those that were disconnected."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (gemini-companion-mode 1)
+     (let ((inhibit-message t)
+           (sessions (list "1" "2"))
+           (ended nil))
+       (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
+                  (lambda ()
+                    (mapcar (lambda (key)
+                              (vector key (concat "client " key) nil 5 'open 0 0 nil))
+                            sessions)))
+                 ((symbol-function 'gemini-companion-bridge-disconnect)
+                  (lambda (key)
+                    (when (member key sessions)
+                      (push key ended)
+                      (setq sessions (remove key sessions))
+                      t))))
+         (gemini-companion-status)
+         ,@body))))
+
+(defun gemini-companion-status-test--go-to (client)
+  "Move point into the button that disconnects CLIENT."
+  (goto-char (point-min))
+  (search-forward client)
+  (search-forward "[disco"))
+
+(ert-deftest gemini-companion-status/point-follows-a-session ()
+  (gemini-companion-status-test--with-sessions
+    (gemini-companion-status-test--go-to "client 2")
+    (setq sessions (list "2"))
+    (revert-buffer)
+    (should (looking-back "client 2.*\\[disco" (line-beginning-position)))
+    (setq sessions (list "3" "4" "2"))
+    (revert-buffer)
+    (push-button)
+    (should (equal ended '("2")))
+    ;; Nothing else takes its place.
+    (should-not (button-at (point)))))
+
+(ert-deftest gemini-companion-status/a-button-does-not-end-the-session-that-took-its-place ()
+  (gemini-companion-status-test--with-sessions
+    (gemini-companion-status-test--go-to "client 1")
+    (setq sessions (list "2"))
+    (revert-buffer)
+    (should-not (button-at (point)))
+    (gemini-companion-status-test--go-to "client 2")
+    ;; It ends before the buffer shows that.
+    (setq sessions (list "3"))
+    (should (equal (cadr (should-error (push-button) :type 'user-error))
+                   "This session has ended meanwhile"))
+    (should-not ended)
+    (should (string-search "client 3" (buffer-string)))))
+
+(ert-deftest gemini-companion-status/clicks-on-buttons-that-have-just-moved-have-no-effect ()
+  (gemini-companion-status-test--with-sessions
+    (let ((last-input-event (list 'mouse-1 nil)))
+      (revert-buffer)
+      (setq sessions (list "2" "3"))
+      (revert-buffer)
+      (gemini-companion-status-test--go-to "client 2")
+      (should (string-search "just moved" (cadr (should-error (push-button) :type 'user-error))))
+      (should-not ended)
+      (let ((gemini-companion-ui--pause 0))
+        (push-button))
+      (should (equal ended '("2"))))))
 
 ;;; gemini-companion-status-test.el ends here
