@@ -24,6 +24,7 @@
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
@@ -392,7 +393,7 @@ If not, this counts as COUNT results that are withheld, by default one."
   "Return non-nil if FILE is remote, private, or not in the scope of CALL.
 What is not absolute is no file, but perhaps the address of something else."
   (or (not (file-name-absolute-p file))
-      (and (string-search ":" file) (file-remote-p file))
+      (gemini-companion-host-remote-p file)
       (let* ((file-name-handler-alist nil)
              (truename (file-truename file)))
         (not (gemini-companion-workspace-in-scope-p

@@ -577,7 +577,8 @@ Return `elsewhere' if FILE is on a host that is not served."
 
 (defun gemini-companion-workspace--like-remote-p (file)
   "Return non-nil if FILE may be remote, as far as its first component tells."
-  (string-match-p "\\`/[^/:]+:" file))
+  ;; In one of Tramp's syntaxes names are like "/[ssh/build]/a".
+  (string-match-p "\\`/\\(?:[^/:]+:\\|\\[[^]/]*/[^]]*\\]\\)" file))
 
 (defun gemini-companion-workspace--around (file table)
   "Return what TABLE has for the directories that FILE is in, appended.

@@ -42,7 +42,10 @@ The module has no ignore rules of hosts, so none are in force."
           (tramp-change-syntax 'separate)
           (should-not (gemini-companion-host-remote-p "/ssh:build:/src/a.c"))
           (should (equal (gemini-companion-host-remote-p "/[ssh/build]/src/a.c")
-                         "/[ssh/build]")))
+                         "/[ssh/build]"))
+          ;; It is on no machine that is served.
+          (should (eq (gemini-companion-workspace--machine "/[ssh/build]/src/a.c") 'elsewhere))
+          (should-not (gemini-companion-workspace--machine "/[a]/src/a.c")))
       (tramp-change-syntax before))))
 
 (defun gemini-companion-host-context-test--serve (prefix &rest roots)
