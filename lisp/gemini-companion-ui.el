@@ -11,9 +11,9 @@
 
 ;;; Code:
 
+(eval-when-compile (require 'text-property-search)) ; else autoloaded
 (require 'button)
 (require 'subr-x)
-(require 'text-property-search)
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
