@@ -38,8 +38,9 @@ Those that end lines, or turn the text around, are such characters, too."
       (goto-char (point-min))
       ;; The text may be from a buffer, and have the property that forbids changes.
       (let ((inhibit-read-only t))
-        (while (re-search-forward gemini-companion-ui--controls nil t)
-          (replace-match (gemini-companion-ui--describe-char (char-before)) t t)))
+        (save-match-data
+          (while (re-search-forward gemini-companion-ui--controls nil t)
+            (replace-match (gemini-companion-ui--describe-char (char-before)) t t))))
       (buffer-string))))
 
 (defun gemini-companion-ui--describe-char (char)
