@@ -39,10 +39,14 @@ the file custom.el of a new project."
                                      (string-match-p "/elpa-src\\|/elpa/" directory))
                                    load-path))
             (saved (mapcar (lambda (option) (cons option (get option 'saved-value)))
-                           '(gemini-companion-terminal package-selected-packages))))
+                           '(gemini-companion-terminal package-selected-packages)))
+            ;; Another test may have loaded it.
+            (loaded (memq 'vterm features)))
        (unwind-protect
-           (gemini-companion-test-with-answer ,answer ,@body)
-         (setq features (delq 'eat features))
+           (progn
+             (setq features (remq 'vterm features))
+             (gemini-companion-test-with-answer ,answer ,@body))
+         (setq features (append (and loaded '(vterm)) (remq 'eat features)))
          (pcase-dolist (`(,option . ,value) saved)
            (put option 'saved-value value))))))
 
