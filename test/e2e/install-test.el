@@ -328,8 +328,6 @@ Otherwise each test would take a minute to build them."
     (gemini-companion-test-wait-screen emacs "M-x gemini-companion-install-module installs it")
     (gemini-companion-installed-test--answer emacs "n")
     (gemini-companion-test-wait-screen emacs "stays off without its native module")
-    ;; Emacs without windows loads this after a command that is a mode, and notes what it lacks.
-    (gemini-companion-test-eval emacs '(progn (require 'cus-start) (message nil)))
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
     (gemini-companion-test-wait-screen emacs "stays off without its native module")
     (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode))

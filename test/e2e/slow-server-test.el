@@ -30,6 +30,8 @@
                    "a.served:2:1: error: fake: bad line: bad one"))
     (dolist (request '("publish" "definition"))
       (gemini-companion-test-served-hold emacs request t))
+    ;; Otherwise what it says of an older text could come so late that it would be taken for new.
+    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "server/versions") "")
     (gemini-companion-test-type emacs "bad ")
     (let ((diagnostics (gemini-companion-test-served-begin
                         tools "getDiagnostics" :path "a.served"))

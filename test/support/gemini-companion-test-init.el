@@ -227,6 +227,9 @@ the names of all buffers but Emacs's own hidden ones."
 (setq gemini-companion-setup-policy '((gemini . never) (qwen . never))
       gemini-companion-tools-offer nil)
 
+;; When an Emacs without windows loads this, it notes what it lacks, over the message of a test.
+(require 'cus-start)
+
 (setq server-socket-dir (getenv "GEMINI_COMPANION_TEST_DIRECTORY")
       server-name "s")
 (server-start)
