@@ -22,7 +22,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
 (require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -122,7 +121,8 @@ perhaps was not sent it."
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
-                    (and (seq-some #'gemini-companion-review-open-p others) 'busy)))
+                    (and (cl-loop for other in others thereis (gemini-companion-review-open-p other))
+                         'busy)))
      (lambda (written)
        (funcall finish written)
        (unless written

@@ -338,4 +338,25 @@ The server still runs: programs started by Emacs find it."
       (should-not (gemini-companion-test-discovery-files emacs))
       (gemini-companion-lifecycle-test--check-serves-all-the-same emacs))))
 
+(ert-deftest gemini-companion-lifecycle/at-start-no-other-library-is-loaded ()
+  "The user waits while libraries are loaded, and some compile code then."
+  :tags '(e2e)
+  (let ((lisp (getenv "GEMINI_COMPANION_TEST_LISP")))
+    (unless (and lisp (file-exists-p (expand-file-name "gemini-companion.elc" lisp)))
+      (gemini-companion-test-skip "the package is not compiled"))
+    (with-temp-buffer
+      (should (zerop (call-process (gemini-companion-test--program) nil '(t nil) nil
+                                   "-Q" "--batch" "-L" lisp "--eval"
+                                   (prin1-to-string '(let ((before features))
+                                                       (require 'gemini-companion)
+                                                       (gemini-companion-mode 1)
+                                                       (print features)
+                                                       (print before))))))
+      (goto-char (point-min))
+      (let ((after (read (current-buffer))))
+        (should-not (seq-remove (lambda (feature)
+                                  (string-match-p "\\`\\(?:gemini-companion.*\\|subr-x\\)\\'"
+                                                  (symbol-name feature)))
+                                (seq-difference after (read (current-buffer)))))))))
+
 ;;; lifecycle-test.el ends here
