@@ -215,8 +215,9 @@ POSITION is its start and LINE its number while TICK is the value of
     ;; A new client is sent the present context at once.
     (dolist (place gemini-companion-context--places)
       (setf (gemini-companion-context--place-published place) nil))
-    (setq gemini-companion-context--changed (gemini-companion-context--now)
-          gemini-companion-context--rules (list nil))
+    (when (gemini-companion-hosts) ; a client there may have told an ignore file
+      (setq gemini-companion-context--rules (list nil)))
+    (setq gemini-companion-context--changed (gemini-companion-context--now))
     (gemini-companion-context--publish)))
 
 ;;;###autoload
