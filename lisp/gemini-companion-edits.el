@@ -84,20 +84,15 @@ if the file is new."
 (defun gemini-companion-edits--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
 It was decided in Emacs, or the client reports it twice."
-  (when-let* ((entry (cl-loop for entry in (gemini-companion-history-list)
-                              if (gemini-companion-edits--same-file-p
-                                  (gemini-companion-history-path entry) file)
-                              return entry)))
+  (when-let* ((truename (let ((file-name-handler-alist nil)) (file-truename file)))
+              (entry (seq-find (lambda (entry)
+                                 (equal truename (gemini-companion-history-truename entry)))
+                               (gemini-companion-history-list))))
     (and (gemini-companion-history-made-p entry)
          (< (float-time (time-since (gemini-companion-history-time entry)))
             gemini-companion-edits--known-time)
          (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
                 (gemini-companion-file-plain after)))))
-
-(defun gemini-companion-edits--same-file-p (one other)
-  "Return non-nil if ONE and OTHER are names of the same local file."
-  (let ((file-name-handler-alist nil))
-    (equal (file-truename one) (file-truename other))))
 
 ;;;; Diagnostics
 

@@ -31,6 +31,7 @@
   (client nil :documentation "Name and version of the client.")
   (path nil :documentation "The absolute name of the file.")
   (host nil :documentation "The prefix of the host that the file is on, nil if it is local.")
+  (truename nil :documentation "PATH without symbolic links when it was decided, nil on a host.")
   (time nil :documentation "When it was decided.")
   (prompt nil :documentation "The prompt that led to it, as in `gemini-companion-review'.")
   (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client),
@@ -46,10 +47,23 @@ of the file that the undo replaced, nil if there was no file."))
   "Record that the change of the file PATH by CLIENT had OUTCOME.
 The other arguments are as in `gemini-companion-history-entry'."
   (push (gemini-companion-history--make :client client :path path :host host
+                                        :truename (gemini-companion-history--truename path host)
                                         :outcome outcome :before before :after after :prompt prompt
                                         :time (current-time))
         gemini-companion-history--entries)
   (gemini-companion-history--trim))
+
+(defun gemini-companion-history--truename (path host)
+  "Return PATH without symbolic links, or nil if it is on HOST or leads nowhere."
+  (unless host
+    (let ((file-name-handler-alist nil))
+      (ignore-errors (file-truename path)))))
+
+(defun gemini-companion-history-moved-p (entry)
+  "Return non-nil if the path of ENTRY leads to another file than it did then."
+  (not (equal (gemini-companion-history-truename entry)
+              (gemini-companion-history--truename (gemini-companion-history-path entry)
+                                                  (gemini-companion-history-host entry)))))
 
 (defun gemini-companion-history-made-p (entry)
   "Return non-nil if the change of ENTRY was made, and not undone."

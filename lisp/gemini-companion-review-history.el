@@ -292,8 +292,9 @@ undone already, make it again."
 
 (defun gemini-companion-review-history--current (entry)
   "Return the bytes that the file of ENTRY contains now.
-The value is nil if there is no file, and `unreadable' if it cannot be read.
-A file on a host is not read before a question: the value is `unread'."
+The value is nil if there is no file, `unreadable' if it cannot be read, and
+`moved' if its name leads to another file by now.  A file on a host is not
+read before a question: the value is `unread'."
   (if (gemini-companion-history-host entry) 'unread
     (gemini-companion-review-history--read entry)))
 
@@ -303,11 +304,21 @@ For special values see `gemini-companion-review-history--current'."
   (gemini-companion-review-history--access
    entry
    (lambda (path)
-     (cond ((not (gemini-companion-history-host entry))
-            (or (gemini-companion-file-read path)
-                (and (file-exists-p path) 'unreadable)))
+     ;; A program may have replaced a directory by a link, to have another file written.
+     (cond ((gemini-companion-history-moved-p entry) 'moved)
+           ((not (file-exists-p path)) nil)
+           ((not (gemini-companion-history-host entry))
+            (or (gemini-companion-file-read path) 'unreadable))
            ((file-regular-p path) (gemini-companion-file-read-as-named path))
-           ((file-exists-p path) 'unreadable)))))
+           (t 'unreadable)))))
+
+(defun gemini-companion-review-history--fault (entry current)
+  "Return why the file of ENTRY cannot be written, or nil.
+CURRENT is the value of `gemini-companion-review-history--current'."
+  (let ((file (gemini-companion-review-history--file entry)))
+    (pcase current
+      ('unreadable (format "%s cannot be read" file))
+      ('moved (format "%s now leads to another file" file)))))
 
 (defun gemini-companion-review-history--access (entry function)
   "Return the value of FUNCTION, called with the name of the file of ENTRY.
@@ -350,8 +361,7 @@ CURRENT is the value of `gemini-companion-review-history--current'."
            (format "Nothing to undo: the change to %s was %s" file outcome))
           ((eq bytes 'unreadable)
            (format "The previous contents of %s are not known" file))
-          ((eq current 'unreadable)
-           (format "%s cannot be read" file))
+          ((gemini-companion-review-history--fault entry current))
           ((not (equal current bytes)) nil)
           ((eq outcome 'undone)
            (format "%s is as it was before the undo already" file))
@@ -484,7 +494,8 @@ cannot be undone."
                                  (gemini-companion-review-history--file entry))
                        (gemini-companion-review-history--undo-fault entry before current))))
          (cond ((not fault) (push (cons path before) known))
-               ((memq 'unreadable (list before current)) (push path kept)))
+               ((or (eq before 'unreadable) (memq current '(unreadable moved)))
+                (push path kept)))
          (gemini-companion-review-history--make-step :entry entry :current current :fault fault)))
      entries)))
 
@@ -584,8 +595,8 @@ CURRENT is the value of `gemini-companion-review-history--current'."
         (outcome (gemini-companion-history-outcome entry)))
     (cond ((not (gemini-companion-history-made-p entry))
            (user-error "Nothing to write: the change to %s was %s" file outcome))
-          ((eq current 'unreadable)
-           (user-error "%s cannot be read" file))
+          ((gemini-companion-review-history--fault entry current)
+           (user-error "%s" (gemini-companion-review-history--fault entry current)))
           ((and (stringp current)
                 (gemini-companion-file-text-p current (gemini-companion-history-after entry)))
            (user-error "%s has this text already" file)))))
