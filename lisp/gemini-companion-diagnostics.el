@@ -399,11 +399,11 @@ DATED is non-nil if its language server has not checked it yet."
 (defun gemini-companion-diagnostics-new (snapshot diagnostics)
   "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
 Their lines may have moved meanwhile, so only severities and texts count."
-  (let ((known (mapcar #'cddr snapshot)))
+  (let ((known (make-hash-table :test #'equal)))
+    (dolist (diagnostic snapshot)
+      (cl-incf (gethash (cddr diagnostic) known 0)))
     (cl-loop for diagnostic in diagnostics
-             for old = (cl-member (cddr diagnostic) known :test #'equal)
-             if old do (setq known (append (cl-ldiff known old) (cdr old)))
-             else collect diagnostic)))
+             if (< (cl-decf (gethash (cddr diagnostic) known 0)) 0) collect diagnostic)))
 
 ;;;; The tool
 
