@@ -190,11 +190,13 @@ Return the number of problems."
     ((and `(,label . ,function) (guard (not noninteractive)))
      (let ((buffer (current-buffer)))
        (insert "     ")
-       (gemini-companion-ui-button label (lambda ()
-                                           (funcall function)
-                                           (when (buffer-live-p buffer)
-                                             (with-current-buffer buffer
-                                               (gemini-companion-doctor--start)))))
+       (gemini-companion-ui-button label
+                                   (lambda ()
+                                     (funcall function)
+                                     (when (buffer-live-p buffer)
+                                       (with-current-buffer buffer
+                                         (gemini-companion-doctor--start))))
+                                   (gemini-companion-doctor--finding-text finding))
        (insert "\n")))))
 
 (defun gemini-companion-doctor--insert-facts (case)

@@ -265,7 +265,7 @@ is kept in each window."
   (get-text-property position 'gemini-companion-subject))
 
 (defun gemini-companion-ui--layout ()
-  "Return where the buttons are that have a subject, as (SUBJECT LINE COLUMN)."
+  "Return where the buttons are, as (SUBJECT LINE COLUMN)."
   (let ((layout nil))
     (save-excursion
       (goto-char (point-min))
@@ -310,16 +310,15 @@ OFFSET is that in the button at POSITION.  Without one SUBJECT is nil."
   "Insert an indented line: FORMAT with ARGUMENTS, some perhaps from a client."
   (insert "  " (gemini-companion-ui-one-line (apply #'format format arguments)) "\n"))
 
-(defun gemini-companion-ui-button (label function &optional subject)
+(defun gemini-companion-ui-button (label function subject)
   "Insert a button with LABEL that calls FUNCTION.
-If the text may be replaced while the user wants to press it, SUBJECT is
-what `equal' tells it by from other buttons."
+The text may be replaced while the user wants to press it: SUBJECT is what
+`equal' tells it by from other buttons."
   (insert-text-button (format "[%s]" label)
                       'follow-link t
                       'gemini-companion-subject subject
                       'action (lambda (_)
-                                (when subject
-                                  (gemini-companion-ui--check-click))
+                                (gemini-companion-ui--check-click)
                                 (funcall function))))
 
 (defun gemini-companion-ui--check-click ()

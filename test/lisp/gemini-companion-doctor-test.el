@@ -200,6 +200,27 @@ It has no other variables with which a CLI finds this Emacs."
                                  (process-list)))))
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--wait)))))
 
+(ert-deftest gemini-companion-doctor/a-late-result-puts-no-other-button-below-point ()
+  (let* ((noninteractive nil)
+         (pressed nil)
+         (problem (lambda (text label)
+                    (gemini-companion-doctor--problem
+                     text "Press it." (cons label (lambda () (push label pressed))))))
+         (first (funcall problem "This is so." "mend"))
+         (show nil))
+    (cl-letf (((symbol-function 'gemini-companion-doctor--examine)
+               (lambda (_case callback) (setq show callback))))
+      (unwind-protect
+          (save-current-buffer
+            (gemini-companion-doctor temporary-file-directory)
+            (funcall show (list first) 1)
+            (goto-char (point-min))
+            (search-forward "[me")
+            (funcall show (list (funcall problem "So is this." "delete") first) 0)
+            (push-button)
+            (should (equal pressed '("mend"))))
+        (kill-buffer "*gemini doctor*")))))
+
 ;;;; The companion
 
 (ert-deftest gemini-companion-doctor/companion-off ()
