@@ -21,6 +21,11 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
 
+(defconst gemini-companion-agent-neutral-directory "/"
+  "Directory of this machine in which to start programs that need none.
+Others can write in a temporary one, and put programs there that would be
+found if PATH, by an empty element, names the current directory.")
+
 ;;;; Options
 
 (defcustom gemini-companion-agents '(gemini qwen llxprt)

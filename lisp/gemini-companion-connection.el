@@ -207,7 +207,7 @@ For their form see `gemini-companion-bridge-sessions'."
         (gemini-companion-connection-warnings connection) nil)
   (gemini-companion-connection--await connection)
   (condition-case problem
-      (let ((default-directory temporary-file-directory))
+      (let ((default-directory gemini-companion-agent-neutral-directory))
         (unless (executable-find gemini-companion-ssh-program)
           (error "There is no program %s" gemini-companion-ssh-program))
         (setf (gemini-companion-connection-directory connection) (make-temp-file "gc-" t))

@@ -899,7 +899,7 @@ the CLI takes if that is an Emacs."
   "Find out which version the CLI in CASE has.
 Call CALLBACK with the finding, or nil."
   (let* ((process-environment (gemini-companion-doctor--case-environment case))
-         (default-directory temporary-file-directory)
+         (default-directory gemini-companion-agent-neutral-directory)
          (name (gemini-companion-run-program 'gemini))
          (program (gemini-companion-doctor--find-program case name)))
     (cond (program
@@ -919,7 +919,7 @@ Call CALLBACK with the finding, or nil."
   "Return the file of the program NAME on the PATH in CASE, or nil."
   (let* ((path (gemini-companion-doctor--variable case "PATH"))
          (exec-path (if path (parse-colon-path path) exec-path))
-         (default-directory temporary-file-directory))
+         (default-directory gemini-companion-agent-neutral-directory))
     (executable-find name)))
 
 (defun gemini-companion-doctor--run-program (program callback)

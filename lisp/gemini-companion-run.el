@@ -331,7 +331,8 @@ Kill those in which AGENT has ended."
       (kill-buffer buffer)))
   (with-current-buffer (generate-new-buffer (gemini-companion-run--name agent root))
     ;; The program that is started is one of this machine.
-    (setq default-directory (if (gemini-companion-host-remote-p root) temporary-file-directory
+    (setq default-directory (if (gemini-companion-host-remote-p root)
+                                gemini-companion-agent-neutral-directory
                               root)
           gemini-companion-run-root root
           gemini-companion-run-agent agent)

@@ -70,7 +70,8 @@ file alone.  You are asked for each program that is served and used here;
 see `gemini-companion-setup-policy'.  For another machine, you are asked
 by `gemini-companion-run'."
   (interactive)
-  (let ((default-directory (if (file-remote-p default-directory) temporary-file-directory
+  (let ((default-directory (if (file-remote-p default-directory)
+                               gemini-companion-agent-neutral-directory
                              default-directory))
         (done nil)
         (failed nil))

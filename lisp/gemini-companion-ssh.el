@@ -111,7 +111,7 @@ The user's ssh may be configured to send variables to the host."
 (defun gemini-companion-ssh-make-process (command &rest arguments)
   "Run COMMAND, a list of ssh's arguments, and return its process.
 For ARGUMENTS see `make-process'."
-  (let ((default-directory temporary-file-directory)
+  (let ((default-directory gemini-companion-agent-neutral-directory)
         (process-environment (gemini-companion-ssh-environment
                               (default-toplevel-value 'process-environment)))
         (process-adaptive-read-buffering nil))

@@ -189,6 +189,19 @@ Return the connection."
     (should-not (string-match-p "GEMINI_CLI_IDE\\|QWEN_CODE_IDE\\|LLXPRT"
                                 (gemini-companion-connect-test--get "environment")))))
 
+(ert-deftest gemini-companion-connect/no-program-of-another-user-is-called-for-ssh ()
+  "If PATH has an empty element, which Emacs takes for the current directory."
+  (let* ((temporary-file-directory (gemini-companion-test-temp-directory))
+         (gemini-companion-ssh-program "gc-test-ssh")
+         (file (expand-file-name gemini-companion-ssh-program temporary-file-directory))
+         (exec-path (cons "." exec-path)))
+    (unwind-protect
+        (progn
+          (gemini-companion-test-write file "#!/bin/sh\n")
+          (set-file-modes file #o755)
+          (should-error (gemini-companion-ssh-make-process '("build")) :type 'file-missing))
+      (delete-directory temporary-file-directory t))))
+
 (ert-deftest gemini-companion-connect/what-is-filled-in-is-not-filled-in-itself ()
   (gemini-companion-connect-test--with-host
     (gemini-companion-connect-test--open "/ssh:build:/src/@ROOTS@/@AGENTS@")

@@ -181,6 +181,18 @@ It has no other variables with which a CLI finds this Emacs."
        (format "%s does not print its version, but: asking"
                (gemini-companion-test-file "bin/gemini"))))))
 
+(ert-deftest gemini-companion-doctor/programs-of-other-users-are-not-run ()
+  "If PATH has an empty element, which names the current directory."
+  (gemini-companion-doctor-test--with
+    (let ((temporary-file-directory (gemini-companion-test-file "shared/")))
+      (set-file-modes (gemini-companion-test-file "shared/gemini" "#!/bin/sh\necho 6.6.6\n") #o755)
+      (set-default-toplevel-value
+       'process-environment
+       (cons (concat "PATH=:" (gemini-companion-test-file "bin") ":" (getenv "PATH"))
+             (default-toplevel-value 'process-environment)))
+      (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                          "/bin/gemini has version 0.61.0"))))
+
 (ert-deftest gemini-companion-doctor/the-latest-directory-is-shown ()
   (gemini-companion-doctor-test--with
     (let ((release (gemini-companion-test-file "release"))
