@@ -404,36 +404,46 @@ is followed.  CHECK is called just before FILE changes, and may signal an
 error.  Handlers of file names are used."
   (let* ((file (if modes (expand-file-name file) (file-truename file)))
          (kept (and (not modes) (file-exists-p file)))
-         (temporary (gemini-companion-file--make-temporary file kept)))
+         (check (or check #'ignore)))
+    ;; Else it would be replaced if only its directory can be written.
+    (when (and kept (not (file-writable-p file)))
+      (signal 'file-error (list "Writing a file" "Permission denied" file)))
+    (if (or (not kept) (file-writable-p (file-name-directory file)))
+        (gemini-companion-file--replace-by-new file bytes modes kept check)
+      (funcall check)
+      (gemini-companion-file--write-over file bytes))))
+
+(defun gemini-companion-file--replace-by-new (file bytes modes kept check)
+  "Write BYTES to a new file, and rename it to FILE.
+KEPT is non-nil if FILE exists and must not become another file: if nobody
+can tell that from a write, it does all the same.  MODES and CHECK are those
+of `gemini-companion-file-replace'."
+  (let ((new (gemini-companion-file--make-beside file)))
     (unwind-protect
         (progn
           (when kept
-            (copy-file file temporary t nil t t))
-          (gemini-companion-file--write-bytes bytes temporary)
+            (copy-file file new t nil t t))
+          (gemini-companion-file--write-bytes bytes new)
           (unless kept
-            (set-file-modes temporary (or modes (logand #o666 (default-file-modes)))))
-          (when check
-            (funcall check))
-          (if kept
-              (gemini-companion-file--put temporary file)
-            (rename-file temporary file t)))
-      (when (file-exists-p temporary)
-        (delete-file temporary)))))
+            (set-file-modes new (or modes (logand #o666 (default-file-modes)))))
+          (funcall check)
+          (cond ((not kept) (rename-file new file t))
+                ((and (gemini-companion-file--alike-p new file)
+                      ;; A file that is mounted by itself, as in a container, cannot be replaced.
+                      (ignore-error file-error
+                        (rename-file new file t)
+                        t)))
+                (t (gemini-companion-file--write-over file bytes))))
+      (when (file-exists-p new)
+        (delete-file new)))))
 
-(defun gemini-companion-file--make-temporary (file kept)
-  "Return the name of a new file in which to write what FILE is to contain.
-KEPT is non-nil if FILE exists, and must not become another file."
-  ;; Else it would be replaced if only its directory can be written.
-  (when (and kept (not (file-writable-p file)))
-    (signal 'file-error (list "Writing a file" "Permission denied" file)))
-  (let ((directory (file-name-directory file))
-        (name (file-name-nondirectory file)))
+(defun gemini-companion-file--make-beside (file)
+  "Return the name of a new file in the directory of FILE."
+  (let ((name (file-name-nondirectory file)))
     (make-temp-file
-     (expand-file-name
-      ;; Names cannot be arbitrarily long.
-      (concat (substring name 0 (min (length name) 60)) ".")
-      (if (and kept (not (file-writable-p directory))) temporary-file-directory
-        directory)))))
+     ;; Names cannot be arbitrarily long.
+     (expand-file-name (concat (substring name 0 (min (length name) 60)) ".")
+                       (file-name-directory file)))))
 
 (defun gemini-companion-file--write-bytes (bytes file)
   "Write BYTES to FILE, without hooks."
@@ -448,17 +458,6 @@ KEPT is non-nil if FILE exists, and must not become another file."
           (create-lockfiles nil))
       (write-region nil nil file nil 'quiet))))
 
-(defun gemini-companion-file--put (new file)
-  "Make what the file NEW contains the contents of FILE, which exists.
-NEW is renamed if nobody can tell that from a write."
-  (unless (and (equal (file-name-directory new) (file-name-directory file))
-               (gemini-companion-file--alike-p new file)
-               ;; A file that is mounted by itself, as in a container, cannot be replaced.
-               (ignore-error file-error
-                 (rename-file new file t)
-                 t))
-    (gemini-companion-file--copy-over new file)))
-
 (defun gemini-companion-file--alike-p (new file)
   "Return non-nil if the file NEW has the owner of FILE, which has no other names."
   (let ((attributes (file-attributes file))
@@ -467,21 +466,24 @@ NEW is renamed if nobody can tell that from a write."
          (equal (file-attribute-user-id attributes) (file-attribute-user-id new))
          (equal (file-attribute-group-id attributes) (file-attribute-group-id new)))))
 
-(defun gemini-companion-file--copy-over (new file)
-  "Write what the file NEW contains over FILE.
+(defun gemini-companion-file--write-over (file bytes)
+  "Write BYTES to FILE, which exists.
 If that fails, FILE gets its old contents again."
-  (let ((old (make-temp-file "gemini-companion-old-"))
-        (done nil))
-    (copy-file file old t)
+  (let* (;; Tramp gives a copy the modes of FILE, which may be in a private directory, too.
+         (directory (make-temp-file "gemini-companion-old-" t))
+         (old (concat (file-name-as-directory directory) (file-name-nondirectory file)))
+         (needed nil))
     (unwind-protect
         (progn
-          (copy-file new file t)
-          (setq done t))
-      (unless done
+          (copy-file file old)
+          (setq needed t)
+          (gemini-companion-file--write-bytes bytes file)
+          (setq needed nil))
+      (when needed
         (condition-case nil
             (copy-file old file t)
           (error (error "%s could not be written; its old contents are in %s" file old))))
-      (delete-file old))))
+      (delete-directory directory t))))
 
 ;;;; When files were written
 
