@@ -162,8 +162,12 @@ If clients ignore that file, return a string that says why."
   (let ((attributes (file-attributes (file-truename name))))
     (cond ((null attributes) "cannot be read")
           ((not (file-regular-p name)) "is no file")
-          ((> (file-attribute-size attributes) (* 1024 1024)) "is far too large")
+          ((not (gemini-companion-client--small-p attributes)) "is far too large")
           ((not (file-readable-p name)) "cannot be read"))))
+
+(defun gemini-companion-client--small-p (attributes)
+  "Return non-nil if a file with ATTRIBUTES is not too large for what it is."
+  (<= (file-attribute-size attributes) (* 1024 1024)))
 
 (defun gemini-companion-client--user ()
   "Return the user id that a client has."
@@ -174,6 +178,9 @@ If clients ignore that file, return a string that says why."
   ;; Anything else could make Emacs wait.
   (unless (file-regular-p name)
     (error "It is no file"))
+  ;; Anybody can have written the settings of a project.
+  (unless (gemini-companion-client--small-p (file-attributes (file-truename name)))
+    (error "It is far too large"))
   (with-temp-buffer
     (let ((coding-system-for-read 'utf-8-unix))
       (insert-file-contents name))
@@ -453,7 +460,10 @@ The brackets are within DEPTH others."
                   (looking-at "\\\\\\(?:[\"\\/bfnrt]\\|u[[:xdigit:]]\\{4\\}\\)"))
       (goto-char (match-end 0)))
     (gemini-companion-client--json-expect ?\")
-    (json-read-from-string (buffer-substring start (point)))))
+    (let ((text (buffer-substring start (point))))
+      ;; Emacs makes a buffer for each.
+      (if (string-search "\\" text) (json-read-from-string text)
+        (substring text 1 -1)))))
 
 (defun gemini-companion-client--json-literal ()
   "Move over the number or word at point, and return its value."

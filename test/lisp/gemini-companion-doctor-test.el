@@ -598,7 +598,11 @@ ENVIRONMENT is its environment."
        (gemini-companion-doctor-test--report)
        (format "settings %s cannot be read (holds no JSON)"
                (gemini-companion-test-file "home/.gemini/settings.json"))
-       "-> Correct that file"))))
+       "-> Correct that file"))
+    (gemini-companion-test-file "work/.gemini/settings.json" (make-string (* 2 1024 1024) ?\s))
+    (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                        "work/.gemini/settings.json cannot be read (It is far too"
+                                        "-> Correct that file")))
 
 ;;;; The tools for the model
 
