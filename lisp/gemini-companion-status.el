@@ -291,32 +291,38 @@ This works even if no client is connected."
     (with-current-buffer buffer
       (gemini-companion-context-view-mode)
       (dolist (hook gemini-companion-status--context-hooks)
-        (add-hook hook #'gemini-companion-status--print-context))
+        (add-hook hook #'gemini-companion-status--refresh-context))
       (gemini-companion-context-update)
+      (gemini-companion-status--print-context)
       (goto-char (point-min)))
     (display-buffer buffer)))
 
 (defun gemini-companion-status--stop-context ()
   "Stop updating the buffer with what clients are told."
   (dolist (hook gemini-companion-status--context-hooks)
-    (remove-hook hook #'gemini-companion-status--print-context))
+    (remove-hook hook #'gemini-companion-status--refresh-context))
   (gemini-companion-context-update))
 
-(defun gemini-companion-status--print-context ()
-  "Update the buffer with what clients are told, if there is one."
-  (when-let* ((buffer (get-buffer gemini-companion-status--context-name)))
+(defun gemini-companion-status--refresh-context ()
+  "Update the buffer with what clients are told if it is on screen.
+When it appears on screen, this is called as well."
+  (when-let* ((buffer (get-buffer gemini-companion-status--context-name))
+              ((get-buffer-window buffer t)))
     (with-current-buffer buffer
-      (let ((text (gemini-companion-status--context-text))
-            (inhibit-read-only t))
-        (unless (equal text (buffer-string))
-          ;; Keeps point, and the text on screen, in place.
-          (let ((new (generate-new-buffer " *gemini context*" t)))
-            (unwind-protect
-                (progn (with-current-buffer new (insert text))
-                       (replace-region-contents (point-min) (point-max)
-                                                (lambda () new) 0.1))
-              (kill-buffer new))))
-        (set-buffer-modified-p nil)))))
+      (gemini-companion-status--print-context))))
+
+(defun gemini-companion-status--print-context ()
+  "Show what clients are told in the current buffer."
+  (let ((text (gemini-companion-status--context-text))
+        (inhibit-read-only t))
+    (unless (equal text (buffer-string))
+      ;; Keeps point, and the text on screen, in place.
+      (let ((new (generate-new-buffer " *gemini context*" t)))
+        (unwind-protect
+            (progn (with-current-buffer new (insert text))
+                   (replace-region-contents (point-min) (point-max) (lambda () new) 0.1))
+          (kill-buffer new))))
+    (set-buffer-modified-p nil)))
 
 ;;;; Its text
 

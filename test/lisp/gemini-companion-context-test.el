@@ -372,6 +372,17 @@ all projects\n" (funcall shown)))
       (gemini-companion-test-wait
        "what changed to be shown"
        (lambda () (string-search "a.txt, active, at line 3" (funcall shown))))
+      ;; While nobody sees it, nothing is done for it.
+      (let ((before (funcall shown)))
+        (delete-windows-on "*gemini context*")
+        (goto-char (point-min))
+        (gemini-companion-context-update)
+        (should (equal (funcall shown) before))
+        (display-buffer "*gemini context*")
+        (run-hook-with-args 'window-buffer-change-functions (selected-frame))
+        (gemini-companion-test-wait
+         "it to be shown again"
+         (lambda () (string-search "a.txt, active, at line 1" (funcall shown)))))
       (with-current-buffer "*gemini context*"
         (goto-char (point-min))
         (search-forward "The message\n")

@@ -194,7 +194,7 @@
                        (regexp-quote (gemini-companion-test-file "a.txt")))
                (buffer-string)))
       (kill-buffer))
-    (should-not (memq #'gemini-companion-status--print-context
+    (should-not (memq #'gemini-companion-status--refresh-context
                       gemini-companion-tools-change-hook))))
 
 ;;;; Over HTTP
