@@ -11,13 +11,14 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'text-property-search)) ; else autoloaded
+(eval-when-compile (require 'text-property-search))
 (require 'button)
 (require 'subr-x)
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
+(declare-function text-property-search-forward "text-property-search")
 (defvar evil-emacs-state-modes)
 (defvar evil-insert-state-modes)
 (defvar evil-state)
@@ -235,6 +236,7 @@ leave that alone."
   "Replace the text of the current buffer by what the function INSERT inserts.
 Point stays where it is, in each window, and on the button that it is on.
 If that is gone, point is on no other one."
+  (require 'text-property-search)       ; not autoloaded in Emacs 28
   (let ((layout (gemini-companion-ui--layout)))
     (gemini-companion-ui-keep-point
      #'gemini-companion-ui--place
