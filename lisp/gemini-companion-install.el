@@ -250,9 +250,8 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
   "Show the progress of the download, and make sure that it ends."
   ;; It may have failed already.
   (when-let* ((job gemini-companion-install--job))
-    (gemini-companion-install--show-progress "")
     (setf (gemini-companion-install--job-timer job)
-          (run-at-time 0.5 0.5 #'gemini-companion-install--watch job))))
+          (run-at-time 0 0.5 #'gemini-companion-install--watch job))))
 
 (defun gemini-companion-install--watch (job)
   "Show the progress of JOB, a download; give up if nothing arrives."
@@ -289,8 +288,8 @@ It is a new one after each redirection."
     (format " %s" (file-size-human-readable size 'si " " "B"))))
 
 (defun gemini-companion-install--show-progress (progress)
-  "Show the PROGRESS of the download, unless the minibuffer is active."
-  (unless (active-minibuffer-window)
+  "Show the PROGRESS of the download, unless that would hide a prompt."
+  (when (gemini-companion-ui-no-key-expected-p)
     (let ((message-log-max nil))
       (message "Downloading %s%s" (gemini-companion-native-asset) progress))))
 

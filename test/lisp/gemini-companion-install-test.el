@@ -237,6 +237,16 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
        "the connections to be closed"
        (lambda () (not (cl-set-difference (process-list) processes)))))))
 
+(ert-deftest gemini-companion-install/progress-hides-no-prompt ()
+  "Neither one in the minibuffer nor that of a search or a replacement."
+  (let ((job (gemini-companion-install--make-job))
+        (messages nil))
+    (cl-letf (((symbol-function 'message)
+               (lambda (&rest arguments) (push (apply #'format-message arguments) messages))))
+      (dolist (isearch-mode '(t nil))
+        (gemini-companion-install--watch job)))
+    (should (equal messages (list (concat "Downloading " (gemini-companion-native-asset)))))))
+
 (ert-deftest gemini-companion-install/progress-is-shown-in-percent ()
   (with-temp-buffer
     (setq-local url-http-content-length 2000000)
