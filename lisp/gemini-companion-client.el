@@ -559,7 +559,10 @@ Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
   "Send the request of PROCESS, a connection, or finish it, depending on EVENT."
   (let ((answer (process-get process 'answer)))
     (cond ((string-prefix-p "open" event)
-           (process-send-string process (process-get process 'request)))
+           (condition-case problem
+               (process-send-string process (process-get process 'request))
+             ;; It was closed at this very moment.
+             (error (gemini-companion-client--finish process (error-message-string problem)))))
           (answer
            (gemini-companion-client--finish process
                                             (gemini-companion-client--answer answer)))

@@ -308,6 +308,16 @@ It has no other variables with which a CLI finds this Emacs."
          "-> Restart it"))
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
+(ert-deftest gemini-companion-doctor/server-that-hangs-up-at-once ()
+  (let ((process (make-pipe-process :name "closed" :noquery t))
+        (outcome nil))
+    (process-put process 'request "POST")
+    (process-put process 'callback (lambda (reason) (setq outcome reason)))
+    (process-put process 'timer (run-at-time nil nil #'ignore))
+    (delete-process process)
+    (gemini-companion-client--react process "open\n")
+    (should (string-search "not running" outcome))))
+
 (ert-deftest gemini-companion-doctor/discovery-file-changed ()
   (gemini-companion-doctor-test--with
     (dolist (change (list (lambda (content) (cons '(authToken . "another") content))
