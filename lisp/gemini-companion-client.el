@@ -593,7 +593,7 @@ It contains TOKEN, and SESSION unless that is nil."
 
 (defun gemini-companion-client--answer (text)
   "Return the HTTP response TEXT as (STATUS HEADERS . BODY), or a reason."
-  (if (not (string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[^\n]*\n\\(\\(?:.*[^\r\n].*\n\\)*\\)\r?\n"
+  (if (not (string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[^\n]*\n\\(\\(?:[^\r\n].*\n\\)*\\)\r?\n"
                          text))
       "the answer is not HTTP"
     (cons (string-to-number (match-string 1 text))

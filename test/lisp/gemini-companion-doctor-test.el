@@ -318,6 +318,11 @@ It has no other variables with which a CLI finds this Emacs."
     (gemini-companion-client--react process "open\n")
     (should (string-search "not running" outcome))))
 
+(ert-deftest gemini-companion-doctor/an-answer-does-not-keep-emacs-busy ()
+  (should (equal (gemini-companion-client--answer
+                  (concat "HTTP/1.1 200 OK\n" (make-string 900000 ?x)))
+                 "the answer is not HTTP")))
+
 (ert-deftest gemini-companion-doctor/discovery-file-changed ()
   (gemini-companion-doctor-test--with
     (dolist (change (list (lambda (content) (cons '(authToken . "another") content))
