@@ -77,11 +77,12 @@
   (gemini-companion-status--print))
 
 (defun gemini-companion-status--refresh (buffer)
-  "Update BUFFER if it is on screen."
+  "Update BUFFER if it is on screen, and the user has not marked a part of it."
   (when (get-buffer-window buffer t)
     (gemini-companion-log-errors "status"
       (with-current-buffer buffer
-        (gemini-companion-status--print)))))
+        (unless (region-active-p)
+          (gemini-companion-status--print))))))
 
 (defun gemini-companion-status--print ()
   "Update the current buffer."

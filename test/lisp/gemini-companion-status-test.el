@@ -96,6 +96,20 @@
       (revert-buffer)
       (should (= (point) before)))))
 
+(ert-deftest gemini-companion-status/a-region-stays-until-it-is-copied ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (gemini-companion-status)
+    (let ((transient-mark-mode t))
+      (goto-char (point-min))
+      (push-mark (line-end-position) t t)
+      (gemini-companion-mode -1)
+      (gemini-companion-status--refresh (current-buffer))
+      (should (string-search "listens on" (buffer-substring (region-beginning) (region-end))))
+      (deactivate-mark)
+      (gemini-companion-status--refresh (current-buffer))
+      (should (string-search "is off" (buffer-string))))))
+
 (defmacro gemini-companion-status-test--with-sessions (&rest body)
   "Evaluate BODY in the status buffer, while there are two sessions.
 SESSIONS are their keys, and ENDED those that were disconnected."
