@@ -264,20 +264,24 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 (defun gemini-companion-diagnostics--of-flymake ()
   "Return the diagnostics of Flymake in the current buffer, a list of lists."
   ;; The positions in the diagnostics themselves are not those after edits in Emacs 28.
-  (cl-loop for overlay in (overlays-in (point-min) (point-max))
-           for diagnostic = (overlay-get overlay 'flymake-diagnostic)
-           if diagnostic
-           collect (append (gemini-companion-diagnostics--place (overlay-start overlay))
-                           (list (gemini-companion-diagnostics--severity
-                                  (flymake-diagnostic-type diagnostic))
-                                 (substring-no-properties
-                                  (or (flymake-diagnostic-text diagnostic) ""))))))
-
-(defun gemini-companion-diagnostics--place (position)
-  "Return the line and the column of POSITION, both from 1, as a list."
-  (goto-char position)
-  (list (line-number-at-pos)
-        (1+ (- position (let ((inhibit-field-text-motion t)) (line-beginning-position))))))
+  (let ((overlays (sort (seq-filter (lambda (overlay) (overlay-get overlay 'flymake-diagnostic))
+                                    (overlays-in (point-min) (point-max)))
+                        (lambda (a b) (< (overlay-start a) (overlay-start b)))))
+        (line 1)
+        (counted (point-min))
+        (inhibit-field-text-motion t))
+    (cl-loop for overlay in overlays
+             for diagnostic = (overlay-get overlay 'flymake-diagnostic)
+             for start = (progn (goto-char (overlay-start overlay)) (line-beginning-position))
+             ;; To count from the first line each time would take long for many diagnostics.
+             do (setq line (+ line (count-lines counted start))
+                      counted start)
+             collect (list line
+                           (1+ (- (point) start))
+                           (gemini-companion-diagnostics--severity
+                            (flymake-diagnostic-type diagnostic))
+                           (substring-no-properties
+                            (or (flymake-diagnostic-text diagnostic) ""))))))
 
 (defun gemini-companion-diagnostics--of-flycheck ()
   "Return the errors of Flycheck in the current buffer, a list of lists."
