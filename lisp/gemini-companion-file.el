@@ -455,8 +455,11 @@ of `gemini-companion-file-replace'."
           (write-region-post-annotation-function nil)
           ;; It must be on the disk before it is renamed.
           (write-region-inhibit-fsync nil)
-          (create-lockfiles nil))
-      (write-region nil nil file nil 'quiet))))
+          (create-lockfiles nil)
+          ;; With its own name, Emacs would ask whether to edit a buffer that visits the file, and
+          ;; would release the lock of one with unsaved edits.
+          (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
+      (write-region nil nil file nil 'quiet lock))))
 
 (defun gemini-companion-file--alike-p (new file)
   "Return non-nil if the file NEW has the owner of FILE, which has no other names."

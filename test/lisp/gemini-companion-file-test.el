@@ -186,6 +186,25 @@ WRITE has the arguments of `write-region'."
       (should (= (file-modes file) #o644))
       (delete-directory temporary-file-directory))))
 
+(ert-deftest gemini-companion-file/nothing-is-asked-about-a-buffer-with-edits-of-another-text ()
+  "Its lock stays, too."
+  (gemini-companion-file-test--with
+    (add-name-to-file file (gemini-companion-test-file "b.txt"))
+    (let* ((create-lockfiles t)
+           (buffer (find-file-noselect file)))
+      (unwind-protect
+          (with-current-buffer buffer
+            (insert "edited ")
+            (should (eq t (file-locked-p file)))
+            (set-visited-file-modtime 0) ; as if it had been written meanwhile
+            (with-temp-buffer
+              (gemini-companion-file-write file "new\n"))
+            (should (eq t (file-locked-p file)))
+            (should (equal (gemini-companion-test-read file) "new\n")))
+        (with-current-buffer buffer
+          (set-buffer-modified-p nil)
+          (kill-buffer))))))
+
 (ert-deftest gemini-companion-file/what-may-not-be-written-is-not-replaced ()
   (gemini-companion-file-test--with
     (let ((writable (symbol-function 'file-writable-p)))
