@@ -593,11 +593,14 @@ It contains TOKEN, and SESSION unless that is nil."
 
 (defun gemini-companion-client--answer (text)
   "Return the HTTP response TEXT as (STATUS HEADERS . BODY), or a reason."
-  (if (not (string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[^\n]*\n\\(\\(?:[^\r\n].*\n\\)*\\)\r?\n"
-                         text))
-      "the answer is not HTTP"
-    (cons (string-to-number (match-string 1 text))
-          (cons (match-string 2 text) (substring text (match-end 0))))))
+  (let* ((headers (and (string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[^\n]*\n" text)
+                       (match-end 0)))
+         (status (and headers (string-to-number (match-string 1 text)))))
+    ;; One regexp for all of it could backtrack for hours.
+    (if (not (and headers (string-match "^\r?\n" text headers)))
+        "the answer is not HTTP"
+      `(,status ,(substring text headers (match-beginning 0))
+                . ,(substring text (match-end 0))))))
 
 (defun gemini-companion-client--header (name headers)
   "Return the value of the header NAME in the text HEADERS, or nil."
