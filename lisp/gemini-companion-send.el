@@ -216,6 +216,12 @@ If they are on one other machine, that is a name there."
   "Number of characters to send at once.
 A terminal takes a few kilobytes, and then blocks.")
 
+(defconst gemini-companion-send--patience 0.05
+  "Seconds to wait for a terminal that blocks.")
+
+(defvar gemini-companion-send--poll-interval 0.1
+  "Seconds between polls of a terminal.")
+
 (defun gemini-companion-send-terminal ()
   "Return the terminal of the project's CLI, or of the only CLI.
 On another machine the only one there will do."
@@ -301,8 +307,25 @@ A timer continues with the next one."
                (gemini-companion-send--await-shown buffer (cdr item)))
               (item
                (setq gemini-companion-send--tick (buffer-chars-modified-tick))
-               (process-send-string process (gemini-companion-send--item-text item))
-               (run-at-time 0 nil #'gemini-companion-send--done buffer)))))))
+               (pcase (gemini-companion-log-errors "sending"
+                        (gemini-companion-send--write
+                         process (gemini-companion-send--item-text item)))
+                 ('sent (run-at-time 0 nil #'gemini-companion-send--done buffer))
+                 ('waits
+                  (setcar gemini-companion-send--queue "")
+                  (run-at-time gemini-companion-send--poll-interval nil
+                               #'gemini-companion-send--next buffer))
+                 (_ (setq gemini-companion-send--queue nil)))))))))
+
+(defun gemini-companion-send--write (process text)
+  "Send TEXT to PROCESS, and return `sent' if the terminal has taken all of it.
+If not, return `waits'; Emacs keeps the rest, and sends it before anything
+else.  It would wait as long as PROCESS does not read, and in a timer, the
+user could not quit."
+  (let ((inhibit-quit t))
+    (with-timeout (gemini-companion-send--patience 'waits)
+      (process-send-string process text)
+      'sent)))
 
 (defun gemini-companion-send--item-text (item)
   "Return what to send for ITEM of `gemini-companion-send--queue'."
@@ -331,9 +354,6 @@ Return an empty string, and tell the user, if the CLI takes no prompt now."
     (gemini-companion-send--next buffer)))
 
 ;;;; Waiting for the CLI
-
-(defvar gemini-companion-send--poll-interval 0.1
-  "Seconds between polls of a terminal.")
 
 (defconst gemini-companion-send--quiet-polls 5
   "Number of polls for which a terminal must not have changed.

@@ -52,6 +52,43 @@ SENT is bound to a function that returns the text sent to it."
       (gemini-companion-send-test--wait
        sent (concat "\e[200~" text "\e[201~\r\e[200~next\e[201~\r")))))
 
+(ert-deftest gemini-companion-send/emacs-does-not-wait-for-a-cli-that-does-not-read ()
+  "The text arrives, whole and in order, once the CLI reads."
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-send--poll-interval 0.001)
+           (inhibit-message t)
+           (text (mapconcat #'number-to-string (number-sequence 1 5000) " "))
+           (pipe (gemini-companion-test-file "pipe"))
+           (terminal (generate-new-buffer "terminal"))
+           (shows (lambda (end)
+                    (with-current-buffer terminal (string-suffix-p end (buffer-string)))))
+           (process (progn
+                      (call-process "mkfifo" nil nil nil pipe)
+                      (make-process
+                       :name "cli" :buffer terminal :noquery t :connection-type 'pty
+                       :coding 'utf-8-unix :sentinel #'ignore
+                       :command '("sh" "-c"
+                                  "stty raw -echo; echo ready; read go < pipe; exec cat")))))
+      (unwind-protect
+          (with-timeout (gemini-companion-test-timeout (ert-fail "Emacs waits"))
+            (gemini-companion-test-wait "the CLI" (lambda () (funcall shows "ready\n")))
+            (gemini-companion-send-text text t terminal)
+            (gemini-companion-test-wait
+             "a terminal that takes no more"
+             (lambda () (equal (car (buffer-local-value 'gemini-companion-send--queue terminal))
+                               "")))
+            (write-region "go\n" nil pipe nil 'silent)
+            (gemini-companion-test-wait
+             "the text" (lambda () (funcall shows (concat "ready\n\e[200~" text "\e[201~\r")))))
+        (delete-process process)))))
+
+(ert-deftest gemini-companion-send/an-error-does-not-block-what-is-sent-next ()
+  (gemini-companion-send-test--with sent
+    (cl-letf (((symbol-function 'process-send-string) (lambda (&rest _) (error "Broken"))))
+      (gemini-companion-send-text "one" t))
+    (gemini-companion-send-text "two" t)
+    (gemini-companion-send-test--wait sent "\e[200~two\e[201~\r")))
+
 (ert-deftest gemini-companion-send/line-endings-are-not-split ()
   "Line ends of two characters are one as well, and no character is cut in two."
   (gemini-companion-send-test--with sent
