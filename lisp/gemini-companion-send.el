@@ -42,7 +42,8 @@ Each item is one of:
   (paste . TEXT)   Send TEXT without control characters.
   (shown . TEXT)   Wait until the CLI shows TEXT in its prompt.
   (submit . TEXT)  Send the key that submits the prompt TEXT.
-  FUNCTION         Call it and send what it returns, a string or nil.")
+  FUNCTION         Call it with t and send what it returns, a string or nil.
+                   If the CLI ends before, call it with nil.")
 
 (defvar-local gemini-companion-send--tick nil
   "The `buffer-chars-modified-tick' before the last item was sent.")
@@ -289,8 +290,9 @@ Keys for a prompt would answer its question."
   "Send ITEMS to the terminal BUFFER after what is already in its queue.
 See `gemini-companion-send--queue'."
   (with-current-buffer buffer
+    (add-hook 'kill-buffer-hook #'gemini-companion-send--drop-all nil t)
     (let ((idle (null gemini-companion-send--queue)))
-      (setq gemini-companion-send--queue (append gemini-companion-send--queue items))
+      (setq gemini-companion-send--queue (append gemini-companion-send--queue items nil))
       (when idle
         (gemini-companion-send--next buffer)))))
 
@@ -302,20 +304,28 @@ A timer continues with the next one."
       (let ((item (car gemini-companion-send--queue))
             (process (get-buffer-process buffer)))
         (cond ((not (process-live-p process))
-               (setq gemini-companion-send--queue nil))
+               (gemini-companion-send--drop-all))
               ((eq (car-safe item) 'shown)
                (gemini-companion-send--await-shown buffer (cdr item)))
               (item
                (setq gemini-companion-send--tick (buffer-chars-modified-tick))
                (pcase (gemini-companion-log-errors "sending"
-                        (gemini-companion-send--write
-                         process (gemini-companion-send--item-text item)))
+                        (let ((text (gemini-companion-send--item-text item)))
+                          ;; Its function is called, and the rest of its text is Emacs's.
+                          (setcar gemini-companion-send--queue "")
+                          (gemini-companion-send--write process text)))
                  ('sent (run-at-time 0 nil #'gemini-companion-send--done buffer))
-                 ('waits
-                  (setcar gemini-companion-send--queue "")
-                  (run-at-time gemini-companion-send--poll-interval nil
-                               #'gemini-companion-send--next buffer))
-                 (_ (setq gemini-companion-send--queue nil)))))))))
+                 ('waits (run-at-time gemini-companion-send--poll-interval nil
+                                      #'gemini-companion-send--next buffer))
+                 (_ (gemini-companion-send--drop-all)))))))))
+
+(defun gemini-companion-send--drop-all ()
+  "Drop what is still to be sent to the terminal in the current buffer."
+  (let ((items gemini-companion-send--queue))
+    (setq gemini-companion-send--queue nil)
+    (dolist (item items)
+      (when (functionp item)
+        (gemini-companion-log-errors "sending" (funcall item nil))))))
 
 (defun gemini-companion-send--write (process text)
   "Send TEXT to PROCESS, and return `sent' if the terminal has taken all of it.
@@ -333,7 +343,7 @@ user could not quit."
     ;; Not before, because all chunks of a long text at once would take long.
     (`(paste . ,text) (gemini-companion-send--clean text))
     (`(submit . ,text) (gemini-companion-send--submit text))
-    ((pred functionp) (or (gemini-companion-log-errors "sending" (funcall item)) ""))
+    ((pred functionp) (or (gemini-companion-log-errors "sending" (funcall item t)) ""))
     (_ item)))
 
 (defun gemini-companion-send--submit (text)
@@ -427,7 +437,7 @@ If no prompt is recognized, assume that it shows TEXT."
   "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
 Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
 but was not sent, because something else is there too or the CLI works for
-too long; or nil if TEXT could not even be put there."
+too long; or nil if TEXT could not even be put there, or the CLI has ended."
   (gemini-companion-send--poll
    (lambda () (gemini-companion-send--state terminal))
    (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
@@ -458,7 +468,10 @@ For STATE, see `gemini-companion-send--state'; for FINISH, see
                 ;; After what is there, on a line of its own.
                 (if empty text (concat "\n" text)))
                (list (cons 'shown text)
-                     (lambda () (gemini-companion-send--press text terminal empty finish))))))))
+                     (lambda (live)
+                       (if live
+                           (gemini-companion-send--press text terminal empty finish)
+                         (funcall finish nil)))))))))
 
 (defun gemini-companion-send--press (text terminal empty finish)
   "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.

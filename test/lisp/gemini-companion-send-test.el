@@ -72,11 +72,15 @@ SENT is bound to a function that returns the text sent to it."
       (unwind-protect
           (with-timeout (gemini-companion-test-timeout (ert-fail "Emacs waits"))
             (gemini-companion-test-wait "the CLI" (lambda () (funcall shows "ready\n")))
-            (gemini-companion-send-text text t terminal)
-            (gemini-companion-test-wait
-             "a terminal that takes no more"
-             (lambda () (equal (car (buffer-local-value 'gemini-companion-send--queue terminal))
-                               "")))
+            (let ((write (symbol-function 'gemini-companion-send--write))
+                  (full nil))
+              (cl-letf (((symbol-function 'gemini-companion-send--write)
+                         (lambda (&rest arguments)
+                           (let ((outcome (apply write arguments)))
+                             (when (eq outcome 'waits) (setq full t))
+                             outcome))))
+                (gemini-companion-send-text text t terminal)
+                (gemini-companion-test-wait "a terminal that takes no more" (lambda () full))))
             (write-region "go\n" nil pipe nil 'silent)
             (gemini-companion-test-wait
              "the text" (lambda () (funcall shows (concat "ready\n\e[200~" text "\e[201~\r")))))
@@ -602,6 +606,20 @@ SENT is bound to a function that returns the text sent to it."
           (gemini-companion-send-text "next" t terminal)
           (gemini-companion-send-test--wait
            sent "\e[200~use tabs\e[201~\e[200~next\e[201~\r"))))))
+
+(ert-deftest gemini-companion-send/automatic-prompts-are-not-lost-with-the-cli ()
+  "It ends, or its terminal is killed, before it has shown the text."
+  (dolist (end (list (lambda (terminal) (delete-process (get-buffer-process terminal)))
+                     (lambda (terminal) (kill-buffer terminal))))
+    (gemini-companion-send-test--with-screen terminal sent
+      (let ((outcome 'none))
+        (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
+        (gemini-companion-send-at-rest "use tabs" terminal
+                                       (lambda (it) (setq outcome it)))
+        (gemini-companion-send-test--wait sent "\e[200~use tabs\e[201~")
+        (funcall end terminal)
+        (gemini-companion-test-wait "an outcome" (lambda () (not (eq outcome 'none))))
+        (should-not outcome)))))
 
 (ert-deftest gemini-companion-send/waiting-for-an-idle-cli-times-out ()
   (let ((gemini-companion-send--rest-polls 10))
