@@ -255,10 +255,13 @@ defaults to the value of `gemini-companion-send-terminal'."
 
 (defun gemini-companion-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
-Keys for a prompt would answer its question."
+Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((gemini-companion-send--frozen-p) gemini-companion-send--frozen)
         ((gemini-companion-send--question-p)
-         (format "%s asks a question: answer that first" (gemini-companion-send--title)))))
+         (format "%s asks a question: answer that first" (gemini-companion-send--title)))
+        ((gemini-companion-send--shell-p)
+         (format "%s is in shell mode, and would run the text: leave that first"
+                 (gemini-companion-send--title)))))
 
 (defun gemini-companion-send--check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
@@ -447,11 +450,15 @@ too long; or nil if TEXT could not even be put there, or the CLI has ended."
 (defun gemini-companion-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
 The value is a string, the contents of its prompt, if it is at rest;
-otherwise `works', `asks', `ended', or nil if that is unknown."
+otherwise `works', `asks', `ended', or nil if it takes no prompt, or if that
+is unknown."
   (if (not (and (buffer-live-p terminal) (process-live-p (get-buffer-process terminal))))
       'ended
     (with-current-buffer terminal
-      (cond ((or gemini-companion-send--queue (gemini-companion-send--frozen-p)) nil)
+      (cond ((or gemini-companion-send--queue
+                 (gemini-companion-send--frozen-p)
+                 (gemini-companion-send--shell-p))
+             nil)
             ((gemini-companion-send--question-p) 'asks)
             (t (gemini-companion-send--prompt-on-screen))))))
 
@@ -533,6 +540,12 @@ The choices are in the last box, and the user's prompt is not below it."
              (progn (re-search-backward "^ *╭" nil 'move)
                     (re-search-forward gemini-companion-send--choice bottom t))
              t)))))
+
+(defun gemini-companion-send--shell-p ()
+  "Return non-nil if what is typed in the current buffer is for a shell.
+The CLI runs it, and commands in backquotes in it."
+  (let ((prompt (gemini-companion-send--prompt-on-screen)))
+    (and (stringp prompt) (string-prefix-p "!" prompt))))
 
 (defun gemini-companion-send--prompt-on-screen ()
   "Return what is in the prompt of the CLI in the current buffer.

@@ -452,6 +452,9 @@ SENT is bound to a function that returns the text sent to it."
 (defconst gemini-companion-send-test--at-rest
   (gemini-companion-send-test--screen " >   Type your message or @path/to/file"))
 
+(defconst gemini-companion-send-test--shell
+  (gemini-companion-send-test--screen " !   Type your shell command"))
+
 (defconst gemini-companion-send-test--question
   "> please write\n╭─────╮\n│ Apply this change?  │\n│ ● 1. Allow once │\n╰─────╯\n")
 
@@ -497,8 +500,7 @@ SENT is bound to a function that returns the text sent to it."
                      ;; Remains of earlier output below the prompt.
                      (,(concat gemini-companion-send-test--at-rest "\n\n wor\n /tm\n\n")
                       . ">Typeyourmessageor@path/to/file")
-                     (,(gemini-companion-send-test--screen " !   Type your shell command")
-                      . "!Typeyourshellcommand")
+                     (,gemini-companion-send-test--shell . nil)
                      (,(gemini-companion-send-test--screen
                         " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
                       . works)
@@ -568,6 +570,29 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
     (gemini-companion-send-text "x" nil terminal)
     (gemini-companion-send-test--wait sent "\e[200~explain\e[201~\e[200~x\e[201~")))
+
+(ert-deftest gemini-companion-send/a-prompt-is-not-run-by-a-shell ()
+  "The CLI is in shell mode, or the user chooses that while the prompt is pasted."
+  (gemini-companion-send-test--with-screen terminal sent
+    (gemini-companion-send-test--draw terminal gemini-companion-send-test--shell)
+    (dolist (submit '(t nil))
+      (should (string-search
+               "shell mode"
+               (cadr (should-error (gemini-companion-send-text "1" submit terminal)
+                                   :type 'user-error)))))
+    (should (equal (funcall sent) ""))
+    (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
+    (gemini-companion-send-text "`rm x`" t terminal)
+    (gemini-companion-send-test--wait sent "\e[200~`rm x`\e[201~")
+    (gemini-companion-send-test--draw terminal
+                                      (gemini-companion-send-test--screen " ! `rm x`"))
+    (gemini-companion-test-wait
+     "the queue to be empty"
+     (lambda () (null (buffer-local-value 'gemini-companion-send--queue terminal))))
+    ;; The last that arrives.
+    (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
+    (gemini-companion-send-text "x" nil terminal)
+    (gemini-companion-send-test--wait sent "\e[200~`rm x`\e[201~\e[200~x\e[201~")))
 
 (ert-deftest gemini-companion-send/automatic-prompts-wait-until-no-question-is-open ()
   (gemini-companion-send-test--with-screen terminal sent
