@@ -224,7 +224,9 @@ directory of the file."
         (file (gemini-companion-review-file review)))
     (message "Change to %s rejected; sending the reason as soon as %s is ready" file title)
     (gemini-companion-send-at-rest
-     reason terminal
+     ;; A prompt that begins with a slash is a command of the CLI.
+     (if (string-prefix-p "/" reason) (concat "Reason: " reason) reason)
+     terminal
      (lambda (outcome)
        (pcase outcome
          ('sent (gemini-companion-ui-message review "Change to %s rejected; %s was told why"

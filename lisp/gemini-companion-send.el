@@ -137,13 +137,18 @@ prefix argument, send the prompt as well."
   (let ((first (line-number-at-pos start t))
         (last (line-number-at-pos (if (> end start) (1- end) end) t)))
     (format "%s, %s"
-            (if buffer-file-name
-                (gemini-companion-send--relative
-                 buffer-file-name
-                 (gemini-companion-send-directory (gemini-companion-send-terminal)))
+            (if buffer-file-name (gemini-companion-send--file-title)
               (format "buffer %s" (buffer-name)))
             (if (= first last) (format "line %d" first)
               (format "lines %d to %d" first last)))))
+
+(defun gemini-companion-send--file-title ()
+  "Return what to call the current file at the beginning of a prompt."
+  (let ((name (gemini-companion-send--relative
+               buffer-file-name
+               (gemini-companion-send-directory (gemini-companion-send-terminal)))))
+    ;; A prompt that begins with a slash is a command of the CLI.
+    (if (file-name-absolute-p name) (concat "file " name) name)))
 
 (defun gemini-companion-send--relative (file directory)
   "Return the name of FILE for a CLI in DIRECTORY.

@@ -104,4 +104,15 @@ it is in the kill ring")))))
         (dolist (buffer buffers)
           (delete-process (get-buffer-process buffer)))))))
 
+(ert-deftest gemini-companion-reason/it-is-no-command-of-the-cli ()
+  (let ((sent nil))
+    (cl-letf (((symbol-function 'gemini-companion-send-at-rest)
+               (lambda (text &rest _) (push text sent)))
+              (inhibit-message t))
+      (dolist (reason '("/usr is wrong" "use /opt"))
+        (gemini-companion-compose--send-reason
+         (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text "")
+         reason (current-buffer))))
+    (should (equal sent '("use /opt" "Reason: /usr is wrong")))))
+
 ;;; gemini-companion-reason-test.el ends here

@@ -107,6 +107,17 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-send-test--wait
      sent "\e[200~sub/a.txt, lines 2 to 3:\n```\n2\n3\n```\n\e[201~\r")))
 
+(ert-deftest gemini-companion-send/a-region-of-a-file-elsewhere-is-no-command ()
+  "The CLI takes a prompt that begins with a slash for a command."
+  (gemini-companion-send-test--with sent
+    (let ((name (gemini-companion-test-file "sub/a.txt" "1\n2\n")))
+      (switch-to-buffer (find-file-noselect name))
+      (with-current-buffer "terminal"
+        (setq gemini-companion-run-root (gemini-companion-test-file "other/")))
+      (gemini-companion-send-region 3 5 t)
+      (gemini-companion-send-test--wait
+       sent (format "\e[200~file %s, line 2:\n```\n2\n```\n\e[201~\r" name)))))
+
 (ert-deftest gemini-companion-send/files-are-mentioned-as-the-cli-expects ()
   (gemini-companion-send-test--with sent
     (switch-to-buffer (find-file-noselect
