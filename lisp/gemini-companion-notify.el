@@ -279,7 +279,9 @@ D-Bus would kill Emacs for characters that are not Unicode."
 (defun gemini-companion-notify--sentinel (process event)
   "Greet the bus on PROCESS, or give up, depending on EVENT."
   (cond ((string-prefix-p "open" event)
-         (process-send-string process (gemini-companion-notify--greeting)))
+         ;; It may be closed already.
+         (gemini-companion-notify--try
+          (lambda () (process-send-string process (gemini-companion-notify--greeting)))))
         ((eq process gemini-companion-notify--awaited)
          (gemini-companion-notify--give-up (string-trim event)))))
 

@@ -187,6 +187,19 @@ DESKTOP may be a list of the variable and a kind of desktop."
     (gemini-companion-test-propose client "a.txt" "2\n")
     (gemini-companion-notify-test--wait-bell)))
 
+(ert-deftest gemini-companion-notify/a-bus-that-hangs-up-at-once-is-no-error ()
+  (gemini-companion-notify-test--with-desktop client desktop
+    (cl-letf* ((send (symbol-function 'process-send-string))
+               ((symbol-function 'process-send-string)
+                (lambda (process text)
+                  (if (string-prefix-p "gemini-companion-notify" (process-name process))
+                      (error "No longer connected")
+                    (funcall send process text)))))
+      (gemini-companion-test-propose client "a.txt" "2\n")
+      (gemini-companion-notify-test--wait-bell))
+    (should (equal gemini-companion-notify-test--rings 1))
+    (should-not gemini-companion-notify--awaited)))
+
 (ert-deftest gemini-companion-notify/a-bus-that-does-not-answer-does-not-block ()
   "A change can be accepted while Emacs waits for the bus; then the bell rings."
   (gemini-companion-notify-test--with-desktop client desktop
