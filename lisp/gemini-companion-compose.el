@@ -65,7 +65,8 @@ sends, \\[gemini-companion-compose-quit] quits, \
   (interactive)
   (let* ((terminal (gemini-companion-send-terminal))
          (buffer (get-buffer-create (format "*prompt for %s*" (buffer-name terminal)))))
-    (pop-to-buffer buffer '((display-buffer-below-selected) (window-height . 12)))
+    (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
+                            (window-height . 12)))
     ;; Changing the mode would reset the state of a prompt that was begun earlier.
     (unless (derived-mode-p 'gemini-companion-compose-mode)
       (gemini-companion-compose-mode))

@@ -166,6 +166,25 @@ SENT is bound to a function that returns the text sent to it."
       (should (equal (buffer-string) "one\ntwo"))
       (gemini-companion-compose-quit))))
 
+(ert-deftest gemini-companion-send/a-prompt-is-composed-in-one-window ()
+  "Also if the user calls the command again, there or elsewhere."
+  (gemini-companion-send-test--with _sent
+    (let ((size (cons (frame-width) (frame-height)))
+          (window (selected-window)))
+      (unwind-protect
+          (progn
+            (set-frame-size nil 80 60)
+            (gemini-companion-compose)
+            (let ((windows (window-list)))
+              (should (length= windows 2))
+              (gemini-companion-compose)
+              (select-window window)
+              (gemini-companion-compose)
+              (should (equal (window-list) windows)))
+            (gemini-companion-compose-quit)
+            (should (equal (window-list) (list window))))
+        (set-frame-size nil (car size) (cdr size))))))
+
 (ert-deftest gemini-companion-send/a-prompt-outlives-its-cli ()
   (gemini-companion-send-test--with _sent
     (gemini-companion-compose)
