@@ -77,22 +77,31 @@ sends, \\[gemini-companion-compose-quit] quits, \
 (defun gemini-companion-compose-send ()
   "Send the prompt in the current buffer to the CLI."
   (interactive nil gemini-companion-compose-mode)
-  (let ((prompt (string-trim (buffer-substring-no-properties (point-min) (point-max)))))
+  (let ((prompt (gemini-companion-compose--prompt)))
     (when (string-empty-p prompt)
       (user-error "There is nothing to send"))
     (gemini-companion-send-text prompt t (gemini-companion-compose--live-terminal))
-    (add-to-history 'gemini-companion-send-history prompt)
     (gemini-companion-compose-quit)))
+
+(defun gemini-companion-compose--prompt ()
+  "Return the prompt in the current buffer."
+  (save-restriction
+    (widen)
+    (string-trim (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-compose--live-terminal ()
   "Return the terminal for the prompt in this buffer; signal if its CLI ended."
   (unless (process-live-p (get-buffer-process gemini-companion-compose--terminal))
-    (user-error "The CLI has ended; your prompt is still here"))
+    (user-error "The CLI has ended; your prompt is still here: run the CLI again, then \
+M-x gemini-companion-compose"))
   gemini-companion-compose--terminal)
 
 (defun gemini-companion-compose-quit ()
-  "Discard the prompt in the current buffer."
+  "Discard the prompt in the current buffer; the history keeps it."
   (interactive nil gemini-companion-compose-mode)
+  (let ((prompt (gemini-companion-compose--prompt)))
+    (unless (string-empty-p prompt)
+      (add-to-history 'gemini-companion-send-history prompt)))
   (quit-window t))
 
 (defun gemini-companion-compose-previous ()

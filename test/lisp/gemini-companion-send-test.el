@@ -190,8 +190,23 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-compose)
     (insert "precious")
     (delete-process (get-buffer-process gemini-companion-compose--terminal))
-    (should-error (gemini-companion-compose-send) :type 'user-error)
+    (should (string-search "M-x gemini-companion-compose"
+                           (gemini-companion-send-test--refused #'gemini-companion-compose-send)))
     (should (equal (buffer-string) "precious"))))
+
+(ert-deftest gemini-companion-send/a-prompt-that-was-discarded-can-be-recalled ()
+  (gemini-companion-send-test--with _sent
+    (let ((gemini-companion-send-history nil))
+      (gemini-companion-compose)
+      (gemini-companion-compose-quit)
+      (should-not gemini-companion-send-history)
+      (gemini-companion-compose)
+      (insert "precious\n")
+      (gemini-companion-compose-quit)
+      (gemini-companion-compose)
+      (should (equal (buffer-string) ""))
+      (gemini-companion-compose-previous)
+      (should (equal (buffer-string) "precious")))))
 
 (ert-deftest gemini-companion-send/files-are-completed-after-an-at ()
   (gemini-companion-send-test--with _sent
