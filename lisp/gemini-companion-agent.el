@@ -17,6 +17,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
@@ -419,9 +420,16 @@ Processes that were not started by Emacs have no more than that."
     ('process (number-to-string (emacs-pid)))
     ('token (gemini-companion-bridge-token agent))))
 
+(defun gemini-companion-agent-join-roots (roots)
+  "Return the list ROOTS as the value of a variable for workspace roots.
+Leave out those with the separator in their names, each of which would be
+several directories, perhaps not of any project."
+  (string-join (seq-remove (lambda (root) (string-search path-separator root)) roots)
+               path-separator))
+
 (defun gemini-companion-agent--export-workspace ()
   "Set the variables that hold the workspace roots."
-  (let ((roots (string-join (gemini-companion-workspace-announced) path-separator)))
+  (let ((roots (gemini-companion-agent-join-roots (gemini-companion-workspace-announced))))
     (gemini-companion-agent--set-and-save
      (cl-loop for agent in (gemini-companion-agent-served)
               for variable = (gemini-companion-agent-get agent :workspace)

@@ -437,7 +437,7 @@ to this Emacs."
       (when-let* ((value (getenv-internal name (default-toplevel-value 'process-environment))))
         (setenv name value)))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
-      (setenv name (directory-file-name root)))
+      (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.
     (dolist (name '("NO_PROXY" "no_proxy"))
       (setenv name (gemini-companion-run--without-proxy (getenv name))))

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-run)
 (require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-environment-test--with (variables &rest body)
@@ -96,6 +97,23 @@
                           (split-string (funcall exported) ":"))))
       (gemini-companion-mode -1)
       (should-not (funcall exported)))))
+
+(ert-deftest gemini-companion-environment/a-root-is-exported-as-one-directory ()
+  "A repository may have a directory with the separator of roots in its name."
+  (gemini-companion-test-with-project
+    (let* ((root (gemini-companion-test-file "x:/home/"))
+           (value (lambda (environment)
+                    (split-string (getenv-internal "GEMINI_CLI_IDE_WORKSPACE_PATH" environment)
+                                  ":" t)))
+           (gemini-companion-export-workspace t))
+      (find-file-noselect (gemini-companion-test-file "one/a" ""))
+      (find-file-noselect (expand-file-name "a" root))
+      (gemini-companion-mode 1)
+      (should (member (directory-file-name root) (gemini-companion-workspace-announced)))
+      (let ((exported (funcall value process-environment)))
+        (should (member (gemini-companion-test-file "one") exported))
+        (should-not (member "/home" exported)))
+      (should-not (funcall value (gemini-companion-run--environment 'gemini root))))))
 
 (ert-deftest gemini-companion-environment/a-command-for-other-terminals-can-be-copied ()
   (gemini-companion-test-with-project
