@@ -155,8 +155,7 @@ If AGENT does not run there, or if ANOTHER is non-nil, run it."
 
 (defun gemini-companion-run-show (buffer)
   "Show the terminal BUFFER and select its window."
-  (select-window (or (display-buffer buffer gemini-companion-run-display-action)
-                     (selected-window))))
+  (pop-to-buffer buffer gemini-companion-run-display-action))
 
 (defun gemini-companion-run-project ()
   "Return the directory of the current project, or the current directory."
