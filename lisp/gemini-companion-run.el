@@ -210,10 +210,21 @@ CLIENTS is the value of `gemini-companion-run--clients'."
                     (buffer-local-value 'default-directory buffer))))))))
 
 (defun gemini-companion-run--clients ()
-  "Return the process ids of the connected clients, each with its ancestors."
+  "Return the process ids of the connected clients, each with its ancestors.
+One that is suspended does not count, since the shell reads what is sent to
+its terminal, and would run it."
   (cl-loop for session in (gemini-companion-bridge-sessions)
            for id = (aref session 2)
-           when id collect (gemini-companion-run-ancestry id)))
+           when (and id (gemini-companion-run--reads-p id))
+           collect (gemini-companion-run-ancestry id)))
+
+(defun gemini-companion-run--reads-p (id)
+  "Return non-nil unless the process ID is in the background of its terminal."
+  (let* ((attributes (process-attributes id))
+         (foreground (alist-get 'tpgid attributes)))
+    ;; Without a terminal it is -1.
+    (or (null foreground) (< foreground 0)
+        (eql foreground (alist-get 'pgrp attributes)))))
 
 (defun gemini-companion-run-terminal-of (id buffers)
   "Return the terminal among BUFFERS in which the process ID runs, or nil."

@@ -261,7 +261,9 @@ defaults to the value of `gemini-companion-send-terminal'."
 (defun gemini-companion-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
-  (cond ((gemini-companion-send--frozen-p) gemini-companion-send--frozen)
+  (cond ((not (assq (current-buffer) (gemini-companion-run-terminals)))
+         (format "No CLI is known to run in %s, and a shell would run the text" (buffer-name)))
+        ((gemini-companion-send--frozen-p) gemini-companion-send--frozen)
         ((gemini-companion-send--question-p)
          (format "%s asks a question: answer that first" (gemini-companion-send--title)))
         ((gemini-companion-send--shell-p)
@@ -457,7 +459,7 @@ too long; or nil if TEXT could not even be put there, or the CLI has ended."
 The value is a string, the contents of its prompt, if it is at rest;
 otherwise `works', `asks', `ended', or nil if it takes no prompt, or if that
 is unknown."
-  (if (not (and (buffer-live-p terminal) (process-live-p (get-buffer-process terminal))))
+  (if (not (assq terminal (gemini-companion-run-terminals)))
       'ended
     (with-current-buffer terminal
       (cond ((or gemini-companion-send--queue

@@ -75,6 +75,33 @@ answered with no."
         (should-not (seq-difference (buffer-list) buffers))
         (should-not gemini-companion-run-test--asked)))))
 
+(ert-deftest gemini-companion-run/a-suspended-cli-does-not-read ()
+  "What is sent to its terminal would be for the shell."
+  (let* ((buffer (generate-new-buffer "terminal"))
+         (process (make-process
+                   :name "shell" :buffer buffer :noquery t :connection-type 'pty
+                   :sentinel #'ignore
+                   :command '("sh" "-c" "set -m; sleep 1000 & echo back $!
+sh -c 'echo front $$; exec sleep 1000'")))
+         (id (lambda (name)
+               (with-current-buffer buffer
+                 (goto-char (point-min))
+                 (and (re-search-forward (concat "^" name " \\([0-9]+\\)") nil t)
+                      (string-to-number (match-string 1))))))
+         (terminals (lambda (name)
+                      (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
+                                 (lambda () (list (vector nil nil (funcall id name))))))
+                        (mapcar #'car (gemini-companion-run-terminals))))))
+    (unwind-protect
+        (progn
+          (gemini-companion-test-wait "both jobs" (lambda () (funcall id "front")))
+          (should (memq buffer (funcall terminals "front")))
+          (should-not (memq buffer (funcall terminals "back"))))
+      (delete-process process)
+      (when (funcall id "back")
+        (ignore-errors (signal-process (funcall id "back") 'KILL)))
+      (kill-buffer buffer))))
+
 ;;;; Term
 
 (ert-deftest gemini-companion-run/titles-are-not-shown-as-text ()

@@ -71,6 +71,8 @@ SENT is bound to a function that returns the text sent to it."
                                   "stty raw -echo; echo ready; read go < pipe; exec cat")))))
       (unwind-protect
           (with-timeout (gemini-companion-test-timeout (ert-fail "Emacs waits"))
+            (with-current-buffer terminal
+              (setq gemini-companion-run-root gemini-companion-test-project))
             (gemini-companion-test-wait "the CLI" (lambda () (funcall shows "ready\n")))
             (let ((write (symbol-function 'gemini-companion-send--write))
                   (full nil))
@@ -193,6 +195,21 @@ SENT is bound to a function that returns the text sent to it."
     (should (string-search "M-x gemini-companion-compose"
                            (gemini-companion-send-test--refused #'gemini-companion-compose-send)))
     (should (equal (buffer-string) "precious"))))
+
+(ert-deftest gemini-companion-send/a-prompt-is-not-sent-to-a-shell-whose-cli-has-ended ()
+  "The user has started both, and writes a prompt meanwhile."
+  (gemini-companion-send-test--with sent
+    (let ((sessions (list (vector nil nil (process-id (get-buffer-process "terminal"))))))
+      (with-current-buffer "terminal" (setq gemini-companion-run-root nil))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-sessions) (lambda () sessions)))
+        (gemini-companion-compose)
+        (insert "rm x")
+        (setq sessions nil)
+        (should (string-search "No CLI is known to run in terminal"
+                               (gemini-companion-send-test--refused
+                                #'gemini-companion-compose-send)))
+        (should (equal (buffer-string) "rm x"))
+        (should (equal (funcall sent) ""))))))
 
 (ert-deftest gemini-companion-send/a-prompt-that-was-discarded-can-be-recalled ()
   (gemini-companion-send-test--with _sent
@@ -516,6 +533,7 @@ SENT is bound to a function that returns the text sent to it."
                                  :filter (lambda (_ text)
                                            (setq received (concat received text)))
                                  :sentinel #'ignore)))
+     (with-current-buffer ,terminal (setq gemini-companion-run-root default-directory))
      (unwind-protect (progn ,@body)
        (delete-process process)
        (kill-buffer ,terminal))))
