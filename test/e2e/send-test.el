@@ -146,6 +146,32 @@ Ignore what the CLI itself adds."
                 (seq-some (lambda (text) (string-search "one\ntwo ä𝕏\nthree" text))
                           texts))))))))
 
+(gemini-companion-test-with-terminals gemini-companion-send/nothing-is-sent-in-shell-mode terminal
+  "The CLI would run it.  Afterwards a region of a file elsewhere is no command."
+  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+    (gemini-companion-test-run
+     emacs '(progn (require 'gemini-companion-send)
+                   (process-send-string
+                    (get-buffer-process (gemini-companion-send-terminal)) "!")))
+    (gemini-companion-test-cli-wait-terminal cli "! +Type your shell command")
+    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
+    (gemini-companion-test-wait-screen emacs "Gemini CLI is in shell mode")
+    (gemini-companion-test-run
+     emacs '(process-send-string
+             (get-buffer-process (gemini-companion-send-terminal)) "\e"))
+    (gemini-companion-test-cli-wait-terminal cli "> +Type your message")
+    (gemini-companion-test-run
+     emacs '(let ((terminal (gemini-companion-send-terminal)))
+              (with-temp-buffer
+                (insert "two\n")
+                (setq buffer-file-name "/elsewhere/b.txt")
+                (cl-letf (((symbol-function 'gemini-companion-send-terminal)
+                           (lambda () terminal)))
+                  (gemini-companion-send-region (point-min) (point-max) t))
+                (set-buffer-modified-p nil))))
+    (gemini-companion-send-test--wait-asked
+     cli '("file /elsewhere/b.txt, line 1:\n```\ntwo\n```"))))
+
 (ert-deftest gemini-companion-send/a-cli-started-by-the-user-is-found ()
   "It runs in a terminal that was not made by `gemini-companion-run'."
   :tags '(e2e real)
