@@ -225,6 +225,9 @@ A terminal takes a few kilobytes, and then blocks.")
 (defconst gemini-companion-send--patience 0.05
   "Seconds to wait for a terminal that blocks.")
 
+(defvar gemini-companion-send--waiting nil
+  "Non-nil while Emacs waits for a terminal, and runs timers meanwhile.")
+
 (defvar gemini-companion-send--poll-interval 0.1
   "Seconds between polls of a terminal.")
 
@@ -317,17 +320,26 @@ A timer continues with the next one."
                (gemini-companion-send--drop-all))
               ((eq (car-safe item) 'shown)
                (gemini-companion-send--await-shown buffer (cdr item)))
+              (gemini-companion-send--waiting
+               (gemini-companion-send--retry buffer))
               (item
                (setq gemini-companion-send--tick (buffer-chars-modified-tick))
-               (pcase (gemini-companion-log-errors "sending"
-                        (let ((text (gemini-companion-send--item-text item)))
-                          ;; Its function is called, and the rest of its text is Emacs's.
-                          (setcar gemini-companion-send--queue "")
-                          (gemini-companion-send--write process text)))
-                 ('sent (run-at-time 0 nil #'gemini-companion-send--done buffer))
-                 ('waits (run-at-time gemini-companion-send--poll-interval nil
-                                      #'gemini-companion-send--next buffer))
-                 (_ (gemini-companion-send--drop-all)))))))))
+               (let ((outcome 'waits))
+                 (unwind-protect
+                     (setq outcome
+                           (gemini-companion-log-errors "sending"
+                             (let ((text (gemini-companion-send--item-text item)))
+                               ;; Its function is called, and the rest of its text is Emacs's.
+                               (setcar gemini-companion-send--queue "")
+                               (gemini-companion-send--write process text))))
+                   (pcase outcome
+                     ('sent (run-at-time 0 nil #'gemini-companion-send--done buffer))
+                     ('waits (gemini-companion-send--retry buffer))
+                     (_ (gemini-companion-send--drop-all)))))))))))
+
+(defun gemini-companion-send--retry (buffer)
+  "Soon try again to send the first item in the queue of the terminal BUFFER."
+  (run-at-time gemini-companion-send--poll-interval nil #'gemini-companion-send--next buffer))
 
 (defun gemini-companion-send--drop-all ()
   "Drop what is still to be sent to the terminal in the current buffer."
@@ -342,7 +354,8 @@ A timer continues with the next one."
 If not, return `waits'; Emacs keeps the rest, and sends it before anything
 else.  It would wait as long as PROCESS does not read, and in a timer, the
 user could not quit."
-  (let ((inhibit-quit t))
+  (let ((inhibit-quit t)
+        (gemini-companion-send--waiting t))
     (with-timeout (gemini-companion-send--patience 'waits)
       (process-send-string process text)
       'sent)))

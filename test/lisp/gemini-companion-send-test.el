@@ -88,6 +88,38 @@ SENT is bound to a function that returns the text sent to it."
              "the text" (lambda () (funcall shows (concat "ready\n\e[200~" text "\e[201~\r")))))
         (delete-process process)))))
 
+(ert-deftest gemini-companion-send/emacs-waits-for-none-of-several-clis ()
+  "What is sent to one does not end what is sent to the other."
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-send--poll-interval 0.001)
+           (inhibit-message t)
+           (write (symbol-function 'gemini-companion-send--write))
+           (attempts nil)
+           (processes
+            (mapcar (lambda (name)
+                      (let ((buffer (generate-new-buffer name)))
+                        (with-current-buffer buffer
+                          (setq gemini-companion-run-root gemini-companion-test-project))
+                        (make-process :name name :buffer buffer :noquery t :connection-type 'pty
+                                      :sentinel #'ignore
+                                      :command '("sh" "-c" "stty raw -echo; exec sleep 1000"))))
+                    '("one" "two"))))
+      (unwind-protect
+          (cl-letf (((symbol-function 'gemini-companion-send--write)
+                     (lambda (process text)
+                       (let ((outcome (funcall write process text)))
+                         (when (eq outcome 'waits) (push process attempts))
+                         outcome))))
+            (with-timeout (gemini-companion-test-timeout (ert-fail "Emacs waits"))
+              (dolist (process processes)
+                (gemini-companion-send-text (make-string 30000 ?x) t (process-buffer process)))
+              (gemini-companion-test-wait
+               "several attempts for each"
+               (lambda ()
+                 (cl-loop for process in processes
+                          always (> (seq-count (lambda (it) (eq it process)) attempts) 3))))))
+        (mapc #'delete-process processes)))))
+
 (ert-deftest gemini-companion-send/an-error-does-not-block-what-is-sent-next ()
   (gemini-companion-send-test--with sent
     (cl-letf (((symbol-function 'process-send-string) (lambda (&rest _) (error "Broken"))))
@@ -441,7 +473,11 @@ SENT is bound to a function that returns the text sent to it."
                          (concat (format (car gemini-companion-send-test--composers) "")
                                  question))))
             (call-interactively command)
-            (gemini-companion-send-test--wait sent (concat screen key))))))))
+            (gemini-companion-send-test--wait sent (concat screen key))
+            (gemini-companion-test-wait
+             "the queue to be empty"
+             (lambda () (null (buffer-local-value 'gemini-companion-send--queue
+                                                  (gemini-companion-send-terminal)))))))))))
 
 (ert-deftest gemini-companion-send/no-key-is-sent-without-a-question ()
   "An answered question does not count, nor does text of the user or of the model."
