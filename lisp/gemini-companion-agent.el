@@ -17,7 +17,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
@@ -424,7 +423,8 @@ Processes that were not started by Emacs have no more than that."
   "Return the list ROOTS as the value of a variable for workspace roots.
 Leave out those with the separator in their names, each of which would be
 several directories, perhaps not of any project."
-  (string-join (seq-remove (lambda (root) (string-search path-separator root)) roots)
+  (string-join (cl-loop for root in roots
+                        unless (string-search path-separator root) collect root)
                path-separator))
 
 (defun gemini-companion-agent--export-workspace ()
