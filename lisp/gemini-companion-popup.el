@@ -184,15 +184,23 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
 Return nil if there was none.  A large review takes so long that the user
 could not type meanwhile if it was done all at once."
   (unless (eq review (car gemini-companion-popup--steps))
-    (gemini-companion-popup--load-function gemini-companion-diff-function)
-    (let ((steps (and (symbolp gemini-companion-diff-function)
-                      (get gemini-companion-diff-function 'gemini-companion-steps))))
-      (setq gemini-companion-popup--steps (cons review (and steps (funcall steps review))))))
+    (setq gemini-companion-popup--steps
+          (cons review
+                ;; If this fails, so does showing it, and the user is told.
+                (gemini-companion-log-errors "preparing a review"
+                  (gemini-companion-popup--find-steps review)))))
   (when-let* ((step (pop (cdr gemini-companion-popup--steps))))
     (gemini-companion-log-errors "preparing a review"
       (let ((throw-on-input nil))
         (with-local-quit (funcall step))))
     t))
+
+(defun gemini-companion-popup--find-steps (review)
+  "Return the steps that precede showing REVIEW."
+  (gemini-companion-popup--load-function gemini-companion-diff-function)
+  (when-let* ((steps (and (symbolp gemini-companion-diff-function)
+                          (get gemini-companion-diff-function 'gemini-companion-steps))))
+    (funcall steps review)))
 
 (defun gemini-companion-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."

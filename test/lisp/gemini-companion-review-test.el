@@ -796,6 +796,25 @@ x
         (should-not (gemini-companion-review-shown))
         (should-not gemini-companion-popup--steps)))))
 
+(ert-deftest gemini-companion-review/a-view-that-cannot-be-loaded-is-told-once ()
+  "As when the package was replaced by another version in the meantime."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-function 'gemini-companion-review-test-no-view)
+          (gemini-companion-queue-closed-at 0))
+      (autoload gemini-companion-diff-function "no-such-library")
+      (unwind-protect
+          (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+            (gemini-companion-test-with-answer nil
+              (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always))
+                (gemini-companion-popup--try)
+                (gemini-companion-popup--try))
+              (should (equal (seq-filter (lambda (text) (string-search "cannot be shown" text))
+                                         gemini-companion-test-messages)
+                             (list (format "The change to a.txt cannot be shown: %s.  Decide it in \
+Gemini CLI, or in M-x gemini-companion-review-list"
+                                           (gemini-companion-review-fault review)))))))
+        (fmakunbound gemini-companion-diff-function)))))
+
 (ert-deftest gemini-companion-review/a-review-may-be-closed-between-two-steps ()
   (gemini-companion-test-with-client client
     (let* ((gemini-companion-proposal--large 2)
