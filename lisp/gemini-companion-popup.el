@@ -278,9 +278,15 @@ If the user has hidden the review on screen, the next one waits for that."
     (if (or (not (eq gemini-companion-review-of-buffer review))
             (> (- (float-time) time) gemini-companion-popup--reaction-time))
         (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)
-      (unless (mouse-event-p last-command-event)
+      (when (gemini-companion-popup--typed-p last-command-event)
         (setcdr gemini-companion-popup--unexpected (float-time))
         (setq this-command #'gemini-companion-popup--key-ignored)))))
+
+(defun gemini-companion-popup--typed-p (event)
+  "Return non-nil if EVENT was typed, or is a text pasted into a terminal.
+Other events are of the mouse, or say that another frame or window is to
+be selected: if that was ignored, keys would go on going to the review."
+  (or (atom event) (eq (car event) 'xterm-paste)))
 
 (defun gemini-companion-popup--key-ignored ()
   "Say that a key was ignored."

@@ -513,6 +513,28 @@ review-next" text))
             (gemini-companion-review-next)
             (should (eq (gemini-companion-review-shown) review))))))))
 
+(ert-deftest gemini-companion-review/only-what-is-typed-may-be-meant-for-another-window ()
+  "Emacs tells by an event, and only once, that keys go to another frame."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-focus 'select)
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'select)
+      (set-buffer (window-buffer))
+      (unwind-protect
+          (pcase-dolist (`(,event . ,ignored)
+                         `((?a . t) (f1 . t) ((xterm-paste "text") . t)
+                           ((switch-frame ,(selected-frame)))
+                           ((select-window (,(selected-window))))
+                           ((mouse-1 (,(selected-window) 1 (0 . 0) 0)))))
+            (let ((this-command 'test)
+                  (last-command-event event))
+              (gemini-companion-popup--expect-stray-keys review)
+              (gemini-companion-popup--ignore-stray-key)
+              (ert-info ((format "%S" event))
+                (should (eq this-command
+                            (if ignored #'gemini-companion-popup--key-ignored 'test))))))
+        (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)))))
+
 (ert-deftest gemini-companion-review/the-message-names-the-file-and-whether-it-is-new ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-diff-focus 'announce)
