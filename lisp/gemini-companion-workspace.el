@@ -426,12 +426,13 @@ Return nil if that is not complete after some time, or if the user types."
 (defun gemini-companion-workspace--find-project (directory)
   "Return the root of the project of DIRECTORY, or nil if none may be guessed."
   (unless (file-remote-p directory)
-    (let* ((non-essential t)
-           ;; Emacs 31 would remember for minutes that there is no project.
-           (project-vc-non-essential-cache-timeout 0)
-           (project (gemini-companion-log-errors "project"
-                      (project-current nil directory))))
-      (and project (gemini-companion-workspace--guessable-root (project-root project))))))
+    (let ((non-essential t)
+          ;; Emacs 31 would remember for minutes that there is no project.
+          (project-vc-non-essential-cache-timeout 0))
+      ;; A kind of project that the user has added may lack a method.
+      (gemini-companion-log-errors "project"
+        (when-let* ((project (project-current nil directory)))
+          (gemini-companion-workspace--guessable-root (project-root project)))))))
 
 (defun gemini-companion-workspace--guessable-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it must not be guessed."

@@ -139,6 +139,25 @@
                                  '("one" "other"))))
         (should (> slices 1))))))
 
+(ert-deftest gemini-companion-workspace/a-faulty-kind-of-project-spoils-no-other ()
+  "The user's function finds one whose root nobody knows."
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "good/.git") t)
+    (find-file-noselect (gemini-companion-test-file "good/a" ""))
+    (find-file-noselect (gemini-companion-test-file "faulty/b" ""))
+    (require 'project)
+    (let* ((faulty (gemini-companion-test-file "faulty/"))
+           (project-find-functions
+            (cons (lambda (directory) (and (equal directory faulty) '(faulty)))
+                  project-find-functions)))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-wait "the search"
+                                  (lambda () (not (gemini-companion-workspace-pending-p))))
+      (should (member (gemini-companion-test-file "good") (gemini-companion-workspace-announced)))
+      (should (string-search "project-root" (string-join (gemini-companion-log-last 5))))
+      (require 'gemini-companion-review-list)
+      (should (gemini-companion-review-list--abbreviate (concat faulty "b"))))))
+
 (ert-deftest gemini-companion-workspace/roots-can-be-given ()
   (gemini-companion-test-with-project
     (find-file-noselect (gemini-companion-test-file "guessed/a" ""))
