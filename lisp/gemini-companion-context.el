@@ -20,6 +20,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
@@ -111,8 +112,8 @@ The others follow after a delay, so that Emacs is never busy for long.")
 (defvar gemini-companion-context--verdict-lifetime 1.0
   "Seconds for which a file is known to be private or not.")
 
-(defconst gemini-companion-context--max-roots 16
-  "Maximum number of workspace roots around a file whose ignore files are read.")
+(defconst gemini-companion-context--max-ignore-files 16
+  "Maximum number of ignore files that are read for a file.")
 
 (defconst gemini-companion-context--max-column 20000
   "Number of characters before point in its line up to which columns are exact.
@@ -769,24 +770,39 @@ An error counts as a reason, so that only this file is withheld."
 (defun gemini-companion-context--ignored-reason (names host)
   "Return why ignore files make the file with NAMES private, or nil.
 They are the files .geminiignore of the workspace roots that it is in, on
-HOST or, if that is nil, on this machine."
-  (let ((roots (cl-loop for name in names
-                        nconc (cl-loop for root in (if host
-                                                       (gemini-companion-host-roots-of host name)
-                                                     (gemini-companion-workspace-roots-of name))
-                                       collect (cons name root))))
-        (file-name-handler-alist nil))
-    (if (length> roots gemini-companion-context--max-roots)
-        (format "inside more than %d workspace roots" gemini-companion-context--max-roots)
-      (cl-loop for (name . root) in roots
-               for ignore = (concat (file-name-as-directory root) ".geminiignore")
+HOST or, if that is nil, on this machine.  Here those in directories below
+the roots count, too: a client may work there, as in a submodule."
+  (let* ((file-name-handler-alist nil)
+         (places (cl-loop for name in names
+                          nconc (cl-loop for directory in (if host
+                                                              (gemini-companion-host-roots-of
+                                                               host name)
+                                                            (gemini-companion-context--ignoring
+                                                             name))
+                                         collect (cons name directory)))))
+    (if (length> places gemini-companion-context--max-ignore-files)
+        (format "inside more than %d directories whose .geminiignore counts"
+                gemini-companion-context--max-ignore-files)
+      (cl-loop for (name . directory) in places
+               for ignore = (gemini-companion-context--ignore-file directory)
                for result = (if host
                                 (gemini-companion-bridge-host-ignored
-                                 (gemini-companion-host-prefix host) root name)
+                                 (gemini-companion-host-prefix host) directory name)
                               (gemini-companion-bridge-ignored ignore name))
                if result
                return (if (stringp result) (format "%s %s" ignore result)
                         (format "named by %s" ignore))))))
+
+(defun gemini-companion-context--ignoring (file)
+  "Return the directories around FILE, in a workspace root, with an ignore file."
+  (seq-filter (lambda (directory)
+                ;; Not `file-exists-p': a link to a file that cannot be read is an ignore file, too.
+                (file-attributes (gemini-companion-context--ignore-file directory)))
+              (gemini-companion-workspace-directories-of file)))
+
+(defun gemini-companion-context--ignore-file (directory)
+  "Return the name of the ignore file in DIRECTORY."
+  (concat (file-name-as-directory directory) ".geminiignore"))
 
 ;;;; Lines and columns
 

@@ -298,11 +298,18 @@ comes first."
       (dolist (name (gemini-companion-workspace-root-names root))
         (push (cons root name) (gethash name table))))))
 
-(defun gemini-companion-workspace-roots-of (file)
-  "Return the names of the announced roots that FILE is in, going by names.
-The names are those with and without symbolic links."
-  (mapcar (lambda (root) (directory-file-name (cdr root)))
-          (gemini-companion-workspace--roots-around file)))
+(defun gemini-companion-workspace-directories-of (file)
+  "Return the directories that FILE is in, from the outermost announced root on.
+Go by names, with or without symbolic links.  The innermost one comes
+first, and each has a trailing slash."
+  (let* ((file-name-handler-alist nil)
+         (root (cdar (gemini-companion-workspace--roots-around file))))
+    (and root
+         (cl-loop for directory = (file-name-directory file)
+                  then (file-name-directory (directory-file-name directory))
+                  while (string-prefix-p root directory)
+                  collect directory
+                  until (equal directory root)))))
 
 (defun gemini-companion-workspace-innermost (file &optional only-project)
   "Return the innermost announced root that FILE is in, as (ROOT . NAME).

@@ -193,7 +193,7 @@ Return the text of the answer; the text of an error is returned in a list."
                                  (expand-file-name "o.txt" other) "other\n"))
             (gemini-companion-test-wait
              "the other project"
-             (lambda () (gemini-companion-workspace-roots-of other)))
+             (lambda () (gemini-companion-workspace-innermost other)))
             (setq directory other)
             (should (equal (gemini-companion-decide-for-client-test--accept client "a.txt")
                            '("The client works in another project: only the user accepts \
@@ -220,7 +220,7 @@ this change")))
                       (lambda (id accept call _) (funcall decide id accept call directory))))
             (find-file-noselect (gemini-companion-test-file "n.txt" "note\n"))
             (gemini-companion-test-wait
-             "the directory" (lambda () (gemini-companion-workspace-roots-of notes)))
+             "the directory" (lambda () (gemini-companion-workspace-innermost notes)))
             (should (equal (gemini-companion-decide-for-client-test--accept client "n.txt")
                            '("Outside of projects only the user accepts")))
             (setq directory notes)

@@ -120,23 +120,33 @@
     (should (string-search "cannot be read: it is no regular file"
                            (gemini-companion-private-test--reason "a")))))
 
-(ert-deftest gemini-companion-private/a-file-inside-too-many-roots-is-withheld ()
+(ert-deftest gemini-companion-private/ignore-files-below-the-root-count ()
+  "Clients may work there, in a submodule for instance, and obey them."
   (gemini-companion-private-test--with-root
-    (let ((directory gemini-companion-test-project) (roots nil))
-      (dotimes (_ 17)
-        (push directory roots)
+    (gemini-companion-test-file "module/.git" "gitdir: ../.git/modules/module\n")
+    (dolist (directory '("module/" "sub/deep/"))
+      (let ((ignore (gemini-companion-test-file (concat directory ".geminiignore") "*.txt\n/x\n")))
+        (dolist (name '("a.txt" "b/c.txt" "x"))
+          (should (equal (gemini-companion-private-test--reason (concat directory name))
+                         (concat "named by " ignore))))
+        (should-not (gemini-companion-private-test--reason (concat directory "b/x")))))
+    (dolist (name '("a.txt" "sub/a.txt"))
+      (should-not (gemini-companion-private-test--reason name)))))
+
+(ert-deftest gemini-companion-private/a-file-below-too-many-ignore-files-is-withheld ()
+  (gemini-companion-private-test--with-root
+    (let ((directory "d/"))
+      (dotimes (_ 16)
+        (gemini-companion-test-file (concat directory ".geminiignore") "")
         (setq directory (concat directory "d/")))
-      (make-directory directory t)
-      (let ((gemini-companion-workspace-roots (cdr roots)))
-        (gemini-companion-workspace-roots)
-        (should-not (gemini-companion-private-test--reason (concat directory "a"))))
-      (let ((gemini-companion-workspace-roots roots))
-        (gemini-companion-workspace-roots)
-        (should (string-search "more than 16"
-                               (gemini-companion-private-test--reason (concat directory "a"))))))))
+      (should-not (gemini-companion-private-test--reason (concat directory "a")))
+      (gemini-companion-test-file (concat directory ".geminiignore") "")
+      (should (string-search "more than 16"
+                             (gemini-companion-private-test--reason (concat directory "b")))))))
 
 (ert-deftest gemini-companion-private/a-file-that-cannot-be-judged-is-withheld ()
   (gemini-companion-private-test--with-root
+    (gemini-companion-test-file ".geminiignore" "")
     (cl-letf (((symbol-function 'gemini-companion-bridge-ignored)
                (lambda (&rest _) (error "No module"))))
       (should (equal (gemini-companion-private-test--reason "a")
