@@ -179,7 +179,7 @@ REASON is nil if FILE was not private at TIME.  It is valid while RULES is
 the value of `gemini-companion-context--rules'.")
 
 (defvar gemini-companion-context--rules (list nil)
-  "An object that is replaced when hosts may have told new ignore rules.")
+  "An object that is replaced when ignore rules may have changed.")
 
 (defvar-local gemini-companion-context--told-name nil
   "What clients are told the name of this buffer's file is, or nil.
@@ -239,10 +239,11 @@ While this is paused, they are told that no file is open."
     (gemini-companion-context--file-opened find-file-hook after-set-visited-file-name-hook)
     (gemini-companion-context--buffer-killed kill-buffer-hook)
     (gemini-companion-context--hosts-changed gemini-companion-host-change-hook)
+    (gemini-companion-context--file-saved after-save-hook)
     (gemini-companion-context--publish-soon post-command-hook)
     (gemini-companion-context--gather-soon
      window-selection-change-functions window-buffer-change-functions
-     find-file-hook kill-buffer-hook after-save-hook after-revert-hook
+     find-file-hook kill-buffer-hook after-revert-hook
      after-set-visited-file-name-hook gemini-companion-workspace-change-hook))
   "Functions, and the hooks that they are on while files are tracked.")
 
@@ -368,6 +369,14 @@ It is BUFFER or an indirect buffer of it, perhaps a killed one."
   "Publish the context soon: more than point may have changed."
   (setq gemini-companion-context--changed (gemini-companion-context--now))
   (gemini-companion-context--publish-soon))
+
+(defun gemini-companion-context--file-saved ()
+  "Publish the context soon, as the current buffer was saved.
+If it is an ignore file, no verdict so far holds: the user may now go to a
+CLI elsewhere, and no command in Emacs would publish the context again."
+  (when (and buffer-file-name (string-suffix-p "/.geminiignore" buffer-file-name))
+    (setq gemini-companion-context--rules (list nil)))
+  (gemini-companion-context--gather-soon))
 
 (defun gemini-companion-context--publish-soon ()
   "Publish the context soon: something may have changed."
@@ -706,6 +715,7 @@ Return nil if it is not.  The buffer must visit a local file, or one on a
 host that is served."
   (pcase-let ((`(,time ,rules ,file . ,reason) gemini-companion-context--verdict))
     (if (and time
+             (not gemini-companion-private) ; which costs nothing to look at
              (eq rules gemini-companion-context--rules)
              (equal file buffer-file-name)
              (< (- (float-time) time) gemini-companion-context--verdict-lifetime))

@@ -179,4 +179,23 @@
           (set-visited-file-name (expand-file-name "b") t t))
         (should (gemini-companion-context-private-reason))))))
 
+(ert-deftest gemini-companion-private/what-the-user-marks-or-ignores-is-private-at-once ()
+  (gemini-companion-private-test--with-root
+    (setq gemini-companion-context--verdict-lifetime 1000)
+    (let ((gemini-companion-context-change-hook (list #'ignore)))
+      (gemini-companion-context-update)
+      (unwind-protect
+          (progn
+            (dolist (name '("a" "b"))
+              (should-not (gemini-companion-private-test--reason name)))
+            (with-current-buffer "a"
+              (setq gemini-companion-private t)
+              (should (gemini-companion-context-private-reason)))
+            (with-current-buffer (find-file-noselect (gemini-companion-test-file ".geminiignore"))
+              (insert "b\n")
+              (let ((inhibit-message t))
+                (save-buffer)))
+            (should (gemini-companion-private-test--reason "b")))
+        (gemini-companion-context-stop)))))
+
 ;;; gemini-companion-private-test.el ends here
