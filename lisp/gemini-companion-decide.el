@@ -219,12 +219,17 @@ change was proposed.  Nothing is saved or accepted."
   "Merge into the text of REVIEW how its file has changed on disk."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path))
-         (bytes (gemini-companion-file-read path)))
+         (bytes (gemini-companion-file-read path))
+         (before (gemini-companion-review-current-text review)))
     (unless bytes
       (user-error "Nothing to merge: %s was deleted, or cannot be read"
                   (gemini-companion-review-project-path review)))
     (gemini-companion-decide--merge-text
      review (gemini-companion-review-text-of-file review bytes))
+    (unless (equal before (gemini-companion-review-current-text review))
+      (push (list before (gemini-companion-review-base review)
+                  (gemini-companion-review-stamp review))
+            (gemini-companion-review-unmerged review)))
     (setf (gemini-companion-review-base review) bytes
           (gemini-companion-review-stamp review) stamp)))
 

@@ -55,6 +55,8 @@ it was sent, the same for all changes of one prompt; nil if that is not known.")
 `gemini-companion-change', as they were compared last.")
   (merged nil :documentation "The `gemini-companion-review-merge-states' in which the proposal
 contained the unsaved edits of the user, or nil.")
+  (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
+merge of what was written to the file, the last one first.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
   (text nil :documentation "The text as it was last read from `proposal'.")
   (tick nil :documentation "The modification tick of `proposal' then.")
@@ -427,7 +429,9 @@ For the value on a conflict see `gemini-companion-review-merge-texts'."
    (gemini-companion-review-current-text review)))
 
 (defun gemini-companion-review-written-p (review)
-  "Return non-nil if the file of REVIEW has changed since that was proposed."
+  "Return non-nil if the file of REVIEW has changed since that was proposed.
+What was merged into it since does not count."
+  (gemini-companion-review--forget-undone-merge review)
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path)))
     (cond ((equal stamp (gemini-companion-review-stamp review)) nil)
@@ -440,6 +444,16 @@ For the value on a conflict see `gemini-companion-review-merge-texts'."
            nil)
           (t (setf (gemini-companion-review-other-stamp review) stamp)
              t))))
+
+(defun gemini-companion-review--forget-undone-merge (review)
+  "If the user has undone a merge of the file into REVIEW, forget that merge."
+  (when-let* ((unmerged (gemini-companion-review-unmerged review))
+              (before (assoc (gemini-companion-review-current-text review) unmerged)))
+    (pcase-let ((`(,_ ,base ,stamp) before))
+      (setf (gemini-companion-review-base review) base
+            (gemini-companion-review-stamp review) stamp
+            (gemini-companion-review-known-change review) nil
+            (gemini-companion-review-unmerged review) (cdr (memq before unmerged))))))
 
 (defun gemini-companion-review-warning (review)
   "Return a warning about the conflict of REVIEW, or nil."

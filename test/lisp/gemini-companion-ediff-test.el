@@ -395,6 +395,31 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (equal (gemini-companion-ediff-test--accepted client)
                      "1\ntwo\nthree\nfour\n")))))
 
+(ert-deftest gemini-companion-ediff/an-undone-merge-of-changes-on-disk-is-missing-again ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (kill-buffer "a.txt")
+    (let* ((review (gemini-companion-ediff-test--show client "1\ntwo\nthree\n" 'select))
+           (write (lambda (text)
+                    (gemini-companion-test-file "a.txt" text)
+                    (should (eq (gemini-companion-review-find-conflict review) 'changed))
+                    (gemini-companion-review-merge)
+                    (should-not (gemini-companion-review-find-conflict review)))))
+      (funcall write "one\ntwo\nthree\nfour\n")
+      (funcall write "one\ntwo\nthree\nfour\nfive\n")
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (let ((last-command nil)) (undo))
+        (should (equal (buffer-string) "1\ntwo\nthree\nfour\n"))
+        (should (eq (gemini-companion-review-find-conflict review) 'changed))
+        (let ((last-command 'undo)) (undo))
+        (should (equal (buffer-string) "1\ntwo\nthree\n")))
+      (should (eq (gemini-companion-review-find-conflict review) 'changed))
+      ;; It can be merged again.
+      (gemini-companion-review-merge)
+      (should (equal (gemini-companion-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\nfive\n" "1\ntwo\nthree\nfour\nfive\n")))
+      (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
+
 (ert-deftest gemini-companion-ediff/without-edits-there-is-nothing-to-merge ()
   (gemini-companion-test-with-client client
     (gemini-companion-ediff-test--show client "1\ntwo\n" 'select)
