@@ -209,8 +209,9 @@ could not type meanwhile if it was done all at once."
       (let ((throw-on-input nil))
         (with-local-quit
           (gemini-companion-review-show review gemini-companion-diff-focus)
-          (gemini-companion-popup--expect-stray-keys review)
-          (gemini-companion-popup--announce review)))
+          (gemini-companion-popup--expect-stray-keys review))
+        ;; Also after a quit, which was perhaps meant for something else.
+        (gemini-companion-popup--announce review))
     (error
      (message "The change to %s cannot be shown: %s.  Decide it in %s, or in \
 M-x gemini-companion-review-list"

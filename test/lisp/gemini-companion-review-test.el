@@ -837,6 +837,24 @@ Gemini CLI, or in M-x gemini-companion-review-list"
                                            (gemini-companion-review-fault review)))))))
         (fmakunbound gemini-companion-diff-function)))))
 
+(ert-deftest gemini-companion-review/a-quit-while-it-is-shown-leaves-a-message ()
+  "The user may have pressed \\`C-g' for something else, and would not know of it."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-function (lambda (&rest _) (signal 'quit nil)))
+          (gemini-companion-queue-closed-at 0)
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-test-with-answer nil
+        (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always))
+          ;; As in a timer.
+          (let ((inhibit-quit t))
+            (gemini-companion-popup--try)
+            (setq quit-flag nil)))
+        (gemini-companion-ui--show-messages)
+        (should-not (gemini-companion-review-shown))
+        (should (gemini-companion-review-open-p review))
+        (should (string-match-p "proposes a change to a.txt, .*review-next shows it"
+                                (car gemini-companion-test-messages)))))))
+
 (ert-deftest gemini-companion-review/a-review-may-be-closed-between-two-steps ()
   (gemini-companion-test-with-client client
     (let* ((gemini-companion-proposal--large 2)
