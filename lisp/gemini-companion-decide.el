@@ -207,13 +207,23 @@ change was proposed.  Nothing is saved or accepted."
 
 (defun gemini-companion-decide--merge (review)
   "Merge into the text of REVIEW the edits that it lacks, and show it again."
-  (when (gemini-companion-review-written-p review)
-    (gemini-companion-decide--merge-file review))
-  (when-let* ((buffer (gemini-companion-review-visiting review)))
-    (when (buffer-modified-p buffer)
+  (let ((buffer (gemini-companion-decide--edited-buffer review)))
+    (when (gemini-companion-review-written-p review)
+      (gemini-companion-decide--merge-file review))
+    (when buffer
       (gemini-companion-decide--merge-buffer review buffer)))
   (gemini-companion-review-show-again
    review (if (eq gemini-companion-review-of-buffer review) 'select 'keep)))
+
+(defun gemini-companion-decide--edited-buffer (review)
+  "Return the buffer with unsaved edits of the file of REVIEW, or nil.
+Signal a `user-error' if they are edits of another text than the file has."
+  (when-let* ((buffer (gemini-companion-review-visiting review))
+              ((buffer-modified-p buffer)))
+    (unless (gemini-companion-file-agrees-p (gemini-companion-review-path review) buffer)
+      (user-error "%s was changed on disk: save or revert its buffer, then merge"
+                  (gemini-companion-review-file review)))
+    buffer))
 
 (defun gemini-companion-decide--merge-file (review)
   "Merge into the text of REVIEW how its file has changed on disk."
@@ -235,9 +245,6 @@ change was proposed.  Nothing is saved or accepted."
 
 (defun gemini-companion-decide--merge-buffer (review buffer)
   "Merge into the text of REVIEW the edits in BUFFER, which visits its file."
-  (unless (gemini-companion-file-agrees-p (gemini-companion-review-path review) buffer)
-    (user-error "%s was changed on disk: save or revert its buffer, then merge"
-                (gemini-companion-review-file review)))
   (gemini-companion-decide--merge-text review (gemini-companion-review-buffer-text buffer))
   (setf (gemini-companion-review-merged review)
         (gemini-companion-review-merge-states review buffer)))

@@ -420,6 +420,19 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                      '("one\ntwo\nthree\nfour\nfive\n" "1\ntwo\nthree\nfour\nfive\n")))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
 
+(ert-deftest gemini-companion-ediff/edits-of-another-text-than-the-file-s-keep-it-from-being-merged ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n" 'select)))
+      (with-current-buffer "a.txt"
+        (goto-char (point-max))
+        (insert "mine\n"))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+      (should (string-search "save or revert its buffer"
+                             (cadr (should-error (gemini-companion-review-merge)
+                                                 :type 'user-error))))
+      (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
+      (with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-ediff/without-edits-there-is-nothing-to-merge ()
   (gemini-companion-test-with-client client
     (gemini-companion-ediff-test--show client "1\ntwo\n" 'select)
