@@ -165,9 +165,12 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
 (defun gemini-companion-view-take-down-soon ()
   "Have the view on screen taken down, a part of which is being killed.
 This is for hooks.  The rest is taken down when they have run."
-  (when gemini-companion-view--current
-    (run-at-time 0 nil #'gemini-companion-review-taken-down
-                 (gemini-companion-view-review gemini-companion-view--current))))
+  (when-let* ((view gemini-companion-view--current))
+    (run-at-time 0 nil
+                 (lambda ()
+                   ;; While keys wait no timer runs, and one may have shown the review anew.
+                   (when (eq view gemini-companion-view--current)
+                     (gemini-companion-review-taken-down (gemini-companion-view-review view)))))))
 
 (defun gemini-companion-view--note-killed-buffer ()
   "Have the view taken down, the current buffer of which is being killed.

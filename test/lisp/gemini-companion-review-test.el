@@ -440,6 +440,20 @@ CLIENT closes REVIEW while the question is open."
       (should (eq (gemini-companion-review-state review) 'shown))
       (should (= (gemini-companion-review-count) 1)))))
 
+(ert-deftest gemini-companion-review/what-is-shown-again-at-once-stays ()
+  "Its buffer was killed, and the next key was typed before a timer could run."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-on-kill 'reject)
+          (review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (kill-buffer (gemini-companion-review-test--control))
+      (gemini-companion-review-next)
+      (accept-process-output nil 0.01)
+      (should (eq (gemini-companion-review-shown) review))
+      ;; It is rejected if it is killed again.
+      (kill-buffer (gemini-companion-review-test--control))
+      (gemini-companion-test-wait
+       "the review to end" (lambda () (not (gemini-companion-review-open-p review)))))))
+
 (ert-deftest gemini-companion-review/ediff-options-and-sessions-of-the-user-stay ()
   (gemini-companion-test-with-client client
     (let ((options (lambda ()
