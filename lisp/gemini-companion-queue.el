@@ -408,8 +408,11 @@ REVIEW cannot be shown, record why, and signal the error."
           (gemini-companion-review-conflict review)
           (gemini-companion-review-find-conflict review))
     (condition-case error
-        (gemini-companion-queue--note-shown
-         review (funcall gemini-companion-diff-function review focus))
+        (let ((hide (funcall gemini-companion-diff-function review focus)))
+          ;; Else it would not count as shown, and be shown again and again.
+          (unless (functionp hide)
+            (error "`gemini-companion-diff-function' has not returned a function"))
+          (gemini-companion-queue--note-shown review hide))
       (error
        (let ((fault (gemini-companion-ui-error-text error)))
          (setf (gemini-companion-review-fault review) fault)

@@ -851,6 +851,21 @@ Gemini CLI, or in M-x gemini-companion-review-list"
                                            (gemini-companion-review-fault review)))))))
         (fmakunbound gemini-companion-diff-function)))))
 
+(ert-deftest gemini-companion-review/a-view-without-an-end-is-shown-once ()
+  "The user's function has to return one that takes the review off the screen."
+  (gemini-companion-test-with-client client
+    (let* ((shown 0)
+           (gemini-companion-diff-function (lambda (&rest _) (ignore (cl-incf shown))))
+           (gemini-companion-queue-closed-at 0)
+           (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-test-with-answer nil
+        (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always))
+          (dotimes (_ 3)
+            (gemini-companion-popup--try)))
+        (should (= shown 1))
+        (should (string-search "has not returned a function"
+                               (gemini-companion-review-fault review)))))))
+
 (ert-deftest gemini-companion-review/a-quit-while-it-is-shown-leaves-a-message ()
   "The user may have pressed \\`C-g' for something else, and would not know of it."
   (gemini-companion-test-with-client client
