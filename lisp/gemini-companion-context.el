@@ -421,7 +421,7 @@ If it is not known yet which files are told to whom, do so when it is."
     (gemini-companion-context--record-focus)
     (if (gemini-companion-workspace-pending-p) (gemini-companion-workspace-hasten)
       (gemini-companion-context--publish-known))
-    (run-hooks 'gemini-companion-context-change-hook)))
+    (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
 
 (defun gemini-companion-context--publish-known ()
   "Publish the contexts that have changed, or some of them now and others soon."

@@ -79,7 +79,7 @@ if the file is new."
      :before (and before (gemini-companion-file-encode
                           before (gemini-companion-file-read file)))
      :after after)
-    (run-hooks 'gemini-companion-review-change-hook)))
+    (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)))
 
 (defun gemini-companion-edits--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.

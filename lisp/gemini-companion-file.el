@@ -73,10 +73,7 @@ time at which it was written, in seconds since 1970; nil without a file."
       (gemini-companion-log-add "told of a file that is on no host: %s"
                                 (gemini-companion-file--shorten path))
     (gemini-companion-file-note path bytes stamp modified)
-    (run-hook-wrapped 'gemini-companion-file-change-functions
-                      (lambda (function)
-                        (ignore (gemini-companion-log-errors "a file on a host"
-                                  (funcall function path)))))))
+    (gemini-companion-log-run-hook 'gemini-companion-file-change-functions path)))
 
 (defun gemini-companion-file--on-host-p (path)
   "Return non-nil if PATH is the proper name of a file on a host that is served."

@@ -78,6 +78,14 @@ which Emacs keeps for filters only."
         (gemini-companion-log-add "%s: %s" ,where (error-message-string ,error))
         nil))))
 
+(defun gemini-companion-log-run-hook (hook &rest arguments)
+  "Call each function of HOOK, a symbol, with ARGUMENTS.
+If one signals an error, log that, and call the others all the same."
+  (run-hook-wrapped hook
+                    (lambda (function)
+                      (ignore (gemini-companion-log-errors hook
+                                (apply function arguments))))))
+
 ;;;###autoload
 (defun gemini-companion-log ()
   "Show the log of what happened between Emacs and its clients."

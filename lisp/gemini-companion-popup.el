@@ -217,7 +217,7 @@ could not type meanwhile if it was done all at once."
 M-x gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
               (gemini-companion-review-client-title review))))
-  (run-hooks 'gemini-companion-review-change-hook))
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-popup--check-file ()
   "Check whether an accept of the review on screen would now lose something."
@@ -227,7 +227,7 @@ M-x gemini-companion-review-list"
         (unless (eq conflict (gemini-companion-review-conflict review))
           (setf (gemini-companion-review-conflict review) conflict)
           (force-mode-line-update t)
-          (run-hooks 'gemini-companion-review-change-hook)
+          (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
           (when conflict
             (gemini-companion-ui-message review "%s"
                                          (gemini-companion-review-warning review))))))))

@@ -381,7 +381,7 @@ Those on screen are taken down at once if a command has stopped it."
         (add-hook 'kill-emacs-query-functions #'gemini-companion-queue--query-exit)
       (remove-hook 'kill-emacs-query-functions #'gemini-companion-queue--query-exit)))
   (force-mode-line-update t)
-  (run-hooks 'gemini-companion-review-change-hook))
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-queue--query-exit ()
   "Ask whether to exit Emacs while changes await a decision."

@@ -364,7 +364,7 @@ While the proposal is being edited its text is not read for this."
   (mapc #'gemini-companion-review--find-change gemini-companion-review--edited)
   (setq gemini-companion-review--edited nil)
   (force-mode-line-update t)
-  (run-hooks 'gemini-companion-review-change-hook))
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-review-describe (review)
   "Return what REVIEW proposes for the user: \"a change to src/app.py, +6 -4\"."

@@ -40,7 +40,7 @@
 (defun gemini-companion-workspace--set-scope-option (option value)
   "Set OPTION to VALUE, and send clients their new contexts."
   (set-default-toplevel-value option value)
-  (run-hooks 'gemini-companion-workspace-change-hook))
+  (gemini-companion-log-run-hook 'gemini-companion-workspace-change-hook))
 
 (defcustom gemini-companion-workspace-roots nil
   "Directories that are workspace roots even if nothing in them is open.
@@ -255,7 +255,7 @@ The directory EXTRA, if non-nil, counts as one of them this time."
     (setq gemini-companion-workspace--pending nil)
     (when (or first (not (eq known gemini-companion-workspace--known)))
       (gemini-companion-bridge-set-roots roots)
-      (run-hooks 'gemini-companion-workspace-change-hook))))
+      (gemini-companion-log-run-hook 'gemini-companion-workspace-change-hook))))
 
 (defun gemini-companion-workspace-roots (&optional extra)
   "Return the names of the present roots, which are then known as announced.

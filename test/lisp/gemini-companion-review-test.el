@@ -851,6 +851,22 @@ Gemini CLI, or in M-x gemini-companion-review-list"
                                            (gemini-companion-review-fault review)))))))
         (fmakunbound gemini-companion-diff-function)))))
 
+(ert-deftest gemini-companion-review/a-faulty-function-on-the-hook-rejects-nothing ()
+  (gemini-companion-test-with-client client
+    (let* ((called 0)
+           (gemini-companion-review-change-hook
+            `(,(lambda () (error "A faulty hook"))
+              ,@gemini-companion-review-change-hook
+              ,(lambda () (cl-incf called))))
+           (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (should (> called 0))
+      (should (string-search "gemini-companion-review-change-hook: A faulty hook"
+                             (string-join (gemini-companion-log-last 5))))
+      (gemini-companion-review-show review 'keep)
+      (should-not (gemini-companion-review-fault review))
+      (gemini-companion-accept)
+      (should (gemini-companion-review-test--outcome client "ide/diffAccepted")))))
+
 (ert-deftest gemini-companion-review/a-view-without-an-end-is-shown-once ()
   "The user's function has to return one that takes the review off the screen."
   (gemini-companion-test-with-client client
