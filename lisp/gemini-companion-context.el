@@ -20,7 +20,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
@@ -111,6 +110,11 @@ The others follow after a delay, so that Emacs is never busy for long.")
 
 (defvar gemini-companion-context--verdict-lifetime 1.0
   "Seconds for which a file is known to be private or not.")
+
+(defconst gemini-companion-context--ignore-files
+  '(".geminiignore" ".qwenignore" ".llxprtignore")
+  "Names of the ignore files of Gemini CLI and its forks.
+Each counts for all clients, but on hosts only the first does.")
 
 (defconst gemini-companion-context--max-ignore-files 16
   "Maximum number of ignore files that are read for a file.")
@@ -374,7 +378,9 @@ It is BUFFER or an indirect buffer of it, perhaps a killed one."
   "Publish the context soon, as the current buffer was saved.
 If it is an ignore file, no verdict so far holds: the user may now go to a
 CLI elsewhere, and no command in Emacs would publish the context again."
-  (when (and buffer-file-name (string-suffix-p "/.geminiignore" buffer-file-name))
+  (when (and buffer-file-name
+             (member (file-name-nondirectory buffer-file-name)
+                     gemini-companion-context--ignore-files))
     (setq gemini-companion-context--rules (list nil)))
   (gemini-companion-context--gather-soon))
 
@@ -779,40 +785,44 @@ An error counts as a reason, so that only this file is withheld."
 
 (defun gemini-companion-context--ignored-reason (names host)
   "Return why ignore files make the file with NAMES private, or nil.
-They are the files .geminiignore of the workspace roots that it is in, on
-HOST or, if that is nil, on this machine.  Here those in directories below
-the roots count, too: a client may work there, as in a submodule."
+They are those in the workspace roots that it is in, on HOST or, if that is
+nil, on this machine."
   (let* ((file-name-handler-alist nil)
-         (places (cl-loop for name in names
-                          nconc (cl-loop for directory in (if host
-                                                              (gemini-companion-host-roots-of
-                                                               host name)
-                                                            (gemini-companion-context--ignoring
-                                                             name))
-                                         collect (cons name directory)))))
-    (if (length> places gemini-companion-context--max-ignore-files)
-        (format "inside more than %d directories whose .geminiignore counts"
+         (around (if host
+                     (apply-partially #'gemini-companion-context--host-ignore-files host)
+                   #'gemini-companion-context--ignore-files-around))
+         (pairs (cl-loop for name in names
+                         nconc (cl-loop for ignore in (funcall around name)
+                                        collect (cons name ignore)))))
+    (if (length> pairs gemini-companion-context--max-ignore-files)
+        (format "named below more than %d ignore files"
                 gemini-companion-context--max-ignore-files)
-      (cl-loop for (name . directory) in places
-               for ignore = (gemini-companion-context--ignore-file directory)
+      (cl-loop for (name . ignore) in pairs
                for result = (if host
                                 (gemini-companion-bridge-host-ignored
-                                 (gemini-companion-host-prefix host) directory name)
+                                 (gemini-companion-host-prefix host)
+                                 (directory-file-name (file-name-directory ignore)) name)
                               (gemini-companion-bridge-ignored ignore name))
                if result
                return (if (stringp result) (format "%s %s" ignore result)
                         (format "named by %s" ignore))))))
 
-(defun gemini-companion-context--ignoring (file)
-  "Return the directories around FILE, in a workspace root, with an ignore file."
-  (seq-filter (lambda (directory)
-                ;; Not `file-exists-p': a link to a file that cannot be read is an ignore file, too.
-                (file-attributes (gemini-companion-context--ignore-file directory)))
-              (gemini-companion-workspace-directories-of file)))
+(defun gemini-companion-context--host-ignore-files (host name)
+  "Return the ignore files around the file NAME on HOST, which need not exist.
+A host tells of those in its workspace roots."
+  (mapcar (lambda (root)
+            (concat (file-name-as-directory root) (car gemini-companion-context--ignore-files)))
+          (gemini-companion-host-roots-of host name)))
 
-(defun gemini-companion-context--ignore-file (directory)
-  "Return the name of the ignore file in DIRECTORY."
-  (concat (file-name-as-directory directory) ".geminiignore"))
+(defun gemini-companion-context--ignore-files-around (file)
+  "Return the ignore files in the directories around FILE, up to a workspace root.
+Those below the root count, too: a client may work there, as in a submodule."
+  (cl-loop for directory in (gemini-companion-workspace-directories-of file)
+           nconc (cl-loop for name in gemini-companion-context--ignore-files
+                          for ignore = (concat directory name)
+                          ;; A link to a file that cannot be reached counts.
+                          if (or (file-exists-p ignore) (file-symlink-p ignore))
+                          collect ignore)))
 
 ;;;; Lines and columns
 
