@@ -730,14 +730,31 @@ host that is served."
                    `(,(float-time) ,gemini-companion-context--rules ,buffer-file-name
                      . ,(gemini-companion-context--judge)))))))
 
-(defun gemini-companion-context-private-reason-of (file)
-  "Return why FILE is private, as far as its name tells, or nil if it is not."
-  (with-temp-buffer
-    ;; The name comes from a client: it must not make Emacs open a connection.
-    (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
-          buffer-file-name file)
-    (unwind-protect (gemini-companion-context--judge)
-      (setq buffer-file-name nil))))
+(defun gemini-companion-context-private-reason-of (file buffer)
+  "Return why FILE, a local file, is private, or nil if it is not.
+BUFFER visits it, or is nil; then its name and directory-local variables
+tell."
+  (if buffer (with-current-buffer buffer (gemini-companion-context-private-reason))
+    (with-temp-buffer
+      ;; The name comes from a client: it must not make Emacs open a connection.
+      (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
+            buffer-file-name file
+            default-directory (file-name-directory file))
+      (unwind-protect
+          (progn
+            (when (gemini-companion-context--marked-private-p)
+              (setq gemini-companion-private t))
+            (gemini-companion-context--judge))
+        (setq buffer-file-name nil)))))
+
+(defun gemini-companion-context--marked-private-p ()
+  "Return non-nil if directory-local variables mark the current buffer's file."
+  (condition-case nil
+      (let ((enable-local-variables :safe)
+            (enable-local-eval nil))
+        (hack-dir-local-variables)
+        (alist-get 'gemini-companion-private file-local-variables-alist))
+    (error t))) ; they cannot be read
 
 (defun gemini-companion-context--judge ()
   "Return why the current buffer's file is private, or nil if it is not.

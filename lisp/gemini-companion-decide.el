@@ -434,7 +434,8 @@ For DIRECTORY and the value see `gemini-companion-decide--check-client'."
   (let* ((path (gemini-companion-review-path review))
          (file (file-truename path))
          (root (gemini-companion-decide--root file directory)))
-    (when-let* ((reason (gemini-companion-context-private-reason-of path)))
+    (when-let* ((reason (gemini-companion-context-private-reason-of
+                         path (gemini-companion-review-visiting review))))
       (error "Only the user accepts a change to this file: it is %s" reason))
     (when-let* ((reason (or (gemini-companion-decide--guard-reason path root)
                             (gemini-companion-decide--guard-reason file root))))

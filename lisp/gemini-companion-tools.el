@@ -399,26 +399,7 @@ What is not absolute is no file, but perhaps the address of something else."
         (not (gemini-companion-workspace-in-scope-p
               file truename
               (gemini-companion-workspace-scope-of (gemini-companion-tool-call-directory call)))))
-      (let ((buffer (gemini-companion-tool-buffer file)))
-        (if buffer
-            (with-current-buffer buffer (gemini-companion-context-private-reason))
-          (or (gemini-companion-context-private-reason-of file)
-              (gemini-companion-tools--marked-private-p file))))))
-
-(defun gemini-companion-tools--marked-private-p (file)
-  "Return non-nil if directory-local variables mark FILE as private.
-No buffer visits it."
-  (with-temp-buffer
-    (setq buffer-file-name file
-          default-directory (file-name-directory file))
-    (unwind-protect
-        (condition-case nil
-            (let ((enable-local-variables :safe)
-                  (enable-local-eval nil))
-              (hack-dir-local-variables)
-              (alist-get 'gemini-companion-private file-local-variables-alist))
-          (error t))                    ; they cannot be read
-      (setq buffer-file-name nil))))
+      (gemini-companion-context-private-reason-of file (gemini-companion-tool-buffer file))))
 
 (defun gemini-companion-tool-buffer (file)
   "Return the buffer that visits FILE, or nil."

@@ -290,11 +290,17 @@ this change")))
     (let ((inhibit-message t)
           (outside (make-temp-file "gemini-companion-outside-"))
           (private (gemini-companion-test-file ".env" "A=1\n"))
+          (marked (gemini-companion-test-file "marked/m.txt" "m\n"))
           (long (gemini-companion-test-file
                  "long.txt" (apply #'concat (make-list 100 "line\n")))))
+      (gemini-companion-test-file "marked/.dir-locals.el"
+                                  "((nil . ((gemini-companion-private . t))))")
+      (setq gemini-companion-private t)
       (unwind-protect
           (pcase-dolist (`(,file . ,reason) `((,outside . "Outside of projects")
                                               (,private . "it is named by")
+                                              (,marked . "it is marked as private")
+                                              (,(buffer-file-name) . "it is marked as private")
                                               (,long . "lacks most of the file")))
             (let ((before (gemini-companion-test-read file)))
               (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "x\n"))

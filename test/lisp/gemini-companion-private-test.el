@@ -50,7 +50,7 @@
     (make-symbolic-link ".env" (expand-file-name "settings" gemini-companion-test-project))
     (should (gemini-companion-private-test--reason "settings"))
     (should (gemini-companion-context-private-reason-of
-             (expand-file-name "settings" gemini-companion-test-project)))))
+             (expand-file-name "settings" gemini-companion-test-project) nil))))
 
 (ert-deftest gemini-companion-private/a-project-behind-a-link-is-inside-by-either-name ()
   (gemini-companion-private-test--with-root
