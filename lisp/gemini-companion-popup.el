@@ -268,8 +268,10 @@ If the user has hidden the review on screen, the next one waits for that."
 ;;;; Keys meant for another window
 
 (defun gemini-companion-popup--expect-stray-keys (review)
-  "Ignore keys that were meant for the window that was selected before REVIEW."
-  (when (eq gemini-companion-diff-focus 'select)
+  "If REVIEW is selected now, ignore keys that were meant for another buffer.
+In a very small frame it is shown in the selected window even if that is to
+be kept."
+  (when (eq review (buffer-local-value 'gemini-companion-review-of-buffer (window-buffer)))
     (setq gemini-companion-popup--unexpected (cons review (float-time)))
     (add-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)))
 

@@ -527,6 +527,23 @@ review-next" text))
             (gemini-companion-review-next)
             (should (eq (gemini-companion-review-shown) review))))))))
 
+(ert-deftest gemini-companion-review/keys-are-not-for-a-review-in-the-window-that-is-kept ()
+  "The frame has no room for another window."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-queue-closed-at 0)
+          (review (gemini-companion-test-propose client "new.txt" "2\n")))
+      (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always)
+                ((symbol-function 'split-window) (lambda (&rest _) (error "Too small"))))
+        (gemini-companion-popup--try))
+      (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+      (unwind-protect
+          (let ((this-command 'self-insert-command)
+                (last-command-event ?q))
+            (set-buffer (window-buffer))
+            (run-hooks 'pre-command-hook)
+            (should (eq this-command #'gemini-companion-popup--key-ignored)))
+        (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)))))
+
 (ert-deftest gemini-companion-review/only-what-is-typed-may-be-meant-for-another-window ()
   "Emacs tells by an event, and only once, that keys go to another frame."
   (gemini-companion-test-with-client client
