@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'ert)
+(require 'project)
+(require 'gemini-companion-review-list)
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-workspace-test--buffer-root ()
@@ -145,7 +147,6 @@
     (make-directory (gemini-companion-test-file "good/.git") t)
     (find-file-noselect (gemini-companion-test-file "good/a" ""))
     (find-file-noselect (gemini-companion-test-file "faulty/b" ""))
-    (require 'project)
     (let* ((faulty (gemini-companion-test-file "faulty/"))
            (project-find-functions
             (cons (lambda (directory) (and (equal directory faulty) '(faulty)))
@@ -155,7 +156,6 @@
                                   (lambda () (not (gemini-companion-workspace-pending-p))))
       (should (member (gemini-companion-test-file "good") (gemini-companion-workspace-announced)))
       (should (string-search "project-root" (string-join (gemini-companion-log-last 5))))
-      (require 'gemini-companion-review-list)
       (should (gemini-companion-review-list--abbreviate (concat faulty "b"))))))
 
 (ert-deftest gemini-companion-workspace/roots-can-be-given ()
