@@ -71,8 +71,9 @@ learn neither that such a file is open nor where point is in it."
   "Non-nil means never tell clients of this buffer's file.
 Set it in .dir-locals.el for a project or a directory.  Reverting the
 buffer or changing its major mode does not reset it.")
+;; A repository may mark its files; to remove a mark of the user's, it needs a yes.
 ;;;###autoload
-(put 'gemini-companion-private 'safe-local-variable #'booleanp)
+(put 'gemini-companion-private 'safe-local-variable #'identity)
 ;; Another major mode must not publish a file that was marked by hand or by a hook.
 (put 'gemini-companion-private 'permanent-local t)
 

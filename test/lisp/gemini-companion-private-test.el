@@ -170,6 +170,16 @@
                              (gemini-companion-private-test--reason "secret/a")))
       (should-not (gemini-companion-private-test--reason "public/a")))))
 
+(ert-deftest gemini-companion-private/no-repository-removes-a-mark-of-the-user ()
+  (gemini-companion-private-test--with-root
+    (gemini-companion-test-file "a.txt" "a\n")
+    (gemini-companion-test-file ".dir-locals.el" "((nil . ((gemini-companion-private))))")
+    (let ((enable-local-variables :safe))
+      (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
+        (setq gemini-companion-private t)
+        (revert-buffer t t)
+        (should (gemini-companion-context-private-reason))))))
+
 (ert-deftest gemini-companion-private/a-name-that-is-no-text-is-withheld ()
   (with-temp-buffer
     (setq buffer-file-name (concat "/tmp/" (string-to-multibyte "\377")))
