@@ -109,24 +109,9 @@ buffer has ended, take it off the screen and signal a `user-error'."
 (defun gemini-companion-review-on-screen-p (review)
   "Return non-nil if the user can see REVIEW on the selected terminal."
   (and (gemini-companion-review-hide-function review)
-       (or (gemini-companion-queue--window-of (gemini-companion-review-front review))
-           (gemini-companion-queue--window-of (gemini-companion-review-proposal review)))
+       (or (gemini-companion-ui-window-of (gemini-companion-review-front review))
+           (gemini-companion-ui-window-of (gemini-companion-review-proposal review)))
        t))
-
-(defun gemini-companion-queue--window-of (buffer)
-  "Return a visible window of BUFFER, which may be dead or nil."
-  (and (buffer-live-p buffer)
-       (cl-loop for window in (get-buffer-window-list buffer 'no-minibuffer t)
-                if (gemini-companion-queue--visible-p window) return window)))
-
-(defun gemini-companion-queue--visible-p (window)
-  "Return non-nil if the user can see WINDOW from the selected frame.
-A text terminal shows one frame at a time."
-  (let ((frame (window-frame window)))
-    (or (eq frame (selected-frame))
-        (and (display-graphic-p frame)
-             (eq (frame-terminal frame) (frame-terminal))
-             (eq (frame-visible-p frame) t)))))
 
 ;;;; Events
 
@@ -329,7 +314,7 @@ If one of its windows is selected, the next key would go to another buffer:
 then the user must have pressed no key for a while, or use another frame."
   (or (not (or (gemini-companion-review-hide-function review)
                ;; The user may have gone to the proposal of a review that was put off.
-               (gemini-companion-queue--window-of (gemini-companion-review-proposal review))))
+               (gemini-companion-ui-window-of (gemini-companion-review-proposal review))))
       (and (gemini-companion-ui-no-key-expected-p)
            (or (not (eq review (buffer-local-value 'gemini-companion-review-of-buffer
                                                    (window-buffer))))
@@ -442,7 +427,7 @@ For FOCUS see `gemini-companion-review-show'."
   "Select REVIEW; if it is not visible, show it in the selected frame."
   (gemini-companion-review-check-open review)
   (let ((window (and (gemini-companion-review-hide-function review)
-                     (gemini-companion-queue--window-of
+                     (gemini-companion-ui-window-of
                       (or (gemini-companion-review-front review)
                           (gemini-companion-review-proposal review))))))
     (if window

@@ -190,31 +190,54 @@ If they are on one other machine, that is a name there."
 
 ;;;###autoload
 (defun gemini-companion-answer-yes ()
-  "Answer the CLI's question with the selected choice."
+  "Answer the CLI's question with the selected choice.
+If the question is not on screen, show it instead."
   (interactive)
   (gemini-companion-send--answer "\r" "yes"))
 
 ;;;###autoload
 (defun gemini-companion-answer-no ()
-  "Answer the CLI's question with no."
+  "Answer the CLI's question with no.
+If the question is not on screen, show it instead."
   (interactive)
   (gemini-companion-send--answer "\e" "no"))
 
 (defun gemini-companion-send--answer (key name)
-  "Press KEY, which means NAME, in the CLI if it asks a question."
+  "Press KEY, which means NAME, in the CLI if it asks a question.
+If the question is not on screen, show it instead."
   (let ((buffer (gemini-companion-send-terminal)))
     (with-current-buffer buffer
-      (cond (gemini-companion-send--queue
-             (user-error "Something else is still being sent: try again"))
-            ((gemini-companion-send--frozen-p)
-             (user-error "%s" gemini-companion-send--frozen))
-            ((not (gemini-companion-send--question-p))
-             (user-error "%s asks nothing now" (gemini-companion-send--title)))
-            ((eql gemini-companion-send--answered (buffer-chars-modified-tick))
-             (user-error "Your last answer is not shown yet: try again")))
-      (setq gemini-companion-send--answered (buffer-chars-modified-tick)))
-    (gemini-companion-send--enqueue buffer (list key))
-    (message "Answered %s in %s" name (buffer-name buffer))))
+      (gemini-companion-send--check-question)
+      (cond ((gemini-companion-send--end-on-screen-p)
+             (setq gemini-companion-send--answered (buffer-chars-modified-tick))
+             (gemini-companion-send--enqueue buffer (list key))
+             (message "Answered %s in %s" name (buffer-name)))
+            (t
+             (gemini-companion-send--show-end)
+             (message "The question of %s was not on screen: check it, then answer"
+                      (gemini-companion-send--title)))))))
+
+(defun gemini-companion-send--check-question ()
+  "Signal a `user-error' unless the CLI in the current buffer asks a question."
+  (cond (gemini-companion-send--queue
+         (user-error "Something else is still being sent: try again"))
+        ((gemini-companion-send--frozen-p)
+         (user-error "%s" gemini-companion-send--frozen))
+        ((not (gemini-companion-send--question-p))
+         (user-error "%s asks nothing now" (gemini-companion-send--title)))
+        ((eql gemini-companion-send--answered (buffer-chars-modified-tick))
+         (user-error "Your last answer is not shown yet: try again"))))
+
+(defun gemini-companion-send--end-on-screen-p ()
+  "Return non-nil if the user can see the end of the current terminal."
+  (let ((end (gemini-companion-send--end)))
+    (seq-some (lambda (window) (<= (window-start window) end (window-end window t)))
+              (gemini-companion-ui-windows-of (current-buffer)))))
+
+(defun gemini-companion-send--show-end ()
+  "Show the end of the current terminal, and leave the selected window selected."
+  (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
+    (set-window-point window (gemini-companion-send--end))))
 
 ;;;; Sending
 
@@ -584,6 +607,12 @@ The string has no spaces and begins with the sign of the prompt.  Return
                  (line-beginning-position (- gemini-companion-send--prompt-margin)) t)
                 'works
               (gemini-companion-send--without-spaces text))))))))
+
+(defun gemini-companion-send--end ()
+  "Return the end of what the terminal in the current buffer shows."
+  (save-excursion
+    (gemini-companion-send--goto-end)
+    (point)))
 
 (defun gemini-companion-send--goto-end ()
   "Go to the end of what the terminal in the current buffer shows."

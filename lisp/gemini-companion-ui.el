@@ -11,7 +11,9 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'text-property-search))
+(eval-when-compile
+  (require 'cl-lib)
+  (require 'text-property-search))
 (require 'button)
 (require 'subr-x)
 
@@ -102,6 +104,27 @@ A prompt, a key sequence or a search does."
 (defun gemini-companion-ui-user-frame-p ()
   "Return non-nil unless the selected frame is the invisible one of a daemon."
   (not (equal (terminal-name (frame-terminal)) "initial_terminal")))
+
+;;;; Windows
+
+(defun gemini-companion-ui-window-of (buffer)
+  "Return a visible window of BUFFER, which may be dead or nil."
+  (car (gemini-companion-ui-windows-of buffer)))
+
+(defun gemini-companion-ui-windows-of (buffer)
+  "Return the visible windows of BUFFER, which may be dead or nil."
+  (and (buffer-live-p buffer)
+       (cl-loop for window in (get-buffer-window-list buffer 'no-minibuffer t)
+                if (gemini-companion-ui--visible-p window) collect window)))
+
+(defun gemini-companion-ui--visible-p (window)
+  "Return non-nil if the user can see WINDOW from the selected frame.
+A text terminal shows one frame at a time."
+  (let ((frame (window-frame window)))
+    (or (eq frame (selected-frame))
+        (and (display-graphic-p frame)
+             (eq (frame-terminal frame) (frame-terminal))
+             (eq (frame-visible-p frame) t)))))
 
 ;;;; Garbage collection
 

@@ -62,6 +62,10 @@ Ignore what the CLI itself adds."
       ;; A prompt would answer it, too.
       (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
       (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question: answer that first")
+      ;; The terminal is in no window yet.
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+      (gemini-companion-test-wait-screen emacs "was not on screen: check it, then answer")
+      (gemini-companion-test-wait-screen emacs "● 1\\. Allow once")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
       (gemini-companion-test-wait "the file to be written"
                                   (lambda () (equal (gemini-companion-test-read file) "two\n")))
@@ -232,7 +236,9 @@ Ignore what the CLI itself adds."
                       (gemini-companion-test-cli-wait-terminal cli "Allow once")
                       (gemini-companion-test-run
                        emacs '(progn (select-window (get-buffer-window "a.txt"))
-                                     (gemini-companion-answer-yes)))
+                                     (display-buffer (gemini-companion-send-terminal))
+                                     (gemini-companion-answer-yes)
+                                     (delete-windows-on (gemini-companion-send-terminal))))
                       (gemini-companion-test-wait
                        "the file to be written"
                        (lambda () (equal (gemini-companion-test-read (funcall file name)) text)))
@@ -246,8 +252,8 @@ Ignore what the CLI itself adds."
       (funcall say-yes "b.txt" "three\n")
       (gemini-companion-test-m-x emacs "gemini-companion-review-history")
       (gemini-companion-test-wait-screen
-       emacs "project/b\\.txt.*\n.*Prompt of [0-9:]+: make it two .*\n.*project/a\\.txt")
-      (gemini-companion-test-keys emacs "C-n" "C-n")
+       emacs "project/b\\.txt.*\n.*Prompt of [0-9:]+: make it two.*\n.*project/a\\.txt")
+      (gemini-companion-test-keys emacs "C-x" "1" "C-n" "C-n")
       (gemini-companion-test-wait-screen emacs "U undo the prompt's changes")
       (gemini-companion-test-keys emacs "U")
       (gemini-companion-test-wait-screen

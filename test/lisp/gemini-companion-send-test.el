@@ -450,8 +450,9 @@ SENT is bound to a function that returns the text sent to it."
   "Screens of CLIs with an open question.")
 
 (defun gemini-companion-send-test--show (screen)
-  "Make the terminal show SCREEN; return that text."
+  "Make the terminal, in a window, show SCREEN; return that text."
   (with-current-buffer (gemini-companion-send-terminal)
+    (display-buffer (current-buffer))
     (erase-buffer)
     (insert screen)
     (set-marker (process-mark (get-buffer-process (current-buffer))) (point))
@@ -528,6 +529,21 @@ SENT is bound to a function that returns the text sent to it."
       ;; The CLI has not updated its screen yet.
       (should (string-search "try again"
                              (gemini-companion-send-test--refused #'gemini-companion-answer-yes)))
+      (gemini-companion-send-test--wait sent (concat screen "\r")))))
+
+(ert-deftest gemini-companion-send/questions-are-not-answered-unseen ()
+  (gemini-companion-send-test--with sent
+    (let ((terminal (gemini-companion-send-terminal))
+          (selected (selected-window))
+          (screen (gemini-companion-send-test--show
+                   (car gemini-companion-send-test--questions))))
+      (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
+        (delete-windows-on terminal)
+        (should (string-search "was not on screen: check it, then answer"
+                               (call-interactively command)))
+        (should (equal (funcall sent) screen))
+        (should (eq (selected-window) selected)))
+      (gemini-companion-answer-yes)
       (gemini-companion-send-test--wait sent (concat screen "\r")))))
 
 (ert-deftest gemini-companion-send/without-a-cli-no-prompt-is-read ()
