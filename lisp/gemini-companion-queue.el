@@ -131,6 +131,9 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
      (gemini-companion-review-remove (gemini-companion-review-with-id id))
+     (gemini-companion-ui-message id "The change to %s was rejected: %s"
+                                  (gemini-companion-ui-one-line path)
+                                  (gemini-companion-ui-error-text error))
      (signal (car error) (cdr error)))))
 
 (defun gemini-companion-queue--host (path)

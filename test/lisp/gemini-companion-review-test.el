@@ -884,6 +884,18 @@ Gemini CLI, or in M-x gemini-companion-review-list"
       (gemini-companion-accept)
       (should (gemini-companion-review-test--outcome client "ide/diffAccepted")))))
 
+(ert-deftest gemini-companion-review/the-user-is-told-what-emacs-rejects-by-itself ()
+  (gemini-companion-test-with-client client
+    (let ((file (gemini-companion-test-file "a.txt")))
+      (gemini-companion-test-with-answer nil
+        (cl-letf (((symbol-function 'gemini-companion-file-stamp)
+                   (lambda (_) (error "No stamp"))))
+          (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "2\n"))
+          (should (gemini-companion-review-test--outcome client "ide/diffRejected")))
+        (should (equal gemini-companion-test-messages
+                       (list (format "The change to %s was rejected: No stamp" file))))
+        (should-not (gemini-companion-review-list-open))))))
+
 (ert-deftest gemini-companion-review/a-view-without-an-end-is-shown-once ()
   "The user's function has to return one that takes the review off the screen."
   (gemini-companion-test-with-client client
