@@ -210,10 +210,12 @@ change was proposed.  Nothing is saved or accepted."
   (let ((buffer (gemini-companion-decide--edited-buffer review)))
     (when (gemini-companion-review-written-p review)
       (gemini-companion-decide--merge-file review))
-    (when buffer
-      (gemini-companion-decide--merge-buffer review buffer)))
-  (gemini-companion-review-show-again
-   review (if (eq gemini-companion-review-of-buffer review) 'select 'keep)))
+    (unwind-protect
+        (when buffer
+          (gemini-companion-decide--merge-buffer review buffer))
+      ;; Even if the edits of the buffer overlap, those of the file are merged.
+      (gemini-companion-review-show-again
+       review (if (eq gemini-companion-review-of-buffer review) 'select 'keep)))))
 
 (defun gemini-companion-decide--edited-buffer (review)
   "Return the buffer with unsaved edits of the file of REVIEW, or nil.

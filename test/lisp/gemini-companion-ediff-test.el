@@ -420,6 +420,24 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                      '("one\ntwo\nthree\nfour\nfive\n" "1\ntwo\nthree\nfour\nfive\n")))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
 
+(ert-deftest gemini-companion-ediff/changes-on-disk-are-merged-even-if-unsaved-edits-overlap ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (revert-buffer nil t)
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\nthree\n" 'select)))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+      (with-current-buffer "a.txt"
+        (revert-buffer nil t)
+        (goto-char (point-min))
+        (insert "mine "))
+      (should (string-search "same lines"
+                             (cadr (should-error (gemini-companion-review-merge)
+                                                 :type 'user-error))))
+      (should (equal (gemini-companion-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\n")))
+      (should (eq (gemini-companion-review-conflict review) 'unsaved))
+      (with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-ediff/edits-of-another-text-than-the-file-s-keep-it-from-being-merged ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n" 'select)))
