@@ -280,7 +280,9 @@ be kept."
   (pcase-let ((`(,review . ,time) gemini-companion-popup--unexpected))
     (if (or (not (eq gemini-companion-review-of-buffer review))
             (> (- (float-time) time) gemini-companion-popup--reaction-time))
-        (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)
+        (progn
+          (setq gemini-companion-popup--unexpected nil)
+          (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key))
       (when (gemini-companion-popup--typed-p last-command-event)
         (setcdr gemini-companion-popup--unexpected (float-time))
         (setq this-command #'gemini-companion-popup--key-ignored)))))

@@ -139,10 +139,7 @@ A tool with the same NAME is replaced.  To replace one of ours do so in
 (defun gemini-companion-tools-announce ()
   "Define the tools if that was not done yet, and let clients know them."
   (unless gemini-companion-tools--wanted
-    (run-hook-wrapped 'gemini-companion-tools-hook
-                      (lambda (function)
-                        (gemini-companion-log-errors "defining tools" (funcall function))
-                        nil))
+    (gemini-companion-log-run-hook 'gemini-companion-tools-hook)
     (setq gemini-companion-tools--wanted t))
   (gemini-companion-tools--announce))
 ;;;###autoload (put 'tools-wanted 'gemini-companion-handler #'gemini-companion-tools-announce)

@@ -46,7 +46,7 @@
            (list (lambda () (error "Oh")) #'gemini-companion-tools-define)))
       (gemini-companion-handle-event 'tools-wanted)
       (should (= 3 (length gemini-companion-test-tools-set)))
-      (should (string-search "defining tools: Oh" (car (gemini-companion-log-last 1)))))))
+      (should (string-search "gemini-companion-tools-hook: Oh" (car (gemini-companion-log-last 1)))))))
 
 ;;;; Calls
 
