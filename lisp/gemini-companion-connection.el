@@ -10,8 +10,8 @@
 ;; keeper.  The keeper announces this Emacs as long as the connection lasts.  Clients there reach
 ;; the server by a socket that ssh forwards.  A connection that breaks is made again.
 ;;
-;; Nothing here waits, or uses Tramp.  What a host says is data of a stranger: lines of a few forms,
-;; in bounded number, at certain moments.
+;; Nothing here waits, or uses Tramp.  What a host says is not trusted: it may be lines of a few
+;; forms, in bounded number, at certain moments.
 
 ;;; Code:
 

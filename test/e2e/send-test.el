@@ -260,7 +260,7 @@ Ignore what the CLI itself adds."
        emacs "This will be undone:.*\n.*  project/a\\.txt  \\+1 -1")
       (gemini-companion-test-wait-screen emacs "Undo 1 change\\? (y or n)")
       (gemini-companion-test-keys emacs "y")
-      (gemini-companion-test-wait-screen emacs "1 change undone")
+      (gemini-companion-test-wait-screen emacs "undone +project/a\\.txt")
       (should (equal (gemini-companion-test-read (funcall file "a.txt")) "one\n"))
       (should (equal (gemini-companion-test-read (funcall file "b.txt")) "three\n")))))
 
