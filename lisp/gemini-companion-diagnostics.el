@@ -125,10 +125,12 @@ VERSION may be nil.  EMPTY is non-nil if it has found nothing."
         (unversioned (null version)))
     (setq gemini-companion-diagnostics--heard (and unversioned (float-time))
           gemini-companion-diagnostics--clean (and unversioned empty))
-    (cond ((and gemini-companion-diagnostics--reopened unversioned empty))
-          ((and (eql tick gemini-companion-diagnostics--sent)
-                (or unversioned (eql version (gemini-companion-diagnostics--version))))
-           (setq gemini-companion-diagnostics--published tick)))
+    (unless (and gemini-companion-diagnostics--reopened unversioned empty)
+      ;; Eglot shows them even if they are of an older text.
+      (setq gemini-companion-diagnostics--published
+            (and (eql tick gemini-companion-diagnostics--sent)
+                 (or unversioned (eql version (gemini-companion-diagnostics--version)))
+                 tick)))
     (setq gemini-companion-diagnostics--reopened nil)))
 
 (defun gemini-companion-diagnostics-uri-file (uri)

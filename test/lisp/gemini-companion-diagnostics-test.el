@@ -282,6 +282,21 @@ a.served:3:1: error: fake: bad line: bad one")))
       (gemini-companion-test-server-order "hold-publish" 'remove)
       (should (equal (gemini-companion-test-tools-wait id) "No diagnostics.")))))
 
+(ert-deftest gemini-companion-diagnostics/an-old-version-after-the-present-one-is-not-fresh ()
+  "Eglot reports what comes last, whatever its version is."
+  (gemini-companion-test-with-server buffer "bad one\n"
+    (gemini-companion-test-server-order "versions")
+    (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+    (goto-char (point-max))
+    (insert "bad two\n")
+    (should (string-search "bad two"
+                           (gemini-companion-test-call-tool "getDiagnostics" "a.served")))
+    (eglot-handle-notification server 'textDocument/publishDiagnostics
+                               :uri (eglot-path-to-uri buffer-file-name)
+                               :version 0 :diagnostics [])
+    (should (string-suffix-p gemini-companion-diagnostics-test--late
+                             (gemini-companion-test-call-tool "getDiagnostics" "a.served" 0)))))
+
 (ert-deftest gemini-companion-diagnostics/what-comes-during-an-edit-is-not-fresh ()
   (gemini-companion-test-with-server buffer "bad one\n"
     (gemini-companion-test-call-tool "getDiagnostics" "a.served")

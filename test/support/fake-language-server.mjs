@@ -21,9 +21,24 @@ function send(message) {
     process.stdout.write(body);
 }
 
+const held = new Map();
+
+// Calls ACTION, after those before it, once what belongs to NAME is not held any more.
 function whenReleased(name, action) {
-    if (existsSync(file(`hold-${name}`))) setTimeout(() => whenReleased(name, action), 10);
-    else action();
+    if (held.has(name)) {
+        held.get(name).push(action);
+    } else if (existsSync(file(`hold-${name}`))) {
+        held.set(name, [action]);
+        const poll = setInterval(() => {
+            if (existsSync(file(`hold-${name}`))) return;
+            clearInterval(poll);
+            const actions = held.get(name);
+            held.delete(name);
+            actions.forEach((act) => act());
+        }, 10);
+    } else {
+        action();
+    }
 }
 
 function publish(uri) {
