@@ -46,9 +46,12 @@
 (defun gemini-companion-evil-test--run (emacs)
   "Run a CLI in EMACS; return the state of Evil in its terminal."
   (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
+  ;; The shell that starts it sets up the terminal: before that, Return does not end a line.
   (gemini-companion-test-wait-eval
-   emacs '(and (gemini-companion-run-terminals)
-               (eq (window-buffer) (caar (gemini-companion-run-terminals)))))
+   emacs '(when-let* ((terminal (caar (gemini-companion-run-terminals))))
+            (and (eq (window-buffer) terminal)
+                 (equal "cat" (alist-get 'comm (process-attributes
+                                                (process-id (get-buffer-process terminal))))))))
   (gemini-companion-test-eval emacs 'evil-state))
 
 (gemini-companion-test-with-terminals gemini-companion-ui/evil-lets-keys-go-to-the-cli-at-once terminal
