@@ -35,7 +35,7 @@ Takes effect when `gemini-companion-mode' is next enabled."
                          (const :tag "Qwen Code" qwen)
                          (const :tag "LLxprt Code" llxprt)
                          (symbol :tag "Another")))
-  :group 'gemini-companion
+  :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -168,7 +168,7 @@ These are about the environment of processes that Emacs starts:
                                                    (const process)
                                                    (const token))))
             (:workspace string))))
-  :group 'gemini-companion
+  :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -178,7 +178,7 @@ A client finds Emacs by a file in its own temporary directory, which is a
 different one if TMPDIR differs in its terminal.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type '(repeat directory)
-  :group 'gemini-companion
+  :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -188,7 +188,7 @@ Gemini CLI adds them to its own workspace, so that it works in projects
 other than the one in which it was started.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type 'boolean
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 

@@ -100,7 +100,7 @@ strings truncated.  Tokens are never logged, but with `protocol' the
 beginnings of files are."
   :type '(choice (const :tag "Errors and notable events" events)
                  (const :tag "Also each message" protocol))
-  :group 'gemini-companion
+  :group 'gemini-companion-server
   :set #'gemini-companion-bridge--set-level
   :initialize #'custom-initialize-default
   :package-version '(gemini-companion . "0.1.0"))

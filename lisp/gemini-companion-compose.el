@@ -57,14 +57,23 @@ completes names of the project's files.
          "Prompt: \\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] \
 sends, \\[gemini-companion-compose-quit] quits, \
 \\[gemini-companion-compose-previous] recalls an earlier one"))
-  (add-hook 'completion-at-point-functions #'gemini-companion-compose--complete nil t))
+  ;; Not those of Text mode, which may call ispell.
+  (setq-local completion-at-point-functions '(gemini-companion-compose--complete)))
+
+(defun gemini-companion-compose--name (terminal)
+  "Return the name of the buffer for a prompt to the CLI in TERMINAL."
+  (let ((name (buffer-name terminal)))
+    (if (and (buffer-local-value 'gemini-companion-run-agent terminal)
+             (string-match "\\`\\*\\([^:]+\\): " name))
+        (replace-match "\\1 prompt" t nil name 1)
+      (format "*gemini prompt: %s*" (string-trim name "\\*" "\\*")))))
 
 ;;;###autoload
 (defun gemini-companion-compose ()
   "Compose a prompt for the CLI in a buffer of its own."
   (interactive)
   (let* ((terminal (gemini-companion-send-terminal))
-         (buffer (get-buffer-create (format "*prompt for %s*" (buffer-name terminal)))))
+         (buffer (get-buffer-create (gemini-companion-compose--name terminal))))
     (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
                             (window-height . 12)))
     ;; Changing the mode would reset the state of a prompt that was begun earlier.
@@ -131,13 +140,29 @@ For `completion-at-point-functions'."
                                           (line-beginning-position) t)
                       (match-beginning 1)))))
     (when start
-      (list start end
-            (completion-table-dynamic
-             (lambda (_)
-               (or gemini-companion-compose--names
-                   (setq gemini-companion-compose--names
-                         (gemini-companion-compose--files)))))
-            :exclusive 'no))))
+      (list start end (gemini-companion-compose--table
+                       (or gemini-companion-compose--names
+                           (setq gemini-companion-compose--names
+                                 (gemini-companion-compose--files))))))))
+
+;; With the default styles, only the beginning of a name would find it.
+(add-to-list 'completion-category-defaults '(gemini-companion-file (styles substring)))
+
+(defun gemini-companion-compose--table (names)
+  "Return a completion table of NAMES, those of the project's files."
+  (lambda (string predicate action)
+    (if (eq action 'metadata)
+        (let ((sort (apply-partially #'gemini-companion-compose--sort string)))
+          `(metadata (category . gemini-companion-file)
+                     (display-sort-function . ,sort)
+                     (cycle-sort-function . ,sort)))
+      (complete-with-action action names string predicate))))
+
+(defun gemini-companion-compose--sort (string names)
+  "Sort NAMES, first those of files whose own name contains STRING."
+  (let ((names (sort (copy-sequence names) #'string<))
+        (own-p (lambda (name) (string-search string (file-name-nondirectory name)))))
+    (append (seq-filter own-p names) (seq-remove own-p names))))
 
 (defun gemini-companion-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
@@ -232,7 +257,8 @@ directory of the file."
   "Send REASON, for which REVIEW was rejected, to the client in TERMINAL."
   (let ((title (gemini-companion-review-client-title review))
         (file (gemini-companion-review-file review)))
-    (message "Change to %s rejected; sending the reason as soon as %s is ready" file title)
+    (gemini-companion-ui-message
+     review "Change to %s rejected; sending the reason as soon as %s is ready" file title)
     (gemini-companion-send-at-rest
      ;; A prompt that begins with a slash is a command of the CLI.
      (if (string-prefix-p "/" reason) (concat "Reason: " reason) reason)

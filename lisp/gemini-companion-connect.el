@@ -16,23 +16,23 @@
 (require 'seq)
 (require 'subr-x)
 (require 'tramp)
+(require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-connection)
 (require 'gemini-companion-host)
-(require 'gemini-companion-setup)
 (require 'gemini-companion-ssh)
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-mode "gemini-companion")
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-connect)
+;;;###autoload (custom-add-load 'gemini-companion-hosts 'gemini-companion-connect)
 (defcustom gemini-companion-connect-hosts nil
-  "Hosts that you have allowed to connect to this Emacs.
+  "Hosts that may connect to this Emacs without a question.
 Each is a string such as \"build\" or \"me@build\", with its jump hosts before
-it, separated by \"|\".  You are asked once for each host, and your consent
-is saved here."
+it, separated by \"|\".  You are asked once for each other host; your consent
+is kept elsewhere."
   :type '(repeat string)
-  :group 'gemini-companion
+  :group 'gemini-companion-hosts
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -56,7 +56,7 @@ breaks.  \\[gemini-companion-disconnect] ends it, and so does
   (let* ((connection (gemini-companion-connect-to (gemini-companion-connect--root directory)))
          (name (gemini-companion-connection-name connection)))
     (unless (eq (gemini-companion-connection-state connection) 'ready)
-      (message "Connecting to %s..." name))
+      (gemini-companion-ui-message connection "Connecting to %s..." name))
     (gemini-companion-connection-when-ready
      connection
      (lambda (fault)
@@ -120,8 +120,15 @@ If it names only a host, return it as it is."
              if (member (file-remote-p directory 'method) gemini-companion-ssh-methods)
              collect (file-remote-p directory))
     (mapcar (lambda (name) (format "/ssh:%s:" (string-replace "|" "|ssh:" name)))
-            (append gemini-companion-connect-hosts
+            (append (gemini-companion-connect--allowed)
                     (gemini-companion-connect--known-hosts))))))
+
+(defun gemini-companion-connect--allowed ()
+  "Return the names of the hosts for which the user has given consent."
+  (append gemini-companion-connect-hosts
+          (cl-loop for answer in (gemini-companion-answer-all)
+                   when (pcase answer (`((connect . ,(and (pred stringp) name)) . always) name))
+                   collect it)))
 
 (defun gemini-companion-connect--known-hosts ()
   "Return the hosts that ssh and Tramp know, as USER@HOST or HOST."
@@ -163,13 +170,12 @@ Ask for the user's consent if it was not given.  Return the
 (defun gemini-companion-connect--ask (name)
   "Ask for the user's consent to connect the host NAME, unless it was given.
 Signal a `user-error' if the user does not consent."
-  (unless (member name gemini-companion-connect-hosts)
+  (unless (member name (gemini-companion-connect--allowed))
     (unless (y-or-n-p (format "Root on %s will see which of its files are open here, point and \
 selection, and can propose changes.  Connect? "
                               name))
       (user-error "%s is not connected" name))
-    (gemini-companion-setup-save 'gemini-companion-connect-hosts
-                                 (cons name gemini-companion-connect-hosts))))
+    (gemini-companion-answer-set (cons 'connect name) 'always)))
 
 ;;;; Reports
 

@@ -44,13 +44,13 @@ none."
   :type '(choice (const :tag "The last one" last)
                  (const :tag "The last one, if a window shows it" visible)
                  (const :tag "None" nil))
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share-selection t
   "Non-nil means send clients the selected text, up to 16384 characters."
   :type 'boolean
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-private-files
@@ -64,7 +64,7 @@ A glob with a slash is matched against the end of the absolute file name,
 one without a slash against its last component; case is ignored.  Clients
 learn neither that such a file is open nor where point is in it."
   :type '(repeat (string :tag "Glob"))
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :package-version '(gemini-companion . "0.1.0"))
 
 (defvar-local gemini-companion-private nil

@@ -24,7 +24,9 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
+(require 'gemini-companion-history)
 (require 'gemini-companion-log)
+(require 'gemini-companion-popup)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
@@ -33,14 +35,14 @@
 
 (declare-function gemini-companion-reject-with-reason "gemini-companion-compose")
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-decide)
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-decide)
 (defcustom gemini-companion-accept-by-client 'seen
   "Whether clients of an older protocol may accept their own changes.
 They do so when you answer yes in the client, and Emacs then writes the
 file.  If `seen', the change must have been on screen in Emacs.  If `ask',
 you are asked to accept or reject it in Emacs each time.  If nil, only you
 can accept."
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :type '(choice (const :tag "Changes that were on screen" seen)
                  (const :tag "Ask in Emacs each time" ask)
                  (const :tag "None" nil))
@@ -84,11 +86,19 @@ next prompt of the client if that runs in a terminal of Emacs."
 (defun gemini-companion-decide--decide-current (decide)
   "Call DECIDE with the review that a command is about.
 If that is not on screen, show it instead."
-  (let ((review (gemini-companion-review-current)))
-    (when (or (eq review gemini-companion-review-of-buffer)
+  (gemini-companion-decide-seen (gemini-companion-review-current) decide))
+
+(defun gemini-companion-decide-seen (review decide)
+  "Call DECIDE with REVIEW; if that is not on screen, show it instead.
+If the user accepts in the windows of REVIEW, the next one is selected."
+  (let ((inside (eq review gemini-companion-review-of-buffer)))
+    (when (or inside
               (gemini-companion-review-on-screen-p review)
               (not (gemini-companion-decide--show-first review)))
-      (funcall decide review))))
+      (when (and (funcall decide review) inside
+                 ;; After a rejection the CLI cancels the others.
+                 (eq decide #'gemini-companion-review-accept))
+        (gemini-companion-popup-follow)))))
 
 (defun gemini-companion-decide--show-first (review)
   "Show REVIEW, which a command was about to decide, and say so.
@@ -114,9 +124,11 @@ shown."
          (gemini-companion-decide--ask-unseen review)
          (gemini-companion-decide--accept-seen review))))
 
-(defun gemini-companion-decide--accept-seen (review)
-  "Accept REVIEW, which the user has seen or accepts unseen."
-  (gemini-companion-decide--check review)
+(defun gemini-companion-decide--accept-seen (review &optional by)
+  "Accept REVIEW, which the user has seen or accepts unseen.
+BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
+  (unless by
+    (gemini-companion-decide--check review))
   (gemini-companion-ui-delay-gc
     (let ((text (gemini-companion-review-current-text review))
           (tell (or (gemini-companion-review-writer review)
@@ -124,17 +136,142 @@ shown."
       (gemini-companion-write-revert (gemini-companion-review-path review)
                                      (gemini-companion-review-merged-state review) text nil review)
       (gemini-companion-review-decide review 'accepted
-                                      (lambda (_id) (funcall tell review text))))))
+                                      (lambda (_id) (funcall tell review text)) by))))
+
+(defun gemini-companion-decide--plain-p (review)
+  "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."
+  (not (or (gemini-companion-decide--question review)
+           (gemini-companion-review-find-conflict review))))
 
 (defun gemini-companion-decide--tell-accepted (review text)
   "Tell the client of REVIEW that the user has accepted TEXT.
 Return nil if the client has decided it already."
   (let ((may-omit (gemini-companion-write-may-omit-p review text)))
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
+      (gemini-companion-decide--remember review text)
       ;; While the connection to a host is cut, the CLI there may go on without Emacs.
-      (when (or may-omit (gemini-companion-review-host review))
-        (gemini-companion-write-await-text review text))
+      (gemini-companion-write-await-text
+       review text (or may-omit (gemini-companion-review-host review)))
       t)))
+
+;;;; Several changes of a turn
+
+(defvar gemini-companion-decide--rest nil
+  "The changes that the user has accepted before the client proposes them.
+A list of the review that was accepted with them, the names of their files,
+and the time at which the last one was accepted.")
+
+(defconst gemini-companion-decide--rest-time 30
+  "Seconds for which the user's consent waits for the next change of a turn.")
+
+;;;###autoload
+(defun gemini-companion-accept-all (&optional review)
+  "Accept all changes of this turn of the CLI, after a question that names them.
+It is the turn of REVIEW, by default the current one.  These are the ones
+that wait in Emacs, and those that the CLI will propose next, as far as its
+terminal in Emacs shows their files.  A change of which an accept would lose
+something is shown to you, not accepted."
+  (interactive)
+  (let* ((review (or review (gemini-companion-review-current)))
+         (open (cons review (gemini-companion-write-others review)))
+         (rest (nth 2 (gemini-companion-review-turn review)))
+         (host (gemini-companion-review-host review))
+         (names (append (mapcar #'gemini-companion-review-project-path open)
+                        (mapcar (lambda (file) (gemini-companion-review-project-name file host))
+                                rest))))
+    (gemini-companion-decide--confirm
+     review (format (ngettext "Accept %d change: %s? " "Accept %d changes: %s? " (length names))
+                    (length names) (string-join names ", ")))
+    (dolist (each open)
+      (when (and (gemini-companion-review-open-p each)
+                 (or (eq each review) (gemini-companion-decide--plain-p each)))
+        (gemini-companion-decide--accept-seen each)))
+    ;; Not before, for the user may have taken it back when asked about one of them.
+    (gemini-companion-decide--expect-rest review rest)))
+
+(defun gemini-companion-decide--expect-rest (review names)
+  "Expect changes of the files NAMES to follow REVIEW, and to be accepted."
+  (setq gemini-companion-decide--rest (and names (list review names (float-time)))))
+
+(defun gemini-companion-decide-forget-rest (review)
+  "Accept nothing in advance any more if that was said with REVIEW."
+  (when (eq review (car gemini-companion-decide--rest))
+    (setq gemini-companion-decide--rest nil)))
+
+(defun gemini-companion-decide-rest-of ()
+  "Return the review with which the user has accepted others in advance, or nil."
+  (car gemini-companion-decide--rest))
+
+(defun gemini-companion-decide--accept-rest (review)
+  "Accept REVIEW if the user has done so in advance.  Return non-nil then."
+  (pcase-let ((`(,first ,names ,time) gemini-companion-decide--rest))
+    (when (and first
+               (gemini-companion-review-same-client-p first review)
+               (< (- (float-time) time) gemini-companion-decide--rest-time))
+      (let ((path (gemini-companion-review-path review)))
+        (when (and (member path names)
+                   (gemini-companion-decide--plain-p review))
+          (gemini-companion-decide--expect-rest first (remove path names))
+          (gemini-companion-decide--accept-by-rule review))))))
+
+(defvar gemini-companion-decide--accepted nil
+  "Reviews that were accepted in the last minute, with the text, the newest first.")
+
+(defconst gemini-companion-decide--again-time 60
+  "Seconds for which an accept holds for the same change, proposed again.")
+
+(defvar gemini-companion-decide-last-accept nil
+  "A cons of the review that was accepted last and the time.")
+
+(defun gemini-companion-decide--remember (review text)
+  "Remember that the user has accepted REVIEW with TEXT, and when."
+  (setq gemini-companion-decide-last-accept (cons review (float-time)))
+  (setq gemini-companion-decide--accepted
+        (cons (list review text (float-time))
+              (seq-filter (pcase-lambda (`(,_ ,_ ,time))
+                            (< (- (float-time) time) gemini-companion-decide--again-time))
+                          gemini-companion-decide--accepted))))
+
+(defun gemini-companion-decide--accept-again (review)
+  "Accept REVIEW if the user has just accepted the same, which was not written.
+A CLI that was interrupted when it asked does not say so, ignores the
+accept, and may propose the same again.  Return non-nil if so."
+  (when-let* ((before (seq-find (lambda (it) (gemini-companion-decide--same-p (car it) review))
+                                gemini-companion-decide--accepted))
+              ((null (gemini-companion-review-find-conflict review))))
+    (setq gemini-companion-decide--accepted (delq before gemini-companion-decide--accepted))
+    (gemini-companion-history-note (gemini-companion-review-entry (car before)) 'cancelled)
+    (setf (gemini-companion-review-text review) (nth 1 before))
+    (prog1 (gemini-companion-decide--accept-by-rule review)
+      ;; Only once: a client may be unable to write.
+      (setq gemini-companion-decide--accepted
+            (assq-delete-all review gemini-companion-decide--accepted)))))
+
+(defun gemini-companion-decide--same-p (one other)
+  "Return non-nil if the reviews ONE and OTHER propose the same, to the same text."
+  (and (gemini-companion-review-same-client-p one other)
+       (equal (gemini-companion-review-path one) (gemini-companion-review-path other))
+       (equal (gemini-companion-review-stamp one) (gemini-companion-review-stamp other))
+       (equal (gemini-companion-review-proposed one) (gemini-companion-review-proposed other))))
+
+(defun gemini-companion-decide--accept-by-rule (review)
+  "Accept REVIEW, as the user has said before.  Return non-nil if that was done."
+  (gemini-companion-decide--accept-seen review 'rule))
+
+(defun gemini-companion-decide-forget ()
+  "Forget what the user has accepted, since the companion stops."
+  (setq gemini-companion-decide--rest nil
+        gemini-companion-decide--accepted nil
+        gemini-companion-decide-last-accept nil))
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-decide-forget)
+;;;###autoload
+(defun gemini-companion-decide-at-once (review)
+  "Accept REVIEW, just proposed, if the user has said so before.
+Return non-nil if that was done."
+  (or (gemini-companion-decide--accept-rest review)
+      (gemini-companion-decide--accept-again review)))
+;;;###autoload (add-hook 'gemini-companion-queue-decide-functions #'gemini-companion-decide-at-once)
 
 ;;;; Showing and postponing
 
@@ -146,7 +283,7 @@ If there is only the one on screen, select its window."
   (let ((current (gemini-companion-review-current))
         (open (gemini-companion-review-list-open)))
     (gemini-companion-review-visit
-     (if (gemini-companion-review-on-screen-p current)
+     (if (gemini-companion-review-intact-p current)
          (or (cadr (memq current open)) (car open))
        current))))
 
@@ -360,7 +497,7 @@ DIRECTORY is where the client works, or nil if that is not known."
           (if accept
               (gemini-companion-decide--accept-for-client review call directory)
             (gemini-companion-review-decide review 'rejected
-                                            #'gemini-companion-bridge-reject 'by-client)
+                                            #'gemini-companion-bridge-reject 'client)
             (gemini-companion-decide--answer-client review 'rejected call))
         (error (gemini-companion-bridge-fail call (gemini-companion-ui-error-text error))))))))
 ;;;###autoload (put 'decide-review 'gemini-companion-handler #'gemini-companion-decide-for-client)
@@ -384,7 +521,7 @@ DIRECTORY is as in `gemini-companion-decide-for-client'."
        (gemini-companion-review-decide
         review 'accepted
         (lambda (_id) (gemini-companion-decide--write-file review text file directory))
-        'by-client))
+        'client))
      (when (gemini-companion-review-open-p review)
        (error "This diff was decided meanwhile"))
      (gemini-companion-decide--answer-client review 'accepted call))))

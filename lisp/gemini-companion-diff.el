@@ -56,10 +56,10 @@
   (let ((map (make-sparse-keymap)))
     ;; Not that of Diff mode, which has the commands that visit files.
     (set-keymap-parent map special-mode-map)
-    (define-key map (kbd "n") #'diff-hunk-next)
-    (define-key map (kbd "p") #'diff-hunk-prev)
-    (define-key map (kbd "TAB") #'diff-hunk-next)
-    (define-key map (kbd "<backtab>") #'diff-hunk-prev)
+    (define-key map (kbd "n") #'gemini-companion-diff-next)
+    (define-key map (kbd "p") #'gemini-companion-diff-previous)
+    (define-key map (kbd "TAB") #'gemini-companion-diff-next)
+    (define-key map (kbd "<backtab>") #'gemini-companion-diff-previous)
     (define-key map (kbd "C-c C-b") #'diff-refine-hunk)
     (define-key map (kbd "k") #'gemini-companion-diff-drop)
     (define-key map (kbd "s") #'gemini-companion-diff-split)
@@ -89,7 +89,7 @@
     write-contents-functions)
   "Variables of Diff mode that provide its keys, or the files that a diff names.")
 
-(define-derived-mode gemini-companion-diff-mode diff-mode "Gemini Diff"
+(define-derived-mode gemini-companion-diff-mode diff-mode "Gemini-Diff"
   "Major mode for a proposed change as one diff.
 You accept or reject all hunks together, but can drop some first.
 
@@ -100,7 +100,8 @@ You accept or reject all hunks together, but can drop some first.
 \\{gemini-companion-diff-mode-map}"
   :interactive nil
   (mapc #'kill-local-variable gemini-companion-diff--unwanted)
-  (setq-local diff-font-lock-syntax nil)
+  (setq-local diff-font-lock-syntax nil
+              face-remapping-alist gemini-companion-proposal-diff-faces)
   (setq-local revert-buffer-function #'gemini-companion-diff--revert)
   (setq-local bidi-inhibit-bpa t)
   (buffer-disable-undo)
@@ -141,6 +142,8 @@ new file, or three texts, like `gemini-companion-ediff-show'."
     (gemini-companion-diff--compare view 1)
     (let ((window (gemini-companion-view-make-window view)))
       (set-window-buffer window buffer)
+      ;; The header line says what is above the first hunk.
+      (set-window-start window (with-current-buffer buffer (point)))
       (set-window-point window (with-current-buffer buffer (point)))
       (select-window window))))
 
@@ -181,11 +184,12 @@ new file, or three texts, like `gemini-companion-ediff-show'."
               (_ (format "%d hunks" hunks)))
      `((gemini-companion-accept "accepts")
        (gemini-companion-reject "rejects")
-       ,@(and (> hunks 0) '((gemini-companion-diff-drop "drops one")))
-       (gemini-companion-diff-undo "undoes")
+       ,@(and (> hunks 0) '((gemini-companion-diff-drop "drops")))
        (gemini-companion-diff-edit "edits")
+       (gemini-companion-accept-all "accepts all")
+       (gemini-companion-diff-undo "undoes")
        (gemini-companion-diff-split
-        ,(if (gemini-companion-diff--separate view) "joins hunks" "splits hunks"))))))
+        ,(if (gemini-companion-diff--separate view) "joins" "splits"))))))
 
 ;;;; The diff
 
@@ -382,11 +386,31 @@ The headers of its hunks would then mean other lines."
     (gemini-companion-review-check-open (gemini-companion-view-review view))
     view))
 
+(defun gemini-companion-diff-next (count)
+  "Go to the next hunk, or, with a prefix argument, COUNT hunks further."
+  (interactive "p" gemini-companion-diff-mode)
+  (gemini-companion-diff--move count))
+
+(defun gemini-companion-diff-previous (count)
+  "Go to the previous hunk, or, with a prefix argument, COUNT hunks back."
+  (interactive "p" gemini-companion-diff-mode)
+  (gemini-companion-diff--move (- count)))
+
+(defun gemini-companion-diff--move (count)
+  "Move COUNT hunks forward, or backward if it is negative.
+If there are not so many, say so and stay."
+  ;; From the header of the last one, `diff-hunk-next' would go to its end.
+  (unless (save-excursion
+            (when (> count 0) (end-of-line))
+            (re-search-forward diff-hunk-header-re-unified nil t count))
+    (user-error "There is no %s hunk" (if (> count 0) "next" "previous")))
+  (diff-hunk-next count))
+
 (defun gemini-companion-diff-drop ()
   "Drop the hunk at point, or the changes in the region if that is active.
 The proposal then agrees with the file there.
 \\<gemini-companion-diff-mode-map>\\[gemini-companion-diff-undo] brings it back."
-  (interactive)
+  (interactive nil gemini-companion-diff-mode)
   (let* ((view (gemini-companion-diff--view-here))
          (region (and (use-region-p) (cons (region-beginning) (region-end)))))
     (gemini-companion-diff--check view)
@@ -444,7 +468,7 @@ If REGION is non-nil, only the changes in it are dropped."
 
 (defun gemini-companion-diff-split ()
   "Give each change a hunk of its own, or join adjacent ones again."
-  (interactive)
+  (interactive nil gemini-companion-diff-mode)
   (let ((view (gemini-companion-diff--view-here)))
     (gemini-companion-diff--check view)
     (setf (gemini-companion-diff--separate view) (not (gemini-companion-diff--separate view)))
@@ -469,7 +493,7 @@ lines from FIRST on are replaced by TEXT."
 
 (defun gemini-companion-diff-undo ()
   "Undo the last change of the proposal, such as a dropped hunk."
-  (interactive)
+  (interactive nil gemini-companion-diff-mode)
   (let ((view (gemini-companion-diff--view-here)))
     (with-current-buffer (gemini-companion-view-proposal view)
       (deactivate-mark)
@@ -495,7 +519,7 @@ In that case `undo-only' would undo the last undo."
 (defun gemini-companion-diff-edit ()
   "Edit the proposal in another window, at the line at point.
 When you pause, the diff is updated."
-  (interactive)
+  (interactive nil gemini-companion-diff-mode)
   (let* ((view (gemini-companion-diff--view-here))
          (proposal (gemini-companion-view-proposal view))
          (line (gemini-companion-diff--line)))

@@ -104,12 +104,20 @@ DIRECTORY."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Directory of the CLI: " nil nil t))))
   (let ((subject (cons (and (not directory) (current-buffer))
-                       (expand-file-name (or directory default-directory)))))
-    (pop-to-buffer "*gemini doctor*")
+                       (expand-file-name (or directory (gemini-companion-doctor--directory))))))
+    (gemini-companion-ui-pop-to "*gemini doctor*")
     (unless (derived-mode-p 'gemini-companion-doctor-mode)
       (gemini-companion-doctor-mode))
     (setq gemini-companion-doctor--subject subject)
     (gemini-companion-doctor--start)))
+
+(defun gemini-companion-doctor--directory ()
+  "Return where `gemini-companion-run' would run a CLI from the current buffer.
+A terminal has a directory of its own, and another machine is asked nothing."
+  (if (or (gemini-companion-host-remote-p default-directory)
+          (gemini-companion-doctor--terminal-process (current-buffer)))
+      default-directory
+    (gemini-companion-run-project)))
 
 (defun gemini-companion-doctor--start ()
   "Examine the subject of the current buffer, and show the report there."
@@ -723,12 +731,12 @@ that M-x gemini-companion-copy-environment copies."
   "Check whether the model of the CLI in CASE can use the tools of Emacs."
   (pcase (gemini-companion-extension-state 'gemini
                                            (gemini-companion-doctor--case-environment case))
-    ('nil (if gemini-companion-tools-offer
-              (gemini-companion-doctor--note
-               "The model cannot use the tools of Emacs."
-               "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
-               (gemini-companion-doctor--tools-button))
-            (gemini-companion-doctor--fine "The model has no tools of Emacs: you declined them.")))
+    ('nil (if (gemini-companion-extension-declined-p)
+              (gemini-companion-doctor--fine "The model has no tools of Emacs: you declined them.")
+            (gemini-companion-doctor--note
+             "The model cannot use the tools of Emacs."
+             "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
+             (gemini-companion-doctor--tools-button))))
     ((and (pred stringp) reason)
      (gemini-companion-doctor--note
       (format "The model cannot use the tools of Emacs: %s." reason)))

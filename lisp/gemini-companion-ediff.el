@@ -29,24 +29,32 @@ ignore, and treat a file with NUL characters as text.")
 
 (defconst gemini-companion-ediff--faces
   '((A . ((ediff-even-diff-A . gemini-companion-removed)
-          (ediff-odd-diff-A . gemini-companion-removed)))
+          (ediff-odd-diff-A . gemini-companion-removed)
+          (ediff-current-diff-A . gemini-companion-removed-current)
+          (ediff-fine-diff-A . gemini-companion-removed-word)))
     (B . ((ediff-even-diff-B . gemini-companion-added)
-          (ediff-odd-diff-B . gemini-companion-added))))
-  "Ediff's faces for differences that are not selected, and their replacements.
-Ediff's own are gray on gray.")
+          (ediff-odd-diff-B . gemini-companion-added)
+          (ediff-current-diff-B . gemini-companion-added-current)
+          (ediff-fine-diff-B . gemini-companion-added-word))))
+  "Ediff's faces for differences, and their replacements.
+Ediff's own are gray on gray where a difference is not selected.")
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-ediff)
-(defface gemini-companion-removed
-  '((t :inherit diff-removed))
-  "Face for text that is removed if you accept."
-  :group 'gemini-companion
-  :package-version '(gemini-companion . "0.1.0"))
-
-(defface gemini-companion-added
-  '((t :inherit diff-added))
-  "Face for text that is added if you accept."
-  :group 'gemini-companion
-  :package-version '(gemini-companion . "0.1.0"))
+(defconst gemini-companion-ediff--commands
+  '((ediff-toggle-help . gemini-companion-ediff-show-keys)
+    (ediff-help-for-quick-help . gemini-companion-ediff-show-keys)
+    (ediff-documentation . gemini-companion-ediff-show-keys)
+    (ediff-suspend . gemini-companion-review-quit)
+    (ediff-toggle-wide-display . undefined)
+    (ediff-toggle-multiframe . undefined)
+    (ediff-swap-buffers . undefined)
+    (ediff-save-buffer . undefined)
+    (ediff-show-diff-output . undefined)
+    (ediff-show-registry . undefined)
+    (ediff-show-current-session-meta-buffer . undefined)
+    (ediff-submit-report . undefined))
+  "Alist of Ediff's commands and those that take their keys in the panel.
+Some of them take windows or frames of the user, or save a buffer that
+visits no file.")
 
 (cl-defstruct (gemini-companion-ediff--view
                (:include gemini-companion-view)
@@ -56,6 +64,7 @@ Ediff's own are gray on gray.")
   "A review shown in Ediff."
   (others nil :documentation "The read-only buffers A and, if there is one, C.")
   (control nil :documentation "Ediff's control buffer.")
+  (turned nil :documentation "Non-nil if the user has changed whether windows are side by side.")
   (offered nil :documentation "Non-nil if a difference is selected, but not by the user."))
 
 ;;;; Starting Ediff
@@ -117,6 +126,7 @@ new file alone, since there is nothing to compare it with."
 (defun gemini-companion-ediff--set-up-control (view)
   "Set up the current buffer, the control buffer of the session, for VIEW."
   (setq gemini-companion-review-of-buffer (gemini-companion-view-review view))
+  (gemini-companion-ui-omit-line-numbers)
   (setq-local ediff-actual-diff-options gemini-companion-ediff--diff-options
               ediff-actual-diff3-options gemini-companion-ediff--diff-options)
   (unless (executable-find ediff-diff-program)
@@ -128,17 +138,69 @@ new file alone, since there is nothing to compare it with."
     (set-keymap-parent map (make-composed-keymap gemini-companion-review-mode-map
                                                  (current-local-map)))
     (define-key map (kbd "q") #'gemini-companion-review-quit)
+    (define-key map (kbd "e") #'gemini-companion-ediff-edit)
+    (pcase-dolist (`(,command . ,ours) gemini-companion-ediff--commands)
+      (define-key map (vector 'remap command) ours))
+    (define-key map [remap ediff-toggle-split] (gemini-companion-ediff--turner view))
     (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
       (define-key map (vector 'remap command) (gemini-companion-ediff--copier view command)))
     (use-local-map map)))
 
 (defun gemini-companion-ediff--help ()
-  "Return the text of the control panel while Ediff's own help is hidden."
-  (substitute-command-keys
-   (concat "n p move"
-           (if ediff-3way-job "  ab takes back" "  a takes back")
-           "  \\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts"
-           "  \\[gemini-companion-reject] rejects  ? help")))
+  "Return the text of the control panel, with keys that work where the user is."
+  (let ((inside (eq (gemini-companion-ui-selected-buffer) (current-buffer))))
+    (concat (if inside
+                (if ediff-3way-job "n p move  ab takes back  " "n p move  a takes back  ")
+              "")
+            (gemini-companion-ui-key #'gemini-companion-accept "accepts")
+            (when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-reject)))
+              (format "  %s rejects" key))
+            (cond (inside "  e edits  ? help")
+                  ((when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-review-next)))
+                     (format "  %s goes there" key)))
+                  (t "")))))
+
+(defun gemini-companion-ediff-show-keys ()
+  "Describe the keys of the control panel in the echo area."
+  (interactive nil ediff-mode)
+  (message "%s" (format "\
+n p      next, previous difference   %-2s       take the difference back
+v V      scroll                      |        side by side, or above each other
+e        edit the proposal           !        compare again, after an edit
+C-c C-c  accept                      C-c C-k  reject
+C-c C-a  accept all that wait        C-c C-e  merge edits that are missing
+q        accept, reject or decide later"
+                        (if ediff-3way-job "ab" "a"))))
+
+(defun gemini-companion-ediff-edit ()
+  "Select the proposal, for you to edit."
+  (interactive nil ediff-mode)
+  (unless (window-live-p ediff-window-B)
+    (ediff-recenter 'no-rehighlight))
+  (select-window ediff-window-B)
+  (message "%s" (substitute-command-keys "Edit the proposal; \\[gemini-companion-accept] \
+accepts it, \\[gemini-companion-review-next] goes back")))
+
+(defun gemini-companion-ediff--turner (view)
+  "Return a command that turns the windows of VIEW: side by side, or not."
+  (lambda ()
+    (interactive)
+    (cl-callf not (gemini-companion-ediff--turned view))
+    (setq ediff-window-config-saved "") ; have Ediff arrange the windows
+    (ediff-recenter)))
+
+(cl-defmethod gemini-companion-view-update-keys ((view gemini-companion-ediff--view))
+  "Show keys in the panel of VIEW as they work in the selected window."
+  (with-current-buffer (gemini-companion-ediff--control view)
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (gemini-companion-ediff--help))
+      (ediff-indent-help-message)
+      (set-buffer-modified-p nil))))
+
+(cl-defmethod gemini-companion-view-parts ((view gemini-companion-ediff--view))
+  "Return all buffers of VIEW."
+  (gemini-companion-view-buffers view))
 
 (defun gemini-companion-ediff--copier (view command)
   "Return a command for VIEW that calls COMMAND, one of Ediff's.
@@ -239,7 +301,8 @@ The current buffer is its control buffer."
          (panel (gemini-companion-view-split-off view area (max window-min-height 3) 'below))
          (buffers (seq-filter #'buffer-live-p
                               (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
-         (windows (gemini-companion-view-split view area (length buffers))))
+         (windows (gemini-companion-view-split view area (length buffers)
+                                               (gemini-companion-ediff--turned view))))
     (cl-loop for window in windows
              for buffer in buffers
              do (set-window-buffer window buffer))

@@ -24,6 +24,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-client)
 (require 'gemini-companion-file)
@@ -32,15 +33,12 @@
 (require 'gemini-companion-setup)
 (require 'gemini-companion-ui)
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-extension)
-(defcustom gemini-companion-tools-offer t
-  "Non-nil means that `gemini-companion-setup' offers the tools of Emacs.
-If you decline, nil is saved here.  The command
-`gemini-companion-tools-enable' works in any case."
-  :type 'boolean
-  :group 'gemini-companion
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+(defvar gemini-companion-tools-offer
+  (gemini-companion-answer-saved 'gemini-companion-tools-offer t)
+  "If nil, `gemini-companion-setup' does not offer the tools of Emacs.
+Nor does it after you have declined once, which is kept elsewhere.  The
+command `gemini-companion-tools-enable' works in any case.")
+(put 'gemini-companion-tools-offer 'risky-local-variable t)
 
 (define-error 'gemini-companion-extension-unusable
   "Extension of a CLI that is left alone" 'gemini-companion-error)
@@ -391,13 +389,18 @@ Return the outcome as `gemini-companion-extension--enable' does, or nil."
 (defun gemini-companion-extension-offer ()
   "Ask once whether models may use Emacs, unless they do or cannot.
 Return the outcome, as text for the user, or nil."
-  (when-let* ((gemini-companion-tools-offer)
+  (when-let* (((not (gemini-companion-extension-declined-p)))
               ((ignore-errors (gemini-companion-native-load)))
               (agents (gemini-companion-extension--absent (gemini-companion-extension--agents))))
     (if (gemini-companion-extension--ask agents)
         (mapconcat #'car (mapcar #'gemini-companion-extension--enable agents) "\n")
-      (gemini-companion-setup-save 'gemini-companion-tools-offer nil)
+      (gemini-companion-answer-set 'tools 'never)
       "Nothing was written for the model; M-x gemini-companion-tools-enable asks again")))
+
+(defun gemini-companion-extension-declined-p ()
+  "Return non-nil if the user does not want to be offered the tools."
+  (or (not gemini-companion-tools-offer)
+      (eq (gemini-companion-answer-get 'tools) 'never)))
 
 ;;;###autoload
 (defun gemini-companion-extension-keep-current ()

@@ -34,9 +34,12 @@
   (truename nil :documentation "PATH without symbolic links when it was decided, nil on a host.")
   (time nil :documentation "When it was decided.")
   (prompt nil :documentation "The prompt that led to it, as in `gemini-companion-review'.")
-  (outcome nil :documentation "`accepted', `rejected', `closed' (decided in the client),
-`withdrawn' (the client has gone away), `unreviewed' (the client did not ask) or
-`undone'.")
+  (outcome nil :documentation "`accepted' or `rejected' in Emacs; `accepted-there' or
+`rejected-there' in the client, `closed' until it is known which;
+`unwritten' (accepted, but the client did not write it), `cancelled' (the
+client gave it up), `withdrawn' (the client has gone away), `unreviewed'
+\(the client did not ask) or `undone'.")
+  (written nil :documentation "Non-nil once the file was seen to contain AFTER.")
   (before nil :documentation "The contents of the file before, nil if there was none,
 `unreadable' if they are not known.")
   (after nil :documentation "The text of the change when it was decided.")
@@ -45,13 +48,16 @@ of the file that the undo replaced, nil if there was no file."))
 
 (cl-defun gemini-companion-history-add (&key client path host outcome before after prompt)
   "Record that the change of the file PATH by CLIENT had OUTCOME.
-The other arguments are as in `gemini-companion-history-entry'."
-  (push (gemini-companion-history--make :client client :path path :host host
-                                        :truename (gemini-companion-history--truename path host)
-                                        :outcome outcome :before before :after after :prompt prompt
-                                        :time (current-time))
-        gemini-companion-history--entries)
-  (gemini-companion-history--trim))
+The other arguments are as in `gemini-companion-history-entry'.  Return
+the entry."
+  (let ((entry (gemini-companion-history--make
+                :client client :path path :host host
+                :truename (gemini-companion-history--truename path host)
+                :outcome outcome :before before :after after :prompt prompt
+                :time (current-time))))
+    (push entry gemini-companion-history--entries)
+    (gemini-companion-history--trim)
+    entry))
 
 (defun gemini-companion-history--truename (path host)
   "Return PATH without symbolic links, or nil if it is on HOST or leads nowhere."
@@ -67,7 +73,12 @@ The other arguments are as in `gemini-companion-history-entry'."
 
 (defun gemini-companion-history-made-p (entry)
   "Return non-nil if the change of ENTRY was made, and not undone."
-  (memq (gemini-companion-history-outcome entry) '(accepted closed unreviewed)))
+  (memq (gemini-companion-history-outcome entry) '(accepted accepted-there unreviewed)))
+
+(defun gemini-companion-history-writable-p (entry)
+  "Return non-nil if ENTRY was accepted, but perhaps not written as it reads."
+  (and (memq (gemini-companion-history-outcome entry) '(accepted accepted-there unwritten))
+       (not (gemini-companion-history-written entry))))
 
 (defun gemini-companion-history-list ()
   "Return the decided changes, the newest first."
@@ -84,6 +95,14 @@ The other arguments are as in `gemini-companion-history-entry'."
                              (and (<= count gemini-companion-history--max-entries)
                                   (<= size gemini-companion-history--max-size)))
                    collect entry))))
+
+(defun gemini-companion-history-note (entry outcome)
+  "Record that OUTCOME is what became of the change of ENTRY, which may be nil.
+If the user has undone it meanwhile, that is what an undo returns to."
+  (when entry
+    (if (eq (gemini-companion-history-outcome entry) 'undone)
+        (setcar (gemini-companion-history-undone entry) outcome)
+      (setf (gemini-companion-history-outcome entry) outcome))))
 
 (defun gemini-companion-history--size (entry)
   "Return the length of all texts of ENTRY."

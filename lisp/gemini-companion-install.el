@@ -27,14 +27,14 @@
 (require 'gemini-companion-native)
 (require 'gemini-companion-ui)
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-install)
+;;;###autoload (custom-add-load 'gemini-companion-server 'gemini-companion-install)
 (defcustom gemini-companion-install-policy 'ask
   "How to get the native module if it is missing.
 If `ask', you are asked once, when you switch the mode on by a command.
 If `download' or `build', that is done without a question, even when your
 init file switches the mode on.  If nil, a warning says that the module is
 missing.  In batch mode nothing is installed."
-  :group 'gemini-companion
+  :group 'gemini-companion-server
   :type '(choice (const :tag "Ask" ask)
                  (const :tag "Download it" download)
                  (const :tag "Build it with cargo" build)
@@ -48,7 +48,7 @@ missing.  In batch mode nothing is installed."
 A mirror need not be trusted: downloads are checked against the SHA-256
 that is part of this package.  The URL must use https, unless it is on
 this machine."
-  :group 'gemini-companion
+  :group 'gemini-companion-server
   :type 'string
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
@@ -346,7 +346,7 @@ Signal an error if it failed, as STATUS, that of `url-retrieve', says."
         (compilation-start
          (format "cargo build --release --locked --lib --manifest-path %s --target-dir %s"
                  (shell-quote-argument manifest) (shell-quote-argument target))
-         nil (lambda (_mode) "*gemini-companion build*"))
+         nil (lambda (_mode) "*gemini build*"))
       (let ((job (gemini-companion-install--make-job :buffer (current-buffer))))
         (setq gemini-companion-install--job job)
         (add-hook 'compilation-finish-functions

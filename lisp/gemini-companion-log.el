@@ -14,7 +14,7 @@
 
 (require 'gemini-companion-ui)
 
-(defconst gemini-companion-log--buffer-name "*gemini-companion-log*"
+(defconst gemini-companion-log--buffer-name "*gemini log*"
   "Name of the log buffer.")
 
 (defconst gemini-companion-log--max-size 200000
@@ -90,7 +90,7 @@ If one signals an error, log that, and call the others all the same."
 (defun gemini-companion-log ()
   "Show the log of what happened between Emacs and its clients."
   (interactive)
-  (pop-to-buffer (gemini-companion-log--buffer))
+  (gemini-companion-ui-pop-to (gemini-companion-log--buffer))
   (goto-char (point-max)))
 
 (provide 'gemini-companion-log)

@@ -6,7 +6,8 @@
 
 ;;; Commentary:
 
-;; A menu of the main commands.  `gemini-companion-command-map' has the same keys.
+;; A menu of the main commands.  `gemini-companion-command-map' has the same keys for those that are
+;; used often.
 
 ;;; Code:
 
@@ -63,6 +64,8 @@ apply at the moment are grayed out."
     ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-waiting-p)
     ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-waiting-p)
     ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-review-waiting-p)
+    ("A" "accept all" gemini-companion-accept-all
+     :inapt-if-not gemini-companion-review-waiting-p)
     ("l" "list" gemini-companion-review-list)
     ("h" "history" gemini-companion-review-history)]
    ["Companion"

@@ -28,7 +28,7 @@ If nil, the environment variable GEMINI_COMPANION_MODULE may name the
 file.  If one of them names a file, no other is looked for, and it is an
 error if that file is not the right module.  Otherwise Emacs looks beside
 the package, in `load-path', and in `gemini-companion-module-directory'."
-  :group 'gemini-companion
+  :group 'gemini-companion-server
   :type '(choice (const :tag "Look for it" nil) file)
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
@@ -39,7 +39,7 @@ the package, in `load-path', and in `gemini-companion-module-directory'."
   "The directory into which native modules are installed.
 It is made when it is needed.  It is not that of the package, which may
 be read-only, and which package managers delete."
-  :group 'gemini-companion
+  :group 'gemini-companion-server
   :type 'directory
   :risky t
   :package-version '(gemini-companion . "0.1.0"))

@@ -1,4 +1,4 @@
-;;; gemini-companion-notify.el --- Notifications of changes that wait -*- lexical-binding: t; -*-
+;;; gemini-companion-notify.el --- Notifications of what waits -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -21,26 +21,29 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
+(require 'gemini-companion-ui)
 
 (declare-function dbus-call-method-asynchronously "dbus")
 (declare-function dbus-event-serial-number "dbus" (event))
 (declare-function dbus-get-unique-name "ext:dbusbind" (bus) t)
 (declare-function dbus-init-bus "ext:dbusbind" (bus &optional private) t)
 (declare-function dbus-register-signal "dbus")
+(declare-function gemini-companion-run-show "gemini-companion-run")
 (declare-function w32-notification-close "ext:w32fns" (id) t)
 (declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-notify)
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-notify)
 (defcustom gemini-companion-notify t
-  "How to notify you of a change while no frame of this Emacs has the focus.
+  "How to notify you of what waits while no frame of this Emacs has the focus.
+That is a change, or another question of a CLI in a terminal of Emacs.
 If t, show a notification of the desktop; clicking on it shows the change.
 Where there are no notifications, and in text terminals, ring the bell.
 A terminal that does not report its focus counts as having it until you
 have pressed no key for a while.
 
 If `bell', ring the bell.  If nil, do nothing.  If it is a function, call
-it with the review."
-  :group 'gemini-companion
+it with the review, or with the buffer of the terminal."
+  :group 'gemini-companion-review
   :type '(choice (const :tag "Notification" t)
                  (const :tag "Bell" bell)
                  (const :tag "Not at all" nil)
@@ -71,8 +74,9 @@ it with the review."
 (defvar gemini-companion-notify--bus :session
   "The bus of the desktop, as in `dbus-call-method'.")
 
-(defvar gemini-companion-notify--reviews nil
-  "Open reviews of which the user was notified, the newest first.")
+(defvar gemini-companion-notify--subjects nil
+  "What the user was notified of and still waits, the newest first.
+Each is a review, or the terminal of a CLI that asks something else.")
 
 (defvar gemini-companion-notify--id 0
   "The desktop's id of the notification, or 0 if there is none.")
@@ -97,17 +101,35 @@ the key of a call of the desktop.")
 (defun gemini-companion-notify-review (review)
   "Notify the user of REVIEW, which awaits a decision, unless Emacs has the focus.
 Do so once, as the option `gemini-companion-notify' says."
+  (gemini-companion-notify--subject review))
+;;;###autoload (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-notify-review)
+
+;;;###autoload
+(defun gemini-companion-notify-question (terminal)
+  "Notify the user that the CLI in the buffer TERMINAL asks something.
+See `gemini-companion-notify-review'."
+  (gemini-companion-notify--subject terminal))
+;;;###autoload (add-hook 'gemini-companion-terminal-asking-functions #'gemini-companion-notify-question)
+
+(defun gemini-companion-notify--subject (subject)
+  "Notify the user of SUBJECT, unless that was done, or Emacs has the focus."
   (when (and gemini-companion-notify
-             (gemini-companion-review-open-p review)
-             (not (memq review gemini-companion-notify--reviews))
+             (gemini-companion-notify--waits-p subject)
+             (not (memq subject gemini-companion-notify--subjects))
              (gemini-companion-notify--away-p))
-    (push review gemini-companion-notify--reviews)
+    (push subject gemini-companion-notify--subjects)
     (add-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
+    (add-hook 'gemini-companion-ui-asking-hook #'gemini-companion-notify--update)
     (pcase gemini-companion-notify
       ('t (gemini-companion-notify--send))
       ('bell (gemini-companion-notify--ring))
-      (function (funcall function review)))))
-;;;###autoload (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-notify-review)
+      (function (funcall function subject)))))
+
+(defun gemini-companion-notify--waits-p (subject)
+  "Return non-nil if SUBJECT still waits for the user."
+  (if (bufferp subject)
+      (memq subject gemini-companion-ui-asking)
+    (gemini-companion-review-open-p subject)))
 
 (defun gemini-companion-notify--away-p ()
   "Return non-nil if the user does not seem to look at this Emacs."
@@ -120,11 +142,12 @@ Do so once, as the option `gemini-companion-notify' says."
           (t t))))
 
 (defun gemini-companion-notify--update ()
-  "Close the notification if all of its changes are decided."
+  "Close the notification if nothing of what it tells waits any longer."
   (gemini-companion-log-errors "a notification"
-    (setq gemini-companion-notify--reviews
-          (seq-filter #'gemini-companion-review-open-p gemini-companion-notify--reviews))
-    (unless gemini-companion-notify--reviews
+    (setq gemini-companion-notify--subjects
+          (seq-filter #'gemini-companion-notify--waits-p gemini-companion-notify--subjects))
+    (unless gemini-companion-notify--subjects
+      (remove-hook 'gemini-companion-ui-asking-hook #'gemini-companion-notify--update)
       (remove-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
       (gemini-companion-notify--close))))
 
@@ -157,25 +180,28 @@ here, but hears the bell."
 
 (defun gemini-companion-notify--title ()
   "Return the title of the notification."
-  (let ((review (car gemini-companion-notify--reviews))
-        (count (length gemini-companion-notify--reviews)))
-    (if (> count 1)
-        (format "%d changes wait for your decision" count)
-      (gemini-companion-notify--plain
-       (format "%s proposes %s"
-               (gemini-companion-review-client-title review)
-               (if (gemini-companion-change-new (gemini-companion-review-change review))
-                   "a new file"
-                 "a change"))))))
+  (let ((subject (car gemini-companion-notify--subjects))
+        (count (length gemini-companion-notify--subjects)))
+    (cond ((bufferp subject) "A CLI asks a question")
+          ((> count 1) (format "%d changes wait for your decision" count))
+          (t (gemini-companion-notify--plain
+              (format "%s proposes %s"
+                      (gemini-companion-review-client-title subject)
+                      (if (gemini-companion-change-new (gemini-companion-review-change subject))
+                          "a new file"
+                        "a change")))))))
 
 (defun gemini-companion-notify--body ()
-  "Return the file and the size of the newest change."
-  (let* ((review (car gemini-companion-notify--reviews))
-         (file (gemini-companion-notify--plain (gemini-companion-review-project-path review))))
-    (when (length> file gemini-companion-notify--max-file)
-      (setq file (concat "…" (substring file (- gemini-companion-notify--max-file)))))
-    (format "%s, %s" file
-            (gemini-companion-change-size (gemini-companion-review-change review)))))
+  "Return where the CLI asks, or the file and the size of the newest change."
+  (let ((subject (car gemini-companion-notify--subjects)))
+    (if (bufferp subject)
+        (gemini-companion-notify--plain (buffer-name subject))
+      (let ((file (gemini-companion-notify--plain
+                   (gemini-companion-review-project-path subject))))
+        (when (length> file gemini-companion-notify--max-file)
+          (setq file (concat "…" (substring file (- gemini-companion-notify--max-file)))))
+        (format "%s, %s" file
+                (gemini-companion-change-size (gemini-companion-review-change subject)))))))
 
 (defun gemini-companion-notify--plain (text)
   "Return TEXT with a question mark for each character that is not visible.
@@ -197,15 +223,17 @@ D-Bus would kill Emacs for characters that are not Unicode."
           (t (gemini-companion-notify--call nil "CloseNotification" :uint32 id)))))
 
 (defun gemini-companion-notify--visit ()
-  "Show the newest change of which the user was notified, or any open one."
+  "Show the newest subject of which the user was notified, or any open change."
   (gemini-companion-log-errors "a click on a notification"
-    (let ((review (car (or gemini-companion-notify--reviews (gemini-companion-review-list-open)))))
+    (let ((subject (car (or gemini-companion-notify--subjects (gemini-companion-review-list-open)))))
       (select-frame-set-input-focus
        (or (seq-find #'display-graphic-p (cons (selected-frame) (frame-list)))
            (selected-frame)))
       ;; Do not interrupt a prompt.
-      (when (and review (not (active-minibuffer-window)))
-        (gemini-companion-review-visit review)))))
+      (when (and subject (not (active-minibuffer-window)))
+        (if (bufferp subject)
+            (gemini-companion-run-show subject)
+          (gemini-companion-review-visit subject))))))
 
 ;;;; D-Bus
 
@@ -247,7 +275,7 @@ D-Bus would kill Emacs for characters that are not Unicode."
       (delete-process awaited)))
   (setq gemini-companion-notify--connected nil)
   (gemini-companion-log-add "no notification: %s" reason)
-  (when gemini-companion-notify--reviews
+  (when gemini-companion-notify--subjects
     (gemini-companion-notify--ring)))
 
 (defun gemini-companion-notify--sockets ()
@@ -314,7 +342,7 @@ D-Bus would kill Emacs for characters that are not Unicode."
   (setq gemini-companion-notify--connected t)
   (gemini-companion-notify--answered)
   ;; All changes may be decided by now.
-  (when gemini-companion-notify--reviews
+  (when gemini-companion-notify--subjects
     (gemini-companion-notify--post)))
 
 (defun gemini-companion-notify--call (handler method &rest arguments)
@@ -357,7 +385,7 @@ By now all changes may be decided, or there may be more of them."
           ;; If it came too late, another answer may be awaited.
           (awaited (equal call gemini-companion-notify--awaited)))
       (when awaited (gemini-companion-notify--answered))
-      (cond ((null gemini-companion-notify--reviews) (gemini-companion-notify--close))
+      (cond ((null gemini-companion-notify--subjects) (gemini-companion-notify--close))
             ((and awaited outdated) (gemini-companion-notify--post))))))
 
 (defun gemini-companion-notify--refused (event error)

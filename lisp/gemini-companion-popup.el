@@ -25,7 +25,7 @@
 If `pop-up', it is shown as soon as you pause and no prompt is open.  If
 `queue', it waits until you ask for it, for instance with
 \\[gemini-companion-review-next]; the mode line shows how many wait."
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :type '(choice (const :tag "Show it" pop-up)
                  (const :tag "Let it wait" queue))
   :package-version '(gemini-companion . "0.1.0"))
@@ -36,7 +36,7 @@ If `keep', the selected window stays selected, so that you can go on
 typing; the review appears above it.  If `select', the review is selected,
 and gets as much of the frame as possible.  If `announce', nothing is
 shown: a message says that a change waits."
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
                  (const :tag "Goes to the review" select)
                  (const :tag "Only announce the change" announce))
@@ -100,7 +100,7 @@ If there is none any more, do not."
            (cancel-timer gemini-companion-popup--load-timer)
            (setq gemini-companion-popup--load-timer nil)))
         ((and (not gemini-companion-popup--load-timer)
-              (autoloadp (indirect-function gemini-companion-diff-function)))
+              (autoloadp (indirect-function (gemini-companion-review-view))))
          (setq gemini-companion-popup--load-timer
                (run-with-idle-timer gemini-companion-popup--load-after nil
                                     #'gemini-companion-popup--load)))))
@@ -110,7 +110,7 @@ If there is none any more, do not."
   (setq gemini-companion-popup--load-timer nil)
   (gemini-companion-log-errors "loading what shows reviews"
     (mapc #'gemini-companion-popup--load-function
-          (cons gemini-companion-diff-function gemini-companion-queue-waiting-functions))
+          (cons (gemini-companion-review-view) gemini-companion-queue-waiting-functions))
     ;; Otherwise what loading has left would be collected while the review is shown.
     (garbage-collect)))
 
@@ -197,10 +197,10 @@ could not type meanwhile if it was done all at once."
 
 (defun gemini-companion-popup--find-steps (review)
   "Return the steps that precede showing REVIEW."
-  (gemini-companion-popup--load-function gemini-companion-diff-function)
-  (when-let* ((steps (and (symbolp gemini-companion-diff-function)
-                          (get gemini-companion-diff-function 'gemini-companion-steps))))
-    (funcall steps review)))
+  (let ((view (gemini-companion-review-view)))
+    (gemini-companion-popup--load-function view)
+    (when-let* ((steps (and (symbolp view) (get view 'gemini-companion-steps))))
+      (funcall steps review))))
 
 (defun gemini-companion-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."
@@ -208,7 +208,7 @@ could not type meanwhile if it was done all at once."
   (condition-case error
       (let ((throw-on-input nil))
         (with-local-quit
-          (gemini-companion-review-show review gemini-companion-diff-focus)
+          (gemini-companion-review-show review (gemini-companion-popup--focus))
           (gemini-companion-popup--expect-stray-keys review))
         ;; Also after a quit, which was perhaps meant for something else.
         (gemini-companion-popup--announce review))
@@ -247,23 +247,51 @@ If the user has hidden the review on screen, the next one waits for that."
     (gemini-companion-popup--announce review)))
 
 (defun gemini-companion-popup--announce (review)
-  "Tell the user about REVIEW."
+  "Tell the user about REVIEW, in one line if possible."
   (unless (eq gemini-companion-diff-policy 'queue)
-    (gemini-companion-ui-message
-     review "%s proposes %s; %s"
-     (gemini-companion-review-client-title review)
-     (gemini-companion-review-describe review)
-     (gemini-companion-popup--keys review))))
+    (let ((text (format "%s proposes %s; "
+                        (gemini-companion-review-client-title review)
+                        (gemini-companion-review-describe review))))
+      (gemini-companion-ui-message
+       review "%s%s" text
+       (gemini-companion-popup--keys
+        review (- (window-width (minibuffer-window)) (string-width text) 1))))))
 
-(defun gemini-companion-popup--keys (review)
-  "Return text that says which keys decide REVIEW, or lead to it, from here."
-  (substitute-command-keys
-   (cond ((not (gemini-companion-review-hide-function review))
-          "\\[gemini-companion-review-next] shows it")
-         ((and (where-is-internal 'gemini-companion-accept nil t)
-               (where-is-internal 'gemini-companion-reject nil t))
-          "\\[gemini-companion-accept] accepts, \\[gemini-companion-reject] rejects")
-         (t "\\[gemini-companion-review-next] goes there"))))
+(defun gemini-companion-popup--keys (review columns)
+  "Return text that says which keys decide REVIEW, or lead to it, from here.
+If it would take more than COLUMNS, do not say which key rejects."
+  (cond ((not (gemini-companion-review-hide-function review))
+         (gemini-companion-ui-key 'gemini-companion-review-next "shows it"))
+        ((gemini-companion-ui-key-of 'gemini-companion-accept)
+         (let* ((accept (gemini-companion-ui-key 'gemini-companion-accept "accepts"))
+                (both (concat accept ", "
+                              (gemini-companion-ui-key 'gemini-companion-reject "rejects"))))
+           (if (> (string-width both) columns) accept both)))
+        (t (gemini-companion-ui-key 'gemini-companion-review-next "goes there"))))
+
+;;;; Going on to the next review
+
+(defconst gemini-companion-popup--follow-time 3.0
+  "Seconds after a decision within which the next change is selected.")
+
+(defvar gemini-companion-popup--followed nil
+  "When and after how many keys the user decided a review in its own window.")
+
+(defun gemini-companion-popup-follow ()
+  "Have the next review selected, if it comes soon and before any other key.
+The user has decided the last one in its own window.  The same keys must
+not go to another buffer instead; in the terminal of a CLI they would
+cancel what it does."
+  (setq gemini-companion-popup--followed (cons (float-time) num-input-keys)))
+
+(defun gemini-companion-popup--focus ()
+  "Return the focus for the next review, as in `gemini-companion-diff-focus'."
+  (pcase gemini-companion-popup--followed
+    ((and `(,time . ,keys)
+          (guard (and (eql keys num-input-keys)
+                      (< (- (float-time) time) gemini-companion-popup--follow-time))))
+     'select)
+    (_ gemini-companion-diff-focus)))
 
 ;;;; Keys meant for another window
 
@@ -275,6 +303,12 @@ be kept."
     (setq gemini-companion-popup--unexpected (cons review (float-time)))
     (add-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)))
 
+(defconst gemini-companion-popup--key-ignored
+  (lambda ()
+    (interactive)
+    (message "This change has just appeared: pause before you press a key"))
+  "A command that says that a key was ignored.")
+
 (defun gemini-companion-popup--ignore-stray-key ()
   "Ignore the key just pressed if it was meant for another window."
   (pcase-let ((`(,review . ,time) gemini-companion-popup--unexpected))
@@ -285,18 +319,13 @@ be kept."
           (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key))
       (when (gemini-companion-popup--typed-p last-command-event)
         (setcdr gemini-companion-popup--unexpected (float-time))
-        (setq this-command #'gemini-companion-popup--key-ignored)))))
+        (setq this-command gemini-companion-popup--key-ignored)))))
 
 (defun gemini-companion-popup--typed-p (event)
   "Return non-nil if EVENT was typed, or is a text pasted into a terminal.
 Other events are of the mouse, or say that another frame or window is to
 be selected: if that was ignored, keys would go on going to the review."
   (or (atom event) (eq (car event) 'xterm-paste)))
-
-(defun gemini-companion-popup--key-ignored ()
-  "Say that a key was ignored."
-  (interactive)
-  (message "This change has just appeared: pause before you press a key"))
 
 ;;;; Reviews that are held back
 

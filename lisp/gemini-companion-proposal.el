@@ -25,7 +25,7 @@
 (defvar untrusted-content) ; Emacs 30
 (defvar warning-suppress-log-types)
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-proposal)
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-proposal)
 (defcustom gemini-companion-modal-modes
   '((evil-mode . evil-local-mode)
     (meow-global-mode . meow-mode)
@@ -40,7 +40,7 @@ proposal.  Viper is not included, since it may change the text when it is
 enabled."
   :type '(alist :key-type (symbol :tag "Variable of the global mode")
                 :value-type (function :tag "Function for a buffer"))
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -53,9 +53,86 @@ enabled."
 Only large texts need it, but all that are read from a file have it.")
 (put 'gemini-companion-proposal--text 'permanent-local t)
 
+;;;; Faces
+
+;; Those of Diff mode look purple and teal in dark terminals of 256 colors.  There, these are colors
+;; that such terminals have: the darkest green is too bright for most text on it, so where no
+;; difference is selected the text is colored instead.
+
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-proposal)
+(defface gemini-companion-removed
+  '((((min-colors 257) (background dark)) :background "#3a1c1c" :extend t)
+    (((min-colors 257)) :background "#ffeaea" :extend t)
+    (((min-colors 88) (background dark)) :background "#262626" :foreground "#ff8787" :extend t)
+    (((min-colors 88)) :background "#ffd7d7" :extend t)
+    (t :foreground "red"))
+  "Face for text that is removed if you accept."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-added
+  '((((min-colors 257) (background dark)) :background "#1a331a" :extend t)
+    (((min-colors 257)) :background "#e8f8e8" :extend t)
+    (((min-colors 88) (background dark)) :background "#262626" :foreground "#87d787" :extend t)
+    (((min-colors 88)) :background "#d7ffd7" :extend t)
+    (t :foreground "green"))
+  "Face for text that is added if you accept."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-removed-current
+  '((((min-colors 257) (background dark)) :background "#6a2a2a" :extend t)
+    (((min-colors 257)) :background "#ffcccc" :extend t)
+    (((min-colors 88) (background dark)) :background "#5f0000" :extend t)
+    (((min-colors 88)) :background "#ffafaf" :extend t)
+    (t :inverse-video t :foreground "red"))
+  "Face for text that is removed in the selected difference."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-added-current
+  '((((min-colors 257) (background dark)) :background "#24552a" :extend t)
+    (((min-colors 257)) :background "#bfeebf" :extend t)
+    (((min-colors 88) (background dark)) :background "#005f00" :extend t)
+    (((min-colors 88)) :background "#afffaf" :extend t)
+    (t :inverse-video t :foreground "green"))
+  "Face for text that is added in the selected difference."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-removed-word
+  '((((min-colors 257) (background dark)) :background "#963838")
+    (((min-colors 257)) :background "#ff9f9f")
+    (((min-colors 88) (background dark)) :background "#af0000" :foreground "white" :weight bold)
+    (((min-colors 88)) :background "#ff8787" :weight bold)
+    (t :inherit gemini-companion-removed-current :weight bold :underline t))
+  "Face for words that are removed in the selected difference."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-added-word
+  '((((min-colors 257) (background dark)) :background "#30753a")
+    (((min-colors 257)) :background "#86d986")
+    (((min-colors 88) (background dark)) :background "#008700" :foreground "white" :weight bold)
+    (((min-colors 88)) :background "#87ff5f" :weight bold)
+    (t :inherit gemini-companion-added-current :weight bold :underline t))
+  "Face for words that are added in the selected difference."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defconst gemini-companion-proposal-diff-faces
+  '((diff-removed gemini-companion-removed)
+    (diff-added gemini-companion-added)
+    (diff-indicator-removed gemini-companion-removed)
+    (diff-indicator-added gemini-companion-added)
+    (diff-refine-removed gemini-companion-removed-word)
+    (diff-refine-added gemini-companion-added-word))
+  "Value of `face-remapping-alist' for a buffer that shows a diff.")
+
 (defvar gemini-companion-review-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
+    (define-key map (kbd "C-c C-a") #'gemini-companion-accept-all)
     (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
     (define-key map (kbd "C-c C-e") #'gemini-companion-review-merge)
     (define-key map (kbd "C-c C-t") #'gemini-companion-review-three-way)
@@ -66,12 +143,11 @@ Only large texts need it, but all that are read from a file have it.")
 (define-minor-mode gemini-companion-review-mode
   "Keys to decide the review to which this buffer belongs."
   :interactive nil
-  :lighter " Review"
   :keymap gemini-companion-review-mode-map)
 
 (defun gemini-companion-proposal-save ()
   "Explain that the client, not you, writes the file."
-  (interactive)
+  (interactive nil gemini-companion-review-mode)
   (message "%s" (substitute-command-keys
                  (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
 accept: \\[gemini-companion-accept]"
@@ -106,8 +182,12 @@ accept: \\[gemini-companion-accept]"
    review "Proposal"
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
-     (gemini-companion-review-three-way
-      ,(if (gemini-companion-review-with-base review) "shows two texts" "shows all texts")))))
+     (gemini-companion-accept-all "accepts all")
+     ,@(cond ((gemini-companion-review-with-base review)
+              '((gemini-companion-review-three-way "shows two texts")))
+             ;; Else all texts would be two.
+             ((gemini-companion-review-conflict review)
+              '((gemini-companion-review-three-way "shows all texts")))))))
 
 (defun gemini-companion-proposal-set-header (header)
   "Set the header line of the current buffer, a proposal.
@@ -232,10 +312,17 @@ function that inserts the text."
   (if (gemini-companion-proposal-small-p)
       (font-lock-mode 1)
     (gemini-companion-proposal-set-mode #'fundamental-mode))
+  (gemini-companion-proposal--take-over-display review)
   (gemini-companion-proposal--enable-modal-modes)
   (set-buffer-modified-p nil)
   (goto-char (point-min))
   (gemini-companion-proposal-set-up review header))
+
+(defun gemini-companion-proposal--take-over-display (review)
+  "Show the text as the buffer that visits the file of REVIEW does, if any."
+  (when-let* ((visiting (gemini-companion-review-visiting review)))
+    (dolist (variable '(tab-width truncate-lines word-wrap display-line-numbers))
+      (set (make-local-variable variable) (buffer-local-value variable visiting)))))
 
 (defun gemini-companion-proposal-set-up (review header)
   "Make the current buffer one of REVIEW, with its keys and a header line.
@@ -272,17 +359,38 @@ HEADER is a function that returns the header line, given REVIEW."
 (defun gemini-companion-proposal-header (review title keys)
   "Return the header line for a buffer of REVIEW in the window being displayed.
 TITLE says what the buffer shows, or is nil.  KEYS are (COMMAND LABEL),
-the most important first; the first two are always shown."
+the most important first."
   (gemini-companion-proposal--fit
    `(,@(gemini-companion-proposal--remarks review)
-     ,@(and title `((4 . ,title)))
+     ,@(gemini-companion-proposal--count review)
+     ,@(and title `((5 . ,title)))
      ,(gemini-companion-proposal--path review)
      ,(gemini-companion-proposal--size review)
-     ,@(cl-loop for (command label) in keys
-                for index from 0
-                collect (cons (if (< index 2) 0 (+ 4 index))
-                              (gemini-companion-ui-header-key command label)))
-     (20 . ,(gemini-companion-review-client-title review)))))
+     ,@(gemini-companion-proposal--keys review keys))))
+
+(defun gemini-companion-proposal--keys (review keys)
+  "Return pieces with KEYS, (COMMAND LABEL), as they work where the user is.
+In a window that shows something else than REVIEW, these are the keys that
+accept it, reject it and lead to it.  The first two are always shown."
+  (let* ((selected (gemini-companion-ui-selected-buffer 'displaying))
+         (inside (eq review (buffer-local-value 'gemini-companion-review-of-buffer selected))))
+    (cl-loop for (command label) in (if inside keys
+                                      '((gemini-companion-accept "accepts")
+                                        (gemini-companion-reject "rejects")
+                                        (gemini-companion-review-next "goes there")))
+             for rank in '(0 0 3 4 6 7 8 9)
+             for key = (gemini-companion-ui-key-of command selected)
+             if (cond ((eq command 'gemini-companion-accept-all)
+                       (and key (gemini-companion-review-position review)))
+                      ;; What can only be typed as M-x is too long for more than one.
+                      (t (or key (eq command 'gemini-companion-accept))))
+             collect (cons rank (gemini-companion-ui-header-key
+                                 command label (or key (format "M-x %s" command)))))))
+
+(defun gemini-companion-proposal--count (review)
+  "Return a list of the piece that says which change of several REVIEW is."
+  (when-let* ((position (gemini-companion-review-position review)))
+    `((1 . ,(format "%d of %d" (car position) (cdr position))))))
 
 (defun gemini-companion-proposal-header-title (review title)
   "Return a header line of TITLE and the file name of REVIEW."
@@ -290,12 +398,16 @@ the most important first; the first two are always shown."
 
 (defun gemini-companion-proposal--remarks (review)
   "Return pieces that warn about REVIEW, of which the first is always shown."
-  (cl-loop for remark in (gemini-companion-review-remarks review)
-           for rank = 0 then 3
-           collect (cons rank (propertize remark 'face 'warning))
-           if (and (= rank 0) (gemini-companion-review-conflict review))
-           collect (cons 0 (gemini-companion-ui-header-key #'gemini-companion-review-merge
-                                                           "merges"))))
+  (append
+   (cl-loop for remark in (gemini-companion-review-remarks review)
+            for rank = 0 then 3
+            collect (cons rank (propertize remark 'face 'warning)))
+   (when-let* (((gemini-companion-review-conflict review))
+               (key (gemini-companion-ui-key-of
+                     #'gemini-companion-review-merge
+                     (gemini-companion-ui-selected-buffer 'displaying))))
+     (list (cons 0 (gemini-companion-ui-header-key #'gemini-companion-review-merge
+                                                   "merges" key))))))
 
 (defun gemini-companion-proposal--path (review)
   "Return the piece with the file name of REVIEW."
@@ -385,6 +497,8 @@ Run no hooks, which might start servers or let global minor modes change
 the text, and read no local variables, since a client wrote the text."
   (let ((change-major-mode-hook nil)
         (prog-mode-hook nil) ; `mhtml-mode' runs it itself
+        ;; Python mode says that it cannot guess the indentation, since there is no text yet.
+        (inhibit-message t)
         ;; Some modes read those of the directory themselves.
         (enable-local-variables nil))
     ;; `delay-mode-hooks' would not do: some modes run the hooks of others anyway.

@@ -35,15 +35,21 @@
 
 ;;;; Options
 
-(defcustom gemini-companion-diff-function 'gemini-companion-ediff-show
+(defcustom gemini-companion-diff-function 'auto
   "Function that shows a review.
-It is called with a `gemini-companion-review' and `keep' or `select', as
-in `gemini-companion-diff-focus'.  It shows the buffer that
+If `auto', use Ediff in a frame of at least 120 columns and 40 lines, and
+one diff in a smaller one.  Lines that a terminal below takes do not count.
+`gemini-companion-ediff-show' compares the file and the proposal in Ediff.
+`gemini-companion-diff-show' shows one unified diff, with hunks to drop.
+
+Any other function is called with a `gemini-companion-review' and `keep'
+or `select', as in `gemini-companion-diff-focus'.  It shows the buffer that
 `gemini-companion-proposal-buffer' returns, or lets the user change that
 in another way, and returns a function of no arguments that takes the
 review off the screen again."
-  :group 'gemini-companion
-  :type '(choice (function-item :tag "Ediff" gemini-companion-ediff-show)
+  :group 'gemini-companion-review
+  :type '(choice (const :tag "Ediff, or one diff in a small frame" auto)
+                 (function-item :tag "Ediff" gemini-companion-ediff-show)
                  (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
                  (function :tag "Another function"))
   :risky t
@@ -53,7 +59,7 @@ review off the screen again."
   "What happens when you kill a buffer of a review, or its frame or tab.
 If `later', the client keeps waiting, and you can have the change shown
 again.  If `reject', the change is rejected."
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :type '(choice (const :tag "Decide later" later)
                  (const :tag "Reject the change" reject))
   :package-version '(gemini-companion . "0.1.0"))
@@ -62,9 +68,25 @@ again.  If `reject', the change is rejected."
   "Hook run when a client has proposed a change, and when a change is shown.
 Meanwhile `gemini-companion-review-waiting' is the review; for example,
 `gemini-companion-review-path' returns the name of its file."
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
+
+(defconst gemini-companion-queue--ediff-columns 120
+  "Number of columns of a frame in which Ediff has room.")
+
+(defconst gemini-companion-queue--ediff-lines 38
+  "Number of lines in which Ediff has room, without menu bar and echo area.")
+
+(defun gemini-companion-review-view ()
+  "Return the function that shows reviews in the selected frame.
+See `gemini-companion-diff-function'."
+  (cond ((not (eq gemini-companion-diff-function 'auto)) gemini-companion-diff-function)
+        ((and (>= (frame-width) gemini-companion-queue--ediff-columns)
+              (>= (window-total-height (window-main-window))
+                  gemini-companion-queue--ediff-lines))
+         'gemini-companion-ediff-show)
+        (t 'gemini-companion-diff-show)))
 
 ;;;; State
 
@@ -81,6 +103,11 @@ Meanwhile `gemini-companion-review-waiting' is the review; for example,
   "Functions that may know which prompt led to a review.
 Each is called with the review and returns the prompt, as in
 `gemini-companion-review', or nil.")
+
+(defvar gemini-companion-queue-decide-functions nil
+  "Functions that may decide a review at once, as the user wants that.
+Each is called with a review that was just proposed, and returns non-nil if
+it has decided it.")
 
 (defvar gemini-companion-queue-waiting-functions nil
   "Functions called with a review that was proposed, or is shown.
@@ -112,6 +139,12 @@ buffer has ended, take it off the screen and signal a `user-error'."
        (or (gemini-companion-ui-window-of (gemini-companion-review-front review))
            (gemini-companion-ui-window-of (gemini-companion-review-proposal review)))
        t))
+
+(defun gemini-companion-review-intact-p (review)
+  "Return non-nil if all of REVIEW is on screen, as it was shown."
+  (let ((intact (gemini-companion-review-intact-function review)))
+    (and (gemini-companion-review-on-screen-p review)
+         (or (null intact) (funcall intact)))))
 
 ;;;; Events
 
@@ -154,7 +187,9 @@ Signal an error if nobody has told what the file contains."
                             (gemini-companion-review-path review)
                             (gemini-companion-review-client review))
   (gemini-companion-queue--changed)
-  (gemini-companion-queue--run-waiting-hook review))
+  (unless (gemini-companion-log-errors "deciding a change"
+            (run-hook-with-args-until-success 'gemini-companion-queue-decide-functions review))
+    (gemini-companion-queue--run-waiting-hook review)))
 
 (gemini-companion-define-handler close-review (id call)
   "Close the review ID; if CALL is non-nil, answer it with the text."
@@ -193,17 +228,18 @@ Signal an error if nobody has told what the file contains."
      review 'closed before
      (concat "decided in " (gemini-companion-review-client-title review)))
     (gemini-companion-review-announce-ending review)
-    (unless (gemini-companion-write-warn-of-lost-edits review)
-      (gemini-companion-write-await-decision
-       review stamp (and (or may-omit (gemini-companion-review-host review)) text)))))
+    (gemini-companion-write-await-decision
+     review stamp (and (or may-omit (gemini-companion-review-host review)) text)
+     (gemini-companion-write-warn-of-lost-edits review))))
 
 ;;;; Deciding
 
-(defun gemini-companion-review-decide (review outcome report &optional by-client)
+(defun gemini-companion-review-decide (review outcome report &optional by)
   "End REVIEW with OUTCOME, a symbol.
 REPORT is called with its id to tell the client.  If it returns nil, the
-client has decided already; return nil then.  BY-CLIENT is non-nil if the
-client decides, not a command of the user."
+client has decided already; return nil then.  BY is nil if a command of the
+user decides, `client' if the client does, and `rule' if the user has said
+so before."
   (let (;; After the report the client may write the file.
         (before (gemini-companion-review-bytes review))
         (file (gemini-companion-review-file review)))
@@ -217,14 +253,29 @@ client decides, not a command of the user."
            (gemini-companion-log-add "review %d %s" (gemini-companion-review-id review) outcome)
            (gemini-companion-queue--end
             review outcome before
-            (if by-client
+            (if (eq by 'client)
                 (format "%s in %s" outcome (gemini-companion-review-client-title review))
               (symbol-name outcome))
-            (not by-client))
-           (if by-client
+            (not by))
+           (if by
                (gemini-companion-review-announce-ending review)
-             (message "Change to %s %s" file outcome))
+             (message "Change to %s %s%s" file outcome
+                      (gemini-companion-queue--consequence review outcome)))
            t))))
+
+(defun gemini-companion-queue--consequence (review outcome)
+  "Return what else OUTCOME of REVIEW means in its turn, to be added to a message."
+  (let ((rest (length (nth 2 (gemini-companion-review-turn review)))))
+    (if (or (zerop rest) (not (eq outcome 'rejected))) ""
+      (format (ngettext "; %s cancels %d more that waits behind it"
+                        "; %s cancels %d more that wait behind it" rest)
+              (gemini-companion-review-client-title review) rest))))
+
+(defun gemini-companion-review-cancel (review)
+  "End REVIEW, which its client has given up without saying so.
+The client proposes nothing else until this has an outcome, so send one."
+  (when (gemini-companion-review-open-p review)
+    (gemini-companion-review-decide review 'cancelled #'gemini-companion-bridge-reject 'client)))
 
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is.
@@ -274,14 +325,15 @@ is done when the user is not busy."
           (gemini-companion-review-ending review) ending)
     (gemini-companion-review-remove review)
     (gemini-companion-log-errors "the history"
-      (gemini-companion-history-add
-       :client (gemini-companion-review-client review)
-       :path (gemini-companion-review-path review)
-       :host (gemini-companion-review-host review)
-       :prompt (gemini-companion-review-prompt review)
-       :outcome outcome
-       :before before
-       :after (gemini-companion-review-current-text review)))
+      (setf (gemini-companion-review-entry review)
+            (gemini-companion-history-add
+             :client (gemini-companion-review-client review)
+             :path (gemini-companion-review-path review)
+             :host (gemini-companion-review-host review)
+             :prompt (gemini-companion-review-prompt review)
+             :outcome outcome
+             :before before
+             :after (gemini-companion-review-current-text review))))
     (when-let* ((waiter (gemini-companion-review-waiter review)))
       (gemini-companion-log-errors "telling an outcome" (funcall waiter outcome)))
     (push review gemini-companion-queue--ended)
@@ -396,7 +448,7 @@ REVIEW cannot be shown, record why, and signal the error."
           (gemini-companion-review-conflict review)
           (gemini-companion-review-find-conflict review))
     (condition-case error
-        (let ((hide (funcall gemini-companion-diff-function review focus)))
+        (let ((hide (funcall (gemini-companion-review-view) review focus)))
           ;; Else it would not count as shown, and be shown again and again.
           (unless (functionp hide)
             (error "`gemini-companion-diff-function' has not returned a function"))
@@ -427,17 +479,16 @@ For FOCUS see `gemini-companion-review-show'."
   (gemini-companion-queue--run-waiting-hook review))
 
 (defun gemini-companion-review-visit (review)
-  "Select REVIEW; if it is not visible, show it in the selected frame."
+  "Select REVIEW; if a part of it is not visible, show it in the selected frame."
   (gemini-companion-review-check-open review)
-  (let ((window (and (gemini-companion-review-hide-function review)
-                     (gemini-companion-ui-window-of
-                      (or (gemini-companion-review-front review)
-                          (gemini-companion-review-proposal review))))))
-    (if window
-        (progn (select-frame-set-input-focus (window-frame window))
-               (select-window window))
-      ;; Its windows may have been deleted, or be on another terminal.
-      (gemini-companion-review-show-again review 'select))))
+  (if (gemini-companion-review-intact-p review)
+      (let ((window (or (gemini-companion-ui-window-of (gemini-companion-review-front review))
+                        (gemini-companion-ui-window-of
+                         (gemini-companion-review-proposal review)))))
+        (select-frame-set-input-focus (window-frame window))
+        (select-window window))
+    ;; Its windows may have been deleted, or be on another terminal.
+    (gemini-companion-review-show-again review 'select)))
 
 (defun gemini-companion-review-postpone (review)
   "Take REVIEW off the screen, undecided; it is not shown again automatically."

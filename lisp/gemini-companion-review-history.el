@@ -34,7 +34,11 @@
 (defconst gemini-companion-review-history--outcomes
   '((accepted . "accepted")
     (rejected . "rejected")
+    (accepted-there . "accepted in CLI")
+    (rejected-there . "rejected in CLI")
     (closed . "in the CLI")
+    (unwritten . "not written")
+    (cancelled . "cancelled")
     (unreviewed . "unreviewed")
     (withdrawn . "withdrawn")
     (undone . "undone"))
@@ -133,9 +137,11 @@ The changes of a prompt are together only if the list is sorted by time."
   "Return the keys that change the file of ENTRY."
   (cond ((eq (gemini-companion-history-outcome entry) 'undone)
          '((gemini-companion-review-history-undo . "make again")))
-        ((gemini-companion-history-made-p entry)
-         '((gemini-companion-review-history-undo . "undo")
-           (gemini-companion-review-history-write . "write")))))
+        (t
+         (append (and (gemini-companion-history-made-p entry)
+                      '((gemini-companion-review-history-undo . "undo")))
+                 (and (gemini-companion-history-writable-p entry)
+                      '((gemini-companion-review-history-write . "write")))))))
 
 ;;;; Entries and prompts
 
@@ -175,6 +181,12 @@ ID is an entry or a prompt."
 (defun gemini-companion-review-history--outcome (entry)
   "Return the outcome of ENTRY as text for the user."
   (alist-get (gemini-companion-history-outcome entry) gemini-companion-review-history--outcomes))
+
+(defun gemini-companion-review-history--fate (entry)
+  "Return what became of ENTRY, which was not made, to complete a sentence."
+  (if (eq (gemini-companion-history-outcome entry) 'closed)
+      "decided in the CLI just now, and it is not known yet how"
+    (gemini-companion-review-history--outcome entry)))
 
 (defun gemini-companion-review-history--size (entry)
   "Return the size of the change of ENTRY."
@@ -217,6 +229,7 @@ edit files, and does not read files to highlight their syntax.
               diff-font-lock-syntax nil
               diff-font-lock-prettify nil
               diff-refine nil
+              face-remapping-alist gemini-companion-proposal-diff-faces
               bidi-inhibit-bpa t))
 
 (defun gemini-companion-review-history-show (entry)
@@ -224,7 +237,7 @@ edit files, and does not read files to highlight their syntax.
   (interactive (list (gemini-companion-review-history--entry))
                gemini-companion-review-history-mode)
   (let ((text (gemini-companion-review-history--diff entry)))
-    (pop-to-buffer (get-buffer-create gemini-companion-review-history--diff-buffer))
+    (gemini-companion-ui-pop-to gemini-companion-review-history--diff-buffer)
     (gemini-companion-review-diff-mode)
     (setq gemini-companion-review-history--shown entry)
     (let ((inhibit-read-only t))
@@ -357,8 +370,9 @@ changed and the user does not want that."
 CURRENT is the value of `gemini-companion-review-history--current'."
   (let ((file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
-    (cond ((memq outcome '(rejected withdrawn))
-           (format "Nothing to undo: the change to %s was %s" file outcome))
+    (cond ((not (or (eq outcome 'undone) (gemini-companion-history-made-p entry)))
+           (format "Nothing to undo: the change to %s was %s" file
+                   (gemini-companion-review-history--fate entry)))
           ((eq bytes 'unreadable)
            (format "The previous contents of %s are not known" file))
           ((gemini-companion-review-history--fault entry current))
@@ -593,8 +607,9 @@ not write, or not with your edits."
 CURRENT is the value of `gemini-companion-review-history--current'."
   (let ((file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
-    (cond ((not (gemini-companion-history-made-p entry))
-           (user-error "Nothing to write: the change to %s was %s" file outcome))
+    (cond ((not (memq outcome '(accepted accepted-there unwritten unreviewed)))
+           (user-error "Nothing to write: the change to %s was %s" file
+                       (gemini-companion-review-history--fate entry)))
           ((gemini-companion-review-history--fault entry current)
            (user-error "%s" (gemini-companion-review-history--fault entry current)))
           ((and (stringp current)

@@ -161,7 +161,7 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list-pop-to (name mode)
   "Show the list in the buffer NAME, in the major mode MODE."
-  (pop-to-buffer (get-buffer-create name))
+  (gemini-companion-ui-pop-to name)
   (unless (derived-mode-p mode) (funcall mode))
   (gemini-companion-review-list-print)
   (setq gemini-companion-review-list--changed-at 0

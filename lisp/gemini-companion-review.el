@@ -65,12 +65,18 @@ merge of what was written to the file, the last one first.")
 `gemini-companion-review-call-once'.")
   (proposal nil :documentation "The buffer with the proposal, which the user may edit, or nil.")
   (front nil :documentation "While shown, the main buffer of the view, or nil.")
+  (intact-function nil :documentation "While shown, a function that returns non-nil if all
+of it is on screen, or nil.")
   (with-base nil :documentation "Non-nil to show also the text from which it was made.")
   (hide-function nil :documentation "While shown, a function that takes it off the screen.")
   (state 'waiting :documentation "`waiting', `shown', `asked' or `ended'.")
   (seen nil :documentation "Non-nil once it was on screen.")
   (postponed nil :documentation "Non-nil if the user wants to decide later.")
   (fault nil :documentation "Why it could not be shown at the last attempt, or nil.")
+  (entry nil :documentation "Once it has ended, its `gemini-companion-history-entry'.")
+  (turn nil :documentation "What the screen of its client shows of its turn, or nil: a
+list of its number, the number of all changes, and the files that follow,
+by absolute names.")
   (ending nil :documentation "How it has ended, text for the user; nil while it is open.")
   (writer nil :documentation "If Emacs is to write the file when the user accepts,
 a function that does so and tells the client.  It is called with the review and
@@ -175,18 +181,40 @@ the text, and returns nil if the review was decided meanwhile.")
 
 (defun gemini-companion-review-project-path (review)
   "Return the name of the file of REVIEW relative to its project, for the user."
-  (let ((path (gemini-companion-review-path review))
-        (host (gemini-companion-review-host review)))
-    (if host (gemini-companion-file-title path host)
-      (gemini-companion-ui-one-line
-       (if-let* ((root (gemini-companion-workspace-innermost path)))
-           (string-remove-prefix (cdr root) path)
-         (gemini-companion-file-abbreviate path))))))
+  (gemini-companion-review-project-name (gemini-companion-review-path review)
+                                        (gemini-companion-review-host review)))
+
+(defun gemini-companion-review-project-name (path host)
+  "Return the file name PATH relative to its project, for the user.
+HOST is as in `gemini-companion-review'."
+  (if host (gemini-companion-file-title path host)
+    (gemini-companion-ui-one-line
+     (if-let* ((root (gemini-companion-workspace-innermost path)))
+         (string-remove-prefix (cdr root) path)
+       (gemini-companion-file-abbreviate path)))))
 
 (defun gemini-companion-review-client-title (review)
   "Return what users call the program of REVIEW."
   (or (gemini-companion-agent-get (gemini-companion-review-agent review) :title)
       (gemini-companion-ui-one-line (gemini-companion-review-client review))))
+
+(defun gemini-companion-review-same-client-p (one other)
+  "Return non-nil if the reviews ONE and OTHER are of the same client.
+The process of one of them may be unknown."
+  (let ((process (gemini-companion-review-process one))
+        (another (gemini-companion-review-process other)))
+    (and (equal (gemini-companion-review-client one) (gemini-companion-review-client other))
+         (or (null process) (null another) (eql process another)))))
+
+(defun gemini-companion-review-position (review)
+  "Return a cons of the number of REVIEW in its turn and how many there are.
+That is known if its client's screen shows it, or if others wait in Emacs.
+Return nil if there is no other."
+  (pcase (gemini-companion-review-turn review)
+    (`(,number ,count . ,_) (and (> count 1) (cons number count)))
+    (_ (let ((open (gemini-companion-review-list-open)))
+         (and (cdr open) (memq review open)
+              (cons (- (length open) (length (memq review open)) -1) (length open)))))))
 
 (defun gemini-companion-review-visiting (review)
   "Return the buffer that visits the file of REVIEW, or nil."

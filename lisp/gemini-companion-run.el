@@ -17,6 +17,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
@@ -37,6 +38,7 @@
 (defvar gemini-companion-ssh-program)
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function ghostel-exec "ext:ghostel")
+(declare-function package-initialize "package")
 (declare-function package-install "package")
 (declare-function package-refresh-contents "package")
 (declare-function term-char-mode "term")
@@ -47,13 +49,16 @@
 (defvar ghostel-kill-buffer-on-exit)
 (defvar ghostel-query-before-killing)
 (defvar ghostel-use-native-pty)
+(defvar package--initialized)
+(defvar package-archive-contents)
+(defvar package-archives)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
 
 ;;;; Options
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
+;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-run)
 (defcustom gemini-companion-agent 'gemini
   "Agent that `gemini-companion-run' runs.
 It is the name of one in `gemini-companion-agent-profiles'."
@@ -61,7 +66,7 @@ It is the name of one in `gemini-companion-agent-profiles'."
                  (const :tag "Qwen Code" qwen)
                  (const :tag "LLxprt Code" llxprt)
                  symbol)
-  :group 'gemini-companion
+  :group 'gemini-companion-terminal
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -71,41 +76,41 @@ If nil, use the agent's usual program.  On other machines the usual program
 is always used, as found by a login shell."
   :type '(choice (const :tag "The usual one" nil)
                  string)
-  :group 'gemini-companion
+  :group 'gemini-companion-terminal
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-arguments nil
   "Arguments for the program of `gemini-companion-agent', on any machine."
   :type '(repeat string)
-  :group 'gemini-companion
+  :group 'gemini-companion-terminal
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-display-action
-  '((display-buffer-reuse-window display-buffer-in-side-window)
-    (side . right)
-    (window-width . 0.4))
+  '((display-buffer-reuse-window gemini-companion-run-display-in-side-window))
   "Display action for the terminal of `gemini-companion-run'.
-See `display-buffer' for the possible values."
+By default, it is on the right if both it and the rest of the frame are
+then wide enough, and at the bottom otherwise.  See `display-buffer' for
+the possible values."
   :type display-buffer--action-custom-type
-  :group 'gemini-companion
+  :group 'gemini-companion-terminal
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-run)
+;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-run)
 (defcustom gemini-companion-terminal 'auto
   "Terminal emulator in which `gemini-companion-run' runs its program.
 If `auto', use the first of Eat, vterm and Ghostel that is installed, or
 else Term, which comes with Emacs.  Before it falls back to Term,
-`gemini-companion-run' asks once whether to install Eat; if you answer no,
-it saves your answer here."
+`gemini-companion-run' asks once whether to install Eat, if a package
+archive has it."
   :type '(choice (const :tag "The best one that is installed" auto)
                  (const :tag "Eat" eat)
                  (const :tag "vterm" vterm)
                  (const :tag "Ghostel" ghostel)
                  (const :tag "Term" term))
-  :group 'gemini-companion
+  :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
@@ -156,6 +161,24 @@ If AGENT does not run there, or if ANOTHER is non-nil, run it."
 (defun gemini-companion-run-show (buffer)
   "Show the terminal BUFFER and select its window."
   (pop-to-buffer buffer gemini-companion-run-display-action))
+
+(defconst gemini-companion-run--columns 70
+  "Number of columns that a CLI needs.")
+
+(defconst gemini-companion-run--columns-beside 80
+  "Number of columns that remain for the user beside a CLI.")
+
+(defun gemini-companion-run-display-in-side-window (buffer alist)
+  "Display BUFFER in a side window: on the right, or at the bottom.
+ALIST is as in other functions for `display-buffer'."
+  (let* ((width (frame-width))
+         (columns (max gemini-companion-run--columns (floor (* 0.4 width)))))
+    (display-buffer-in-side-window
+     buffer
+     (append alist
+             (if (>= (- width columns 1) gemini-companion-run--columns-beside)
+                 `((side . right) (window-width . ,columns))
+               '((side . bottom) (window-height . 0.45)))))))
 
 (defun gemini-companion-run-project ()
   "Return the directory of the current project, or the current directory."
@@ -278,9 +301,14 @@ its terminal, and would run it."
          (when (window-live-p window) (select-window window))
          (signal (car error) (cdr error)))))))
 
+(defvar gemini-companion-run-functions nil
+  "Functions called with the buffer of a terminal in which a CLI was started.")
+
 (defun gemini-companion-run--finish ()
   "Prepare the current buffer, in which a CLI has been started, for its user."
   (gemini-companion-ui-pass-keys)
+  (run-hook-with-args 'gemini-companion-run-functions (current-buffer))
+  (gemini-companion-ui-omit-line-numbers)
   ;; Some emulators clear this flag, but the CLI may be at work.
   (when-let* ((process (get-buffer-process (current-buffer))))
     (set-process-query-on-exit-flag process t)))
@@ -502,17 +530,29 @@ Return non-nil if the user says yes.  In batch mode, do not ask."
   (when (and (eq gemini-companion-terminal 'auto)
              (not noninteractive)
              (not gemini-companion-run--offered)
+             (not (gemini-companion-answer-get 'eat))
              (not (gemini-companion-run--installed)))
     (setq gemini-companion-run--offered t)
-    (cond ((not package-enable-at-startup)
-           ;; The user has another package manager.
+    (cond ((not (and package-enable-at-startup ; else there is another package manager
+                     (gemini-companion-run--eat-available-p)))
            (message "Term shows few colors; the packages Eat and vterm show all of them")
            nil)
           ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
-          (t (gemini-companion-setup-save 'gemini-companion-terminal 'term)
-             (message "Using Term from now on; to change that, customize \
-`gemini-companion-terminal'")
+          (t (gemini-companion-answer-set 'eat 'never)
+             (message "Using Term until you install Eat, vterm or Ghostel")
              nil))))
+
+(defun gemini-companion-run--eat-available-p ()
+  "Return non-nil if a package archive has Eat, as far as is known here."
+  (require 'package)
+  (gemini-companion-log-errors "package archives"
+    (unless package--initialized
+      (package-initialize 'no-activate))
+    (if package-archive-contents
+        (assq 'eat package-archive-contents)
+      ;; None was fetched yet.
+      (seq-some (pcase-lambda (`(,name . ,place)) (string-search "nongnu" (concat name " " place)))
+                package-archives))))
 
 (defun gemini-companion-run--install-terminal ()
   "Install Eat, and wait until that is done.
@@ -523,6 +563,10 @@ If it fails, or if the user quits, say so and what to do next."
       ;; The byte compiler shows its warnings in windows.
       (save-window-excursion
         (package-refresh-contents)
+        (unless (assq 'eat package-archive-contents)
+          (error "No package archive that could be read has it"))
+        ;; It is selected before it is downloaded: do that once it is there.
+        (package-install 'eat 'dont-select)
         (package-install 'eat))
     ((error quit)
      (let ((reason (gemini-companion-ui-error-text problem)))
@@ -595,10 +639,10 @@ It runs in the current buffer, which the selected window shows.")
         (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
         ;; The default is 80, and what does not fit in the window cannot be seen.
         (vterm-min-window-width gemini-companion-run--min-width))
-    (vterm-mode)
-    (setq-local vterm-min-window-width gemini-companion-run--min-width
-                ;; The last output is worth reading.
-                vterm-kill-buffer-on-exit nil))
+    (vterm-mode))
+  (setq-local vterm-min-window-width gemini-companion-run--min-width
+              ;; The last output is worth reading.
+              vterm-kill-buffer-on-exit nil)
   (let ((process (get-buffer-process (current-buffer))))
     (add-function :before (process-filter process) (gemini-companion-run--fit-once))
     (add-function :filter-args (process-filter process)

@@ -19,6 +19,7 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
+(require 'gemini-companion-screen)
 (require 'gemini-companion-ui)
 
 (declare-function dired-get-marked-files "dired")
@@ -28,8 +29,6 @@
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
 (declare-function flymake-diagnostics "flymake")
 (defvar flycheck-current-errors)
-(defvar ghostel--input-mode)
-(defvar vterm-copy-mode)
 
 (defvar gemini-companion-send-history nil
   "History of prompts that were sent.")
@@ -215,29 +214,29 @@ If the question is not on screen, show it instead."
             (t
              (gemini-companion-send--show-end)
              (message "The question of %s was not on screen: check it, then answer"
-                      (gemini-companion-send--title)))))))
+                      (gemini-companion-send-title)))))))
 
 (defun gemini-companion-send--check-question ()
   "Signal a `user-error' unless the CLI in the current buffer asks a question."
   (cond (gemini-companion-send--queue
          (user-error "Something else is still being sent: try again"))
-        ((gemini-companion-send--frozen-p)
+        ((gemini-companion-screen-frozen-p)
          (user-error "%s" gemini-companion-send--frozen))
-        ((not (gemini-companion-send--question-p))
-         (user-error "%s asks nothing now" (gemini-companion-send--title)))
+        ((not (gemini-companion-screen-question-p))
+         (user-error "%s asks nothing now" (gemini-companion-send-title)))
         ((eql gemini-companion-send--answered (buffer-chars-modified-tick))
          (user-error "Your last answer is not shown yet: try again"))))
 
 (defun gemini-companion-send--end-on-screen-p ()
   "Return non-nil if the user can see the end of the current terminal."
-  (let ((end (gemini-companion-send--end)))
+  (let ((end (gemini-companion-screen-end)))
     (seq-some (lambda (window) (<= (window-start window) end (window-end window t)))
               (gemini-companion-ui-windows-of (current-buffer)))))
 
 (defun gemini-companion-send--show-end ()
   "Show the end of the current terminal, and leave the selected window selected."
   (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
-    (set-window-point window (gemini-companion-send--end))))
+    (set-window-point window (gemini-companion-screen-end))))
 
 ;;;; Sending
 
@@ -284,24 +283,28 @@ defaults to the value of `gemini-companion-send-terminal'."
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-run-show buffer))))
 
+(defun gemini-companion-send-key (key terminal)
+  "Press KEY, a string, in the CLI in TERMINAL."
+  (gemini-companion-send--enqueue terminal (list key)))
+
 (defun gemini-companion-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (assq (current-buffer) (gemini-companion-run-terminals)))
          (format "No CLI is known to run in %s, and a shell would run the text" (buffer-name)))
-        ((gemini-companion-send--frozen-p) gemini-companion-send--frozen)
-        ((gemini-companion-send--question-p)
-         (format "%s asks a question: answer that first" (gemini-companion-send--title)))
-        ((gemini-companion-send--shell-p)
+        ((gemini-companion-screen-frozen-p) gemini-companion-send--frozen)
+        ((gemini-companion-screen-question-p)
+         (format "%s asks a question: answer that first" (gemini-companion-send-title)))
+        ((gemini-companion-screen-shell-p)
          (format "%s is in shell mode, and would run the text: leave that first"
-                 (gemini-companion-send--title)))))
+                 (gemini-companion-send-title)))))
 
 (defun gemini-companion-send--check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
   (when-let* ((fault (with-current-buffer terminal (gemini-companion-send--fault))))
     (user-error "%s" fault)))
 
-(defun gemini-companion-send--title ()
+(defun gemini-companion-send-title ()
   "Return the name of the CLI in the current buffer, for the user."
   (if gemini-companion-run-agent
       (gemini-companion-agent-get gemini-companion-run-agent :title)
@@ -460,8 +463,8 @@ A CLI takes a key that comes with a text for a part of it."
 (defun gemini-companion-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
 If no prompt is recognized, assume that it shows TEXT."
-  (let ((prompt (with-current-buffer buffer (gemini-companion-send--prompt-on-screen)))
-        (end (gemini-companion-send--without-spaces (gemini-companion-send--clean text))))
+  (let ((prompt (with-current-buffer buffer (gemini-companion-screen-prompt)))
+        (end (gemini-companion-screen-without-spaces (gemini-companion-send--clean text))))
     (or (not (stringp prompt))
         (string-match-p "\\[Pasted" prompt)
         ;; The rest may be above what is visible.
@@ -499,11 +502,11 @@ is unknown."
       'ended
     (with-current-buffer terminal
       (cond ((or gemini-companion-send--queue
-                 (gemini-companion-send--frozen-p)
-                 (gemini-companion-send--shell-p))
+                 (gemini-companion-screen-frozen-p)
+                 (gemini-companion-screen-shell-p))
              nil)
-            ((gemini-companion-send--question-p) 'asks)
-            (t (gemini-companion-send--prompt-on-screen))))))
+            ((gemini-companion-screen-question-p) 'asks)
+            (t (gemini-companion-screen-prompt))))))
 
 (defun gemini-companion-send--put (text terminal state finish)
   "Paste TEXT into the CLI in TERMINAL, which is in STATE, and maybe send it.
@@ -530,98 +533,13 @@ Call FINISH with `sent' or `put'."
   (let* ((typed (with-current-buffer terminal
                   (and empty
                        (not (gemini-companion-send--fault))
-                       (gemini-companion-send--prompt-on-screen))))
+                       (gemini-companion-screen-prompt))))
          (send (and (stringp typed)
-                    (or (equal typed (concat ">" (gemini-companion-send--without-spaces
+                    (or (equal typed (concat ">" (gemini-companion-screen-without-spaces
                                                   (gemini-companion-send--clean text))))
                         (string-match-p gemini-companion-send--folded typed)))))
     (funcall finish (if send 'sent 'put))
     (and send "\r")))
-
-;;;; The screen of the CLI
-
-(defconst gemini-companion-send--question-margin 5
-  "Maximum number of lines below a question.
-There may be a remark on it, or what a terminal did not erase.")
-
-(defconst gemini-companion-send--prompt-margin 10
-  "Maximum number of lines above or below the prompt that belong to it.
-The CLI shows its state there; a terminal whose size has changed may show
-remains of other lines.")
-
-(defconst gemini-companion-send--choice "^ *│ *[●›❯] *[0-9]+\\. "
-  "Regexp for the selected choice of a question, in a box.")
-
-(defconst gemini-companion-send--composer "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)"
-  "Regexp for the border or the beginning of the prompt that the user types.")
-
-(defconst gemini-companion-send--prompt-box
-  "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?\\( *\\([>!*]\\) \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
-  "Regexp for the user's prompt, with the lines around it.
-The first of these may be a column wider than the terminal.")
-
-(defconst gemini-companion-send--working "esc to cancel"
-  "Regexp for what the CLI shows above the prompt while it works.")
-
-(defun gemini-companion-send--frozen-p ()
-  "Return non-nil if the current buffer does not follow its terminal."
-  (or (bound-and-true-p vterm-copy-mode)
-      (eq (bound-and-true-p ghostel--input-mode) 'copy)))
-
-(defun gemini-companion-send--question-p ()
-  "Return non-nil if the CLI in the current buffer asks the user to choose.
-The choices are in the last box, and the user's prompt is not below it."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (gemini-companion-send--goto-end)
-      (let* ((limit (line-beginning-position (- 1 gemini-companion-send--question-margin)))
-             (bottom (re-search-backward "^ *╰" limit t)))
-        (and bottom
-             (not (save-excursion
-                    (re-search-forward gemini-companion-send--composer nil t)))
-             (progn (re-search-backward "^ *╭" nil 'move)
-                    (re-search-forward gemini-companion-send--choice bottom t))
-             t)))))
-
-(defun gemini-companion-send--shell-p ()
-  "Return non-nil if what is typed in the current buffer is for a shell.
-The CLI runs it, and commands in backquotes in it."
-  (let ((prompt (gemini-companion-send--prompt-on-screen)))
-    (and (stringp prompt) (string-prefix-p "!" prompt))))
-
-(defun gemini-companion-send--prompt-on-screen ()
-  "Return what is in the prompt of the CLI in the current buffer.
-The string has no spaces and begins with the sign of the prompt.  Return
-`works' if the CLI works, and nil if there is no prompt."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (gemini-companion-send--goto-end)
-      (let ((limit (line-beginning-position (- gemini-companion-send--prompt-margin))))
-        (when (and (re-search-backward gemini-companion-send--prompt-box nil t)
-                   (> (match-end 0) limit))
-          (let ((text (match-string-no-properties 1)))
-            (if (re-search-backward
-                 gemini-companion-send--working
-                 (line-beginning-position (- gemini-companion-send--prompt-margin)) t)
-                'works
-              (gemini-companion-send--without-spaces text))))))))
-
-(defun gemini-companion-send--end ()
-  "Return the end of what the terminal in the current buffer shows."
-  (save-excursion
-    (gemini-companion-send--goto-end)
-    (point)))
-
-(defun gemini-companion-send--goto-end ()
-  "Go to the end of what the terminal in the current buffer shows."
-  (goto-char (point-max))
-  (skip-chars-backward " \t\n"))
-
-(defun gemini-companion-send--without-spaces (text)
-  "Return TEXT without the whitespace that a terminal may add or change."
-  (replace-regexp-in-string "[[:space:]\u00a0]+" "" text))
 
 ;;;; The prompt of a review
 
@@ -643,7 +561,7 @@ Its text is unknown.  The answer to a question is not a prompt."
     (let ((keys (this-command-keys-vector)))
       (when (and (> (length keys) 0)
                  (memq (aref keys (1- (length keys))) '(?\r return kp-enter))
-                 (not (gemini-companion-send--question-p)))
+                 (not (gemini-companion-screen-question-p)))
         (setq gemini-companion-send--prompt nil)))))
 
 (defun gemini-companion-send--prompt-of (review)

@@ -20,6 +20,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-answer)
 (require 'gemini-companion-client)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
@@ -27,27 +28,14 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(declare-function custom-file "cus-edit")
-
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-setup)
-(defcustom gemini-companion-setup-policy nil
-  "What you answered when asked whether a program shall connect by itself.
+(defvar gemini-companion-setup-policy
+  (gemini-companion-answer-saved 'gemini-companion-setup-policy nil)
+  "Programs about which you need not be asked whether they connect by themselves.
 The value is an alist of names in `gemini-companion-agent-profiles' and
 `always' or `never'; for another machine it has (NAME . MACHINE) instead of
-the name.  When `gemini-companion-run' first runs a program
-that is not in it, you are asked, and your answer is saved here.  With
-`always', ide.enabled is also added to its settings again if it gets lost.
-To be asked again, type \\[gemini-companion-setup]."
-  :type '(alist :key-type (choice (const :tag "Gemini CLI" gemini)
-                                  (const :tag "Qwen Code" qwen)
-                                  (symbol :tag "Another")
-                                  (cons :tag "On another machine"
-                                        symbol (string :tag "Machine")))
-                :value-type (choice (const :tag "It connects by itself" always)
-                                    (const :tag "Its settings are left alone" never)))
-  :group 'gemini-companion
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+the name.  What you set in your init file comes before your answers, which
+are kept elsewhere; what an earlier version has saved here comes after them.")
+(put 'gemini-companion-setup-policy 'risky-local-variable t)
 
 (define-error 'gemini-companion-setup-unusable
   "Settings of a CLI that are left alone" 'gemini-companion-error)
@@ -66,9 +54,9 @@ nil.")
 (defun gemini-companion-setup ()
   "Let Gemini CLI connect by itself when it starts, after a question.
 This adds ide.enabled to its settings, and leaves everything else in that
-file alone.  You are asked for each program that is served and used here;
-see `gemini-companion-setup-policy'.  For another machine, you are asked
-by `gemini-companion-run'."
+file alone.  You are asked for each program that is served and used here,
+even if you have answered before.  For another machine, you are asked by
+`gemini-companion-run'."
   (interactive)
   (let ((default-directory (if (file-remote-p default-directory)
                                gemini-companion-agent-neutral-directory
@@ -114,9 +102,20 @@ is by default."
       (cons agent machine)
     agent))
 
+(defun gemini-companion-setup--question (agent)
+  "Return the question about AGENT, started from this buffer."
+  (cons 'setup (gemini-companion-setup--key agent)))
+
 (defun gemini-companion-setup--answer (agent)
-  "Return what the user has answered about AGENT, started from this buffer."
-  (cdr (assoc (gemini-companion-setup--key agent) gemini-companion-setup-policy)))
+  "Return what the user wants of AGENT, started from this buffer, or nil.
+It is `always' or `never'."
+  (let ((set (cdr (assoc (gemini-companion-setup--key agent) gemini-companion-setup-policy)))
+        (answer (gemini-companion-answer-get (gemini-companion-setup--question agent))))
+    (if (equal gemini-companion-setup-policy
+               (gemini-companion-answer-saved 'gemini-companion-setup-policy nil))
+        ;; An answer of long ago.
+        (or answer set)
+      (or set answer))))
 
 (defun gemini-companion-setup--offer (agent)
   "Ask whether AGENT shall connect by itself, unless it does.
@@ -126,30 +125,32 @@ Return the outcome, as text for the user."
         (gemini-companion-setup--describe agent "connects by itself")
       (gemini-companion-setup--ask agent value))))
 
-(defun gemini-companion-setup--ask (agent value)
+(defun gemini-companion-setup--ask (agent value &optional starting)
   "Ask whether AGENT shall connect by itself, and if so let it.
-VALUE is that of ide.enabled in its settings.  Return the outcome, as text
-for the user."
+VALUE is that of ide.enabled in its settings.  STARTING and the value are
+as in `gemini-companion-setup-do'."
   (let* ((file (abbreviate-file-name (gemini-companion-setup--file agent)))
          (question (format "Let %s connect by itself? (%s %s) "
                            (gemini-companion-agent-get agent :title)
                            (if value "switches on ide.enabled in" "adds ide.enabled to")
                            file)))
     (cond ((y-or-n-p question)
-           (gemini-companion-setup-do agent process-environment))
+           (gemini-companion-setup-do agent process-environment starting))
           (t (gemini-companion-setup--remember agent 'never)
              (format "%s is left as it is; M-x gemini-companion-setup asks again" file)))))
 
-(defun gemini-companion-setup-do (agent environment)
+(defun gemini-companion-setup-do (agent environment &optional starting)
   "Let AGENT, started with ENVIRONMENT, connect by itself.
-Return the outcome, as text for the user.  Signal
-`gemini-companion-setup-unusable' if its settings cannot be changed."
+STARTING is non-nil if it is about to start.  Return the outcome, as text
+for the user.  Signal `gemini-companion-setup-unusable' if its settings
+cannot be changed."
   (let* ((process-environment environment)
          (file (gemini-companion-setup--file agent))
          (stale (gemini-companion-setup-enable-ide file)))
     (gemini-companion-log-add "ide.enabled is now true in %s" file)
     (gemini-companion-setup--remember agent 'always)
-    (concat (gemini-companion-setup--describe agent "connects by itself when it next starts")
+    (concat (gemini-companion-setup--describe
+             agent (if starting "connects by itself" "connects by itself when it next starts"))
             (if stale
                 (format ".  The buffer %s shows the old text" (buffer-name stale))
               ""))))
@@ -175,25 +176,13 @@ user's."
      (gemini-companion-client-settings default-directory process-environment))))
 
 (defun gemini-companion-setup--remember (agent answer)
-  "Save ANSWER, `always' or `never', as that for AGENT."
+  "Keep ANSWER, `always' or `never', as that for AGENT."
   (unless (eq answer (gemini-companion-setup--answer agent))
-    (let ((key (gemini-companion-setup--key agent)))
-      (gemini-companion-setup-save
-       'gemini-companion-setup-policy
-       (cons (cons key answer)
-             (assoc-delete-all key (copy-alist gemini-companion-setup-policy)))))))
-
-(defun gemini-companion-setup-save (option value)
-  "Save VALUE, which an answer gave, as that of OPTION.
-Where nothing can be saved it holds until Emacs exits."
-  (require 'cus-edit)
-  (let ((file (custom-file t)))
-    (gemini-companion-log-errors (symbol-name option)
-      ;; To save into a file that is read-only would ask one more question.
-      (funcall (if (and file (file-writable-p file))
-                   #'customize-save-variable
-                 #'customize-set-variable)
-               option value))))
+    (gemini-companion-answer-set (gemini-companion-setup--question agent) answer)
+    ;; Until Emacs exits, the user's last word counts.
+    (setq gemini-companion-setup-policy
+          (assoc-delete-all (gemini-companion-setup--key agent)
+                            (copy-alist gemini-companion-setup-policy)))))
 
 ;;;; Before each run
 
@@ -218,9 +207,9 @@ Return the outcome, as text for the user, or nil."
     (cond ((eq value t) nil)
           ;; It was there, and got lost.  If it is false, somebody has switched it off.
           ((and (null value) (eq (gemini-companion-setup--answer agent) 'always))
-           (gemini-companion-setup-do agent process-environment))
+           (gemini-companion-setup-do agent process-environment 'starting))
           (noninteractive nil)
-          (t (gemini-companion-setup--ask agent value)))))
+          (t (gemini-companion-setup--ask agent value 'starting)))))
 
 ;;;; The settings
 

@@ -21,11 +21,11 @@
 
 (declare-function tramp-ssh-controlmaster-options "tramp-sh")
 
-;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion-ssh)
+;;;###autoload (custom-add-load 'gemini-companion-hosts 'gemini-companion-ssh)
 (defcustom gemini-companion-ssh-program "ssh"
   "Program that makes connections to other machines, OpenSSH's client."
   :type 'string
-  :group 'gemini-companion
+  :group 'gemini-companion-hosts
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 

@@ -71,7 +71,7 @@
 (defun gemini-companion-status ()
   "Show whether the companion is running, and who is connected."
   (interactive)
-  (pop-to-buffer (get-buffer-create gemini-companion-status--name))
+  (gemini-companion-ui-pop-to gemini-companion-status--name)
   (unless (derived-mode-p 'gemini-companion-status-mode)
     (gemini-companion-status-mode))
   (gemini-companion-status--print))
@@ -277,7 +277,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
 \\{gemini-companion-context-view-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-context-view-mode)
-  (setq-local revert-buffer-function
+  (setq-local word-wrap t
+              revert-buffer-function
               (lambda (&rest _) (gemini-companion-status--print-context)))
   (add-hook 'kill-buffer-hook #'gemini-companion-status--stop-context nil t)
   (buffer-disable-undo))
@@ -296,7 +297,7 @@ This works even if no client is connected."
       (gemini-companion-context-update)
       (gemini-companion-status--print-context)
       (goto-char (point-min)))
-    (display-buffer buffer)))
+    (gemini-companion-ui-pop-to buffer)))
 
 (defun gemini-companion-status--stop-context ()
   "Stop updating the buffer with what clients are told."
@@ -336,6 +337,9 @@ When it appears on screen, this is called as well."
 (\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] resumes)\n"
       "What clients are told  \
 (\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] pauses it)\n"))
+   ;; They are loaded when a client wants them.
+   (and (featurep 'gemini-companion-tools)
+        (gemini-companion-status--calls))
    "\nWorkspace roots\n"
    (gemini-companion-status--lines
     (append (mapcar #'gemini-companion-status--root (gemini-companion-workspace-known))
@@ -347,15 +351,13 @@ When it appears on screen, this is called as well."
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
               "")
-   ;; They are loaded when a client wants them.
    (and (featurep 'gemini-companion-tools)
-        (gemini-companion-status--tools))))
+        (concat "\nTools that the model can call\n"
+                (gemini-companion-status--lines (gemini-companion-tools-signatures))))))
 
-(defun gemini-companion-status--tools ()
-  "Return the tools for the model and their last calls, as text for the user."
-  (concat "\nTools that the model can call\n"
-          (gemini-companion-status--lines (gemini-companion-tools-signatures))
-          "\nTheir last calls\n"
+(defun gemini-companion-status--calls ()
+  "Return the last calls of tools by the model, as text for the user."
+  (concat "\nLast calls of tools by the model\n"
           (gemini-companion-status--lines
            (mapcar (lambda (call)
                      (concat (format-time-string

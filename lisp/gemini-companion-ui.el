@@ -126,6 +126,44 @@ A text terminal shows one frame at a time."
              (eq (frame-terminal frame) (frame-terminal))
              (eq (frame-visible-p frame) t)))))
 
+;;;; Showing our own buffers
+
+(defun gemini-companion-ui-pop-to (buffer)
+  "Show BUFFER, which belongs to no review, and select its window.
+The windows of a review on screen stay as they are."
+  (pop-to-buffer (get-buffer-create buffer)
+                 '((display-buffer-reuse-window gemini-companion-ui--display-beside-review))))
+
+(defun gemini-companion-ui--display-beside-review (buffer alist)
+  "Display BUFFER in a window without a review, for `display-buffer'.
+ALIST is as there.  Return nil if no window of the frame shows a review."
+  (let ((windows (window-list nil 'no-minibuffer)))
+    (when (cl-loop for window in windows thereis (gemini-companion-ui--review-window-p window))
+      (if-let* ((window (car (sort (cl-loop for window in windows
+                                            unless (gemini-companion-ui--taken-p window)
+                                            collect window)
+                                   (lambda (one other)
+                                     (< (window-use-time one) (window-use-time other)))))))
+          (display-buffer-in-previous-window buffer `((previous-window . ,window) ,@alist))
+        (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
+
+(defconst gemini-companion-ui--min-height 6
+  "Number of lines that a window needs to show one of our buffers.")
+
+(defun gemini-companion-ui--taken-p (window)
+  "Return non-nil if WINDOW is not for one of our buffers.
+It is selected or dedicated, shows a review, or is too small."
+  (or (eq window (selected-window))
+      (window-dedicated-p window)
+      (< (window-total-height window) gemini-companion-ui--min-height)
+      (gemini-companion-ui--review-window-p window)))
+
+(defun gemini-companion-ui--review-window-p (window)
+  "Return non-nil if WINDOW shows a buffer of a review."
+  (let ((buffer (window-buffer window)))
+    (and (local-variable-p 'gemini-companion-review-of-buffer buffer)
+         (buffer-local-value 'gemini-companion-review-of-buffer buffer))))
+
 ;;;; Garbage collection
 
 (defconst gemini-companion-ui--max-garbage (* 256 1024 1024)
@@ -147,6 +185,13 @@ The copies of a large text would cause it several times."
       (with-current-buffer buffer (set-buffer-modified-p nil))
       (kill-buffer buffer))))
 
+(defun gemini-companion-ui-omit-line-numbers ()
+  "Show no line numbers in the current buffer, whatever the user has elsewhere."
+  (if (bound-and-true-p global-display-line-numbers-mode)
+      ;; It would set the variable again, but leaves buffers alone in which this was called.
+      (display-line-numbers-mode -1)
+    (setq display-line-numbers nil)))
+
 ;;;; Messages
 
 (defconst gemini-companion-ui--interval 0.2
@@ -158,10 +203,14 @@ The copies of a large text would cause it several times."
 (defvar gemini-companion-ui--timer nil
   "The timer that shows pending messages, or nil.")
 
+(defvar gemini-companion-ui--echoed nil
+  "What was last shown in the echo area, as (TEXT . FOREIGN), or nil.
+FOREIGN is the message of something else in it, or nil.")
+
 (defun gemini-companion-ui-message (topic format &rest arguments)
-  "Show a message as soon as it does not hide a prompt.
+  "Show a message as soon as it hides neither a prompt nor another message.
 It is FORMAT with ARGUMENTS, as in `format-message'.  A pending message on
-the same TOPIC, an object, is replaced."
+the same TOPIC, an object, is replaced, and so is one of ours on screen."
   (setf (alist-get topic gemini-companion-ui--messages nil t)
         (apply #'format-message format arguments))
   (gemini-companion-ui--show-messages)
@@ -173,12 +222,30 @@ the same TOPIC, an object, is replaced."
 (defun gemini-companion-ui--show-messages ()
   "Show the pending messages, if the echo area is free."
   (when (and gemini-companion-ui--messages (gemini-companion-ui-no-key-expected-p))
-    (let ((texts (mapcar #'cdr (nreverse gemini-companion-ui--messages))))
-      (setq gemini-companion-ui--messages nil)
-      (message "%s" (string-join texts "; "))))
+    (let ((foreign (gemini-companion-ui--foreign-message))
+          (texts (mapcar #'cdr (reverse gemini-companion-ui--messages))))
+      ;; It may be what the user's command has just answered.
+      (unless (and foreign (or (string-search "\n" foreign) (not resize-mini-windows)))
+        (setq gemini-companion-ui--messages nil)
+        (gemini-companion-ui--echo foreign (string-join texts "; ")))))
   (when (and gemini-companion-ui--timer (not gemini-companion-ui--messages))
     (cancel-timer gemini-companion-ui--timer)
     (setq gemini-companion-ui--timer nil)))
+
+(defun gemini-companion-ui--foreign-message ()
+  "Return what is in the echo area, without a message of ours, or nil."
+  (let ((present (current-message)))
+    (if (and present (equal present (car gemini-companion-ui--echoed)))
+        (cdr gemini-companion-ui--echoed)
+      present)))
+
+(defun gemini-companion-ui--echo (foreign text)
+  "Show TEXT in the echo area, below the message FOREIGN unless that is nil.
+Log only TEXT."
+  (if (not foreign) (message "%s" text)
+    (let ((inhibit-message t)) (message "%s" text))
+    (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
+  (setq gemini-companion-ui--echoed (cons (current-message) foreign)))
 
 ;;;; Evil
 
@@ -207,14 +274,57 @@ leave that alone."
              (not (evil-initial-state-for-buffer)))
     (evil-emacs-state)))
 
+;;;; Keys that work where the user is
+
+(defvar gemini-companion-ui-asking nil
+  "Terminals of CLIs that ask something other than about a change.")
+
+(defvar gemini-companion-ui-asking-hook nil
+  "Hook run when `gemini-companion-ui-asking' has changed.")
+
+(defvar-local gemini-companion-ui-local-keys nil
+  "Alist of commands and the keys of this buffer that lead to them, as text.")
+(put 'gemini-companion-ui-local-keys 'permanent-local t)
+
+(defvar gemini-companion-ui--window nil
+  "The window that was selected last, but for those of minibuffers.")
+
+(defun gemini-companion-ui-note-selection ()
+  "Record which window is selected, for `gemini-companion-ui-selected-buffer'."
+  (unless (window-minibuffer-p)
+    (setq gemini-companion-ui--window (selected-window))))
+
+(defun gemini-companion-ui-selected-buffer (&optional displaying)
+  "Return the buffer for which the user's next key is, but for a minibuffer.
+DISPLAYING is non-nil while a mode line or a header line is being made, when
+the window to which that belongs counts as selected."
+  (window-buffer (cond ((and displaying (window-live-p gemini-companion-ui--window))
+                        gemini-companion-ui--window)
+                       ((window-minibuffer-p)
+                        (or (minibuffer-selected-window) (selected-window)))
+                       (t (selected-window)))))
+
+(defun gemini-companion-ui-key-of (command &optional buffer)
+  "Return the key that calls COMMAND in BUFFER, as text, or nil.
+BUFFER defaults to the one for which the user's next key is."
+  (with-current-buffer (or buffer (gemini-companion-ui-selected-buffer))
+    (if-let* ((key (where-is-internal command nil t)))
+        (key-description key)
+      (alist-get command gemini-companion-ui-local-keys))))
+
+(defun gemini-companion-ui-key (command label)
+  "Return the key that calls COMMAND where the user is, and LABEL."
+  (format "%s %s" (or (gemini-companion-ui-key-of command) (format "M-x %s" command)) label))
+
 ;;;; Keys in header lines
 
 (defvar gemini-companion-ui--maps nil
   "Alist of commands and the keymaps with which a click calls them.")
 
-(defun gemini-companion-ui-header-key (command label)
-  "Return the key of COMMAND and LABEL for a header line, as a button."
-  (propertize (concat (substitute-command-keys (format "\\[%s]" command)) " " label)
+(defun gemini-companion-ui-header-key (command label &optional key)
+  "Return the key of COMMAND and LABEL for a header line, as a button.
+KEY is the text of the key, by default that in the current buffer."
+  (propertize (concat (or key (substitute-command-keys (format "\\[%s]" command))) " " label)
               'mouse-face 'header-line-highlight
               'help-echo (format "mouse-1: %s" label)
               'keymap (gemini-companion-ui--map command)))
@@ -237,13 +347,14 @@ leave that alone."
 (defface gemini-companion-heading
   '((t :inherit bold))
   "Face for headings in reports and lists."
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
 (define-derived-mode gemini-companion-report-mode special-mode "Gemini-Report"
   "Parent of the major modes of reports.
 \\{gemini-companion-report-mode-map}"
   :interactive nil
+  (setq-local word-wrap t)
   (buffer-disable-undo))
 
 (set-keymap-parent gemini-companion-report-mode-map

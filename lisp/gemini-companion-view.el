@@ -82,6 +82,15 @@ Some may be killed or nil.")
 Remove what was added to that.  VIEW may have been started only in part,
 and any buffer of it may have been killed.")
 
+(cl-defgeneric gemini-companion-view-parts (view)
+  "Return those buffers of VIEW that are always in a window of its own."
+  (list (car (gemini-companion-view-buffers view))))
+
+(cl-defgeneric gemini-companion-view-update-keys (_view)
+  "Show the keys of VIEW as they work in the selected window.
+Header lines need nothing else."
+  nil)
+
 (defun gemini-companion-view-proposal (view)
   "Return the buffer with the proposal of VIEW, or nil if it was killed."
   (let ((proposal (gemini-companion-review-proposal (gemini-companion-view-review view))))
@@ -99,17 +108,26 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
         (gemini-companion-view--select view)
         (setf (gemini-companion-review-front (gemini-companion-view-review view))
               (car (gemini-companion-view-buffers view))
+              (gemini-companion-review-intact-function (gemini-companion-view-review view))
+              (lambda () (gemini-companion-view--intact-p view))
               (gemini-companion-view-beside view)
               (gemini-companion-view--snapshots view))
-        (gemini-companion-view--watch view))
+        (gemini-companion-view--watch view)
+        (gemini-companion-view--note-selection))
     ((error quit)
      (gemini-companion-view--hide view)
      (signal (car error) (cdr error))))
   (lambda () (gemini-companion-view--hide view)))
 
+(defun gemini-companion-view--intact-p (view)
+  "Return non-nil if all parts of VIEW are visible, and the user's windows, too."
+  (and (seq-every-p #'gemini-companion-ui-window-of (gemini-companion-view-parts view))
+       (not (gemini-companion-view--alone-p view))))
+
 (defun gemini-companion-view--hide (view)
   "Take VIEW off the screen: first its windows, then its buffers."
-  (setf (gemini-companion-review-front (gemini-companion-view-review view)) nil)
+  (setf (gemini-companion-review-front (gemini-companion-view-review view)) nil
+        (gemini-companion-review-intact-function (gemini-companion-view-review view)) nil)
   (gemini-companion-view--unwatch view)
   (gemini-companion-log-errors "windows"
     (gemini-companion-view--expect-absent view)
@@ -149,6 +167,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (add-hook 'kill-buffer-hook #'gemini-companion-view--note-killed-buffer nil t))))
+  (add-hook 'window-selection-change-functions #'gemini-companion-view--note-selection)
   (add-hook 'delete-frame-functions #'gemini-companion-view--note-deleted-frame)
   (add-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-view--note-closed-tab))
 
@@ -159,8 +178,17 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (remove-hook 'kill-buffer-hook #'gemini-companion-view--note-killed-buffer t))))
+  (remove-hook 'window-selection-change-functions #'gemini-companion-view--note-selection)
   (remove-hook 'delete-frame-functions #'gemini-companion-view--note-deleted-frame)
   (remove-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-view--note-closed-tab))
+
+(defun gemini-companion-view--note-selection (&rest _)
+  "Have the view show the keys that work in the window that is now selected."
+  (gemini-companion-log-errors "keys"
+    (when gemini-companion-view--current
+      (gemini-companion-ui-note-selection)
+      (gemini-companion-view-update-keys gemini-companion-view--current)
+      (force-mode-line-update t))))
 
 (defun gemini-companion-view-take-down-soon ()
   "Have the view on screen taken down, a part of which is being killed.
@@ -242,14 +270,31 @@ If MAIN is non-nil, omit side windows."
 
 (defun gemini-companion-view-make-window (view)
   "Return a new window for VIEW, above the user's in the main part of its frame.
-Delete the windows that VIEW has already."
-  (let ((main (window-main-window (gemini-companion-view-frame view)))
-        (own (gemini-companion-view--own-windows view)))
-    (if (and own (null (gemini-companion-view--users-windows view 'main)))
-        (gemini-companion-view--delete-others (car own) main)
-      (mapc #'gemini-companion-view--delete-window own)
-      (gemini-companion-view--own view (or (gemini-companion-view--split-above view)
-                                           (gemini-companion-view--replace-windows view))))))
+Delete the windows that VIEW has already.  If the user has deleted all
+others, to see more of one of these, bring them back."
+  ;; Restoring windows, or deleting the selected one, changes the current buffer.
+  (save-current-buffer
+    (when (gemini-companion-view--alone-p view)
+      (gemini-companion-view--restore view nil))
+    (let ((main (window-main-window (gemini-companion-view-frame view)))
+          (own (gemini-companion-view--own-windows view)))
+      (if (and own (null (gemini-companion-view--users-windows view 'main)))
+          (gemini-companion-view--empty (gemini-companion-view--delete-others (car own) main))
+        (mapc #'gemini-companion-view--delete-window own)
+        (gemini-companion-view--own view (or (gemini-companion-view--split-above view)
+                                             (gemini-companion-view--replace-windows view)))))))
+
+(defun gemini-companion-view--alone-p (view)
+  "Return non-nil if only windows of VIEW are left where there were others."
+  (and (gemini-companion-view--own-windows view)
+       (null (gemini-companion-view--users-windows view))
+       (gemini-companion-view-beside view)))
+
+(defun gemini-companion-view--empty (window)
+  "Let WINDOW, made for a view, show any buffer, and return WINDOW."
+  (set-window-dedicated-p window nil)
+  (set-window-parameter window 'mode-line-format nil)
+  window)
 
 (defun gemini-companion-view--split-above (view)
   "Return a new window above the main window of the frame of VIEW.
@@ -275,16 +320,21 @@ Return nil if that is too small."
 
 (defun gemini-companion-view--replace-windows (view)
   "Delete the user's windows in the main part of VIEW's frame, except one.
-Return a new window above that, or that one if it is too small."
+Return a new window above that, or that one if it is too small.  If the user
+goes on typing in a side window, delete all others."
   (let* ((windows (gemini-companion-view--users-windows view 'main))
+         (selected (gemini-companion-view-selected view))
+         (main (window-main-window (gemini-companion-view-frame view)))
          (kept (gemini-companion-view--delete-others
-                (or (car (memq (gemini-companion-view-selected view) windows))
-                    (car windows))
-                (window-main-window (gemini-companion-view-frame view))))
+                (or (car (memq selected windows)) (car windows)) main))
          (lines (window-total-height kept))
-         (height (- lines (min gemini-companion-view--min-kept-height (/ lines 3)))))
-    (or (ignore-errors (split-window kept (- height) 'above))
-        kept)))
+         (height (- lines (min gemini-companion-view--min-kept-height (/ lines 3))))
+         (new (ignore-errors (split-window kept (- height) 'above))))
+    (cond ((null new) kept)
+          ((window-parameter selected 'window-side)
+           (gemini-companion-view--delete-others
+            new (window-main-window (gemini-companion-view-frame view))))
+          (t new))))
 
 (defun gemini-companion-view--delete-others (window main)
   "Delete all other windows below MAIN in the window tree, and return WINDOW."
@@ -302,11 +352,13 @@ Return a new window above that, or that one if it is too small."
   "Split a window of SIZE from WINDOW at SIDE for VIEW, and return it."
   (gemini-companion-view--own view (split-window window (- size) side)))
 
-(defun gemini-companion-view-split (view window count)
+(defun gemini-companion-view-split (view window count &optional turned)
   "Split WINDOW into COUNT windows of equal size for VIEW; return them in order.
-They are side by side if each is then wide enough."
-  (let* ((side (>= (window-total-width window)
+They are side by side if each is then wide enough, and otherwise above each
+other; if TURNED is non-nil it is the other way around."
+  (let* ((wide (>= (window-total-width window)
                    (* count gemini-companion-view--min-width)))
+         (side (if turned (not wide) wide))
          (window-combination-resize t)
          (last window)
          (windows (list window)))
@@ -385,12 +437,14 @@ A message in the echo area may take some lines."
 (defun gemini-companion-view--restore (view now)
   "Restore the window configuration from before VIEW.
 NOW are snapshots of the user's windows.  A side window that the user has
-deleted remains so, and the selected window is selected again."
+deleted remains so, unless all others were, too; and the selected window is
+selected again."
   (let* ((frame (gemini-companion-view-frame view))
          (selected (frame-selected-window frame))
-         (deleted (seq-remove (lambda (window) (gemini-companion-view--find window now))
-                              (mapcar #'gemini-companion-view--snapshot-window
-                                      (gemini-companion-view-beside view)))))
+         (deleted (and now
+                       (seq-remove (lambda (window) (gemini-companion-view--find window now))
+                                   (mapcar #'gemini-companion-view--snapshot-window
+                                           (gemini-companion-view-beside view))))))
     ;; Neither the frame nor the minibuffer is to be selected or changed by it.
     (set-window-configuration (gemini-companion-view-configuration view) t t)
     (dolist (window deleted)
@@ -490,7 +544,7 @@ The tab is not the current one."
 
 (defun gemini-companion-new-file-edit ()
   "Make the proposal editable."
-  (interactive)
+  (interactive nil gemini-companion-new-file-mode)
   (gemini-companion-review-check-open gemini-companion-review-of-buffer)
   (gemini-companion-new-file-mode -1)
   (force-mode-line-update))
@@ -529,7 +583,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
    review nil
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
-     ,@(and gemini-companion-new-file-mode '((gemini-companion-new-file-edit "edits"))))))
+     ,@(and gemini-companion-new-file-mode '((gemini-companion-new-file-edit "edits")))
+     (gemini-companion-accept-all "accepts all"))))
 
 (provide 'gemini-companion-view)
 ;;; gemini-companion-view.el ends here

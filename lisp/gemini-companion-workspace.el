@@ -47,7 +47,7 @@
 Gemini CLI connects to this Emacs from directories inside a root.  See
 also `gemini-companion-workspace-guess'."
   :type '(repeat directory)
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :risky t
   :set #'gemini-companion-workspace--set-root-option
   :initialize #'custom-initialize-default
@@ -57,7 +57,7 @@ also `gemini-companion-workspace-guess'."
   "Non-nil means the projects of open files and terminals are workspace roots.
 They are added to `gemini-companion-workspace-roots'."
   :type 'boolean
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :risky t
   :set #'gemini-companion-workspace--set-root-option
   :initialize #'custom-initialize-default
@@ -75,7 +75,7 @@ that work in their directory or above it; but see
 `gemini-companion-share-outside-workspace'."
   :type '(choice (const :tag "The client's own project" project)
                  (const :tag "All projects" all))
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :risky t
   :set #'gemini-companion-workspace--set-scope-option
   :initialize #'custom-initialize-default
@@ -84,7 +84,7 @@ that work in their directory or above it; but see
 (defcustom gemini-companion-share-outside-workspace nil
   "Non-nil means tell all clients of open files outside of projects, too."
   :type 'boolean
-  :group 'gemini-companion
+  :group 'gemini-companion-context
   :risky t
   :set #'gemini-companion-workspace--set-scope-option
   :initialize #'custom-initialize-default

@@ -26,6 +26,7 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
+(require 'gemini-companion-history)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
@@ -52,7 +53,7 @@ accepted, and warns you if it does not.  You can then write it with
   :type '(choice (const :tag "For tested versions" tried)
                  (const :tag "Always" always)
                  (const :tag "Never" never))
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; Accepts without the text
@@ -88,7 +89,7 @@ since the user has been asked about it."
   "Seconds between checks of a file that a client may write.")
 
 (defconst gemini-companion-write--slow-interval 1.0
-  "Seconds between checks of what is known of a file on a host.")
+  "Seconds between checks that are not urgent.")
 
 (defconst gemini-companion-write--decision-time 3.0
   "Seconds within which a client writes the file after the user accepts there.")
@@ -103,21 +104,24 @@ It takes that long until a connection that was cut is known to be lost.")
 (defvar gemini-companion-write--polls nil
   "The timers that check whether a client has written a file.")
 
-(defun gemini-companion-write-await-decision (review stamp text)
-  "Tell the user how REVIEW, which its client has closed, was decided there.
+(defun gemini-companion-write-await-decision (review stamp text &optional quietly)
+  "Find out how REVIEW, which its client has closed, was decided there.
 The client does not report that: either it writes the file, whose stamp
 was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
-perhaps was not sent it."
+perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
   (let* ((path (gemini-companion-review-path review))
          ;; What the client proposes from now on is of another turn.
-         (others (gemini-companion-write--others review))
+         (others (gemini-companion-write-others review))
          (finish (lambda (written)
                    (setf (gemini-companion-review-ending review)
                          (concat (if written "accepted in " "rejected in ")
                                  (gemini-companion-review-client-title review)))
-                   (gemini-companion-review-announce-ending review)
+                   (gemini-companion-history-note (gemini-companion-review-entry review)
+                                                  (if written 'accepted-there 'rejected-there))
+                   (unless quietly
+                     (gemini-companion-review-announce-ending review))
                    (when (and written text)
-                     (gemini-companion-write-await-text review text stamp)))))
+                     (gemini-companion-write-await-text review text 'exactly stamp)))))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
@@ -147,9 +151,10 @@ its own proposal instead of TEXT."
        (gemini-companion-review-written-p review)
        (gemini-companion-write--contains-p review text)))
 
-(defun gemini-companion-write-await-text (review text &rest before)
+(defun gemini-companion-write-await-text (review text exactly &rest before)
   "Warn the user if the client of REVIEW does not write TEXT.
-Perhaps it was not sent TEXT; and it may have other changes decided first.
+If EXACTLY is nil, it was sent TEXT, and may write that in its own way;
+otherwise it perhaps was not.  It may have other changes decided first.
 BEFORE is the stamp of the file before, by default its present one."
   (let* ((path (gemini-companion-review-path review))
          (host (gemini-companion-review-host review))
@@ -163,18 +168,23 @@ BEFORE is the stamp of the file before, by default its present one."
          (cond ((and (not (equal stamp last))
                      (gemini-companion-file-written-p path text)))
                (t (setq last stamp)
-                  (and (or (gemini-companion-write--others review)
+                  (and (or (gemini-companion-write-others review)
                            ;; The connection may have been cut.
                            (and host (equal stamp before)
                                 (or (< (float-time) end)
                                     (gemini-companion-write--cut-off-p host))))
                        'busy)))))
      (lambda (written)
-       (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
-                                 (if written "written" "not written"))
-       (unless written
-         (gemini-companion-write--warn-of-lost-text review)))
-     (and host gemini-companion-write--slow-interval))))
+       (let ((entry (gemini-companion-review-entry review))
+             (same (equal (gemini-companion-file-stamp path) before)))
+         (cond (written (setf (gemini-companion-history-written entry) t))
+               ((or same exactly)
+                (when same (gemini-companion-history-note entry 'unwritten))
+                (gemini-companion-write--warn-of-lost-text review)))
+         (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
+                                   (if written "written" "not written"))))
+     ;; Many changes may be accepted before the client writes any.
+     (and (or host (not exactly)) gemini-companion-write--slow-interval))))
 
 (defun gemini-companion-write--cut-off-p (host)
   "Return non-nil if the clients on HOST, a prefix, are cut off, and may return."
@@ -182,15 +192,12 @@ BEFORE is the stamp of the file before, by default its present one."
     (cl-loop for session in sessions
              never (eq (aref session 4) 'open))))
 
-(defun gemini-companion-write--others (review)
+(defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that are to be decided.
 Some CLIs write nothing until all changes of a turn are decided."
   (cl-loop for other in (gemini-companion-review-list-open)
            if (and (not (eq other review))
-                   (equal (gemini-companion-review-client other)
-                          (gemini-companion-review-client review))
-                   (equal (gemini-companion-review-process other)
-                          (gemini-companion-review-process review)))
+                   (gemini-companion-review-same-client-p other review))
            collect other))
 
 (defun gemini-companion-write--await (seconds check finish &optional interval)
@@ -246,6 +253,9 @@ M-x gemini-companion-review-history"
 (defvar gemini-companion-write--revert-time 10.0
   "Seconds after which a client that has no open review is assumed not to write.")
 
+(defconst gemini-companion-write--settling-time 0.15
+  "Seconds after which a file that has not changed again was written in full.")
+
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")
 
@@ -287,16 +297,18 @@ that was accepted, if any: its client may have others decided first."
   "Revert the buffer that visits PATH once the file was written.
 BEFORE is the stamp of the file until then.  For MERGED, TEXT and REVIEW
 see `gemini-companion-write-revert'.  Return the timer."
-  (let ((last nil))
+  (let ((last nil) (since nil))
     (gemini-companion-write--await
      gemini-companion-write--revert-time
      (lambda ()
        (let ((now (gemini-companion-file-stamp path)))
-         (prog1 (or (and now (not (equal now before))
-                         ;; It is not being written any more.
-                         (equal now last))
-                    (and review (gemini-companion-write--others review) 'busy))
-           (setq last now))))
+         (unless (equal now last)
+           (setq last now since (float-time)))
+         (or (and now (not (equal now before))
+                  (or (and text (gemini-companion-file-written-p path text))
+                      ;; Else it may be half written.  Late timers run in quick succession.
+                      (> (- (float-time) since) gemini-companion-write--settling-time)))
+             (and review (gemini-companion-write-others review) 'busy))))
      (lambda (written)
        (gemini-companion-write--stop-polling path)
        (when written

@@ -91,11 +91,39 @@
 
 ;;;; Options
 
+;; The groups are here, but most options are in other files: `custom-add-load' names those that are not
+;; loaded yet.
+
+;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion)
 (defgroup gemini-companion nil
   "IDE companion for Gemini CLI."
   :group 'tools
   :prefix "gemini-companion-"
   :link '(url-link "https://github.com/gemini-companion/gemini-companion"))
+
+(defgroup gemini-companion-review nil
+  "How proposed changes are shown and decided."
+  :group 'gemini-companion)
+
+(defgroup gemini-companion-terminal nil
+  "How a CLI runs in a terminal of Emacs."
+  :group 'gemini-companion)
+
+(defgroup gemini-companion-context nil
+  "What clients are told, and what is withheld from them."
+  :group 'gemini-companion)
+
+(defgroup gemini-companion-clients nil
+  "Which programs can connect, and how they find this Emacs."
+  :group 'gemini-companion)
+
+(defgroup gemini-companion-hosts nil
+  "Connections to other machines."
+  :group 'gemini-companion)
+
+(defgroup gemini-companion-server nil
+  "The server, its native module and its log."
+  :group 'gemini-companion)
 
 (defcustom gemini-companion-port 0
   "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.
@@ -105,6 +133,7 @@ effect when `gemini-companion-mode' is next enabled."
   :type '(choice (const :tag "A free port" 0)
                  (integer :tag "Port"))
   :risky t
+  :group 'gemini-companion-server
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-max-message-size 64
@@ -114,6 +143,7 @@ must exceed the size of your largest file.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type '(natnum :tag "MiB")
   :risky t
+  :group 'gemini-companion-server
   :package-version '(gemini-companion . "0.1.0"))
 
 (defvar gemini-companion--wanted nil
@@ -140,9 +170,6 @@ must exceed the size of your largest file.  Takes effect when
     ;; which-key and the like show the names.
     (define-key map "r" '("run, show, hide" . gemini-companion-run))
     (define-key map "R" '("run another" . gemini-companion-run-other))
-    (define-key map "S" '("set up" . gemini-companion-setup))
-    (define-key map "C" '("connect a host" . gemini-companion-connect))
-    (define-key map "X" '("disconnect one" . gemini-companion-disconnect))
     (define-key map "y" '("answer yes" . gemini-companion-answer-yes))
     (define-key map "n" '("answer no" . gemini-companion-answer-no))
     (define-key map "p" '("prompt" . gemini-companion-send-prompt))
@@ -159,8 +186,6 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
     (define-key map "i" '("status" . gemini-companion-status))
     (define-key map "D" '("doctor" . gemini-companion-doctor))
-    (define-key map "L" '("log" . gemini-companion-log))
-    (define-key map "m" '("mode on, off" . gemini-companion-mode))
     (define-key map "?" '("menu" . gemini-companion-menu))
     map)
   "Keymap of the main commands, to be bound to a prefix key of your choice.
@@ -177,8 +202,16 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
     (concat " Gem"
             (and (> clients 0) (format ":%d" clients))
             (and (> reviews 0) (format "!%d" reviews))
+            (and (gemini-companion--hidden-question) "?")
             (and (gemini-companion-popup-held-p) " waits")
             (and gemini-companion-context-paused " paused"))))
+
+(defun gemini-companion--hidden-question ()
+  "Return a terminal that the user does not see, and whose CLI asks something."
+  (cl-loop for buffer in gemini-companion-ui-asking
+           if (and (buffer-live-p buffer)
+                   (not (gemini-companion-ui-window-of buffer)))
+           return buffer))
 
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
@@ -194,22 +227,26 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
                 (1 ", 1 change waits for you")
                 (_ (format ", %d changes wait for you" reviews)))
               (and (gemini-companion-popup-held-p) " to pause")
+              (and gemini-companion-ui-asking ", a CLI asks a question")
               (and gemini-companion-context-paused ", context paused")))))
 
 (defun gemini-companion--help-echo (&rest _)
   "Return the tooltip of the mode line."
   (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu"
           (gemini-companion-state)
-          (if (gemini-companion-review-waiting-p) "show the next change" "commands")))
+          (cond ((gemini-companion-review-waiting-p) "show the next change")
+                ((gemini-companion--hidden-question) "show the question")
+                (t "commands"))))
 
 (defun gemini-companion-mode-line-click (event)
-  "Show the next change that awaits your decision, or else the menu.
+  "Show what waits for you: a change, or the question of a CLI; or the menu.
 EVENT is the click."
+  (declare (completion ignore))
   (interactive "e")
   (select-window (posn-window (event-start event)))
-  (call-interactively (if (gemini-companion-review-waiting-p)
-                          'gemini-companion-review-next
-                        'gemini-companion-menu)))
+  (call-interactively (cond ((gemini-companion-review-waiting-p) 'gemini-companion-review-next)
+                            ((gemini-companion--hidden-question) 'gemini-companion-terminal-show)
+                            (t 'gemini-companion-menu))))
 
 (defvar gemini-companion-mode-line
   (let ((map (make-sparse-keymap)))
@@ -264,6 +301,8 @@ It is made only once, since the mode line is displayed often.")
     ["Show the Next Change" gemini-companion-review-next
      :active (gemini-companion-review-waiting-p)]
     ["Accept Change" gemini-companion-accept :active (gemini-companion-review-waiting-p)]
+    ["Accept All of the Turn..." gemini-companion-accept-all
+     :active (gemini-companion-review-waiting-p)]
     ["Reject Change" gemini-companion-reject :active (gemini-companion-review-waiting-p)]
     ["Changes That Wait" gemini-companion-review-list]
     ["History" gemini-companion-review-history]
@@ -285,7 +324,8 @@ It is told which files you look at, and the changes that it proposes are
 shown for you to review.
 
 The mode line shows \"Gem\", the number of connected clients, and after
-an exclamation mark the number of changes that await your decision;
+an exclamation mark the number of changes that await your decision; a
+question mark if a CLI asks something in a terminal that you do not see;
 \"waits\" if one will be shown when you pause, and \"paused\" if
 `gemini-companion-toggle-context' has paused what clients are told.
 
@@ -294,7 +334,7 @@ by a command, you are asked how to get it.  The mode is enabled, and its
 hooks run again, when the module is there; see
 `gemini-companion-install-policy'."
   :global t
-  :group 'gemini-companion
+  :group 'gemini-companion-server
   :lighter gemini-companion-mode-line
   (setq gemini-companion--wanted gemini-companion-mode)
   (if gemini-companion-mode
@@ -325,7 +365,18 @@ get it."
   (setq gemini-companion-mode on
         global-minor-modes (delq 'gemini-companion-mode global-minor-modes))
   (when on (push 'gemini-companion-mode global-minor-modes))
+  (gemini-companion--put-lighter-first)
   (force-mode-line-update t))
+
+(defun gemini-companion--put-lighter-first (&rest _)
+  "Put our lighter before those of other minor modes.
+The last ones are cut off in a narrow window."
+  (when-let* ((entry (assq 'gemini-companion-mode minor-mode-alist)))
+    (setq minor-mode-alist (cons entry (delq entry minor-mode-alist)))))
+
+;; Other modes may have been loaded in the meantime.
+(add-hook 'gemini-companion-review-change-hook #'gemini-companion--put-lighter-first)
+(add-hook 'gemini-companion-clients-functions #'gemini-companion--put-lighter-first)
 
 (defun gemini-companion--give-up (error)
   "Stop whatever has started, and say that ERROR is the reason."
@@ -403,7 +454,7 @@ missing or were changed are written again."
 ;;;###autoload
 (defun gemini-companion-ping ()
   "Ping each connected client, and show which ones answer."
-  (interactive)
+  (interactive nil gemini-companion-status-mode gemini-companion-log-mode)
   (gemini-companion-bridge-check)
   (let ((asked (gemini-companion-bridge-ping)))
     (if (zerop asked)

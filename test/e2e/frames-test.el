@@ -93,7 +93,7 @@ Emacs itself loses the first key after a terminal has hung up."
         (should (gemini-companion-test-eval
                  emacs `(eq ,gemini-companion-test-fake-review-frame
                             (selected-frame))))
-        (gemini-companion-test-wait-screen emacs "C-c C-c")
+        (gemini-companion-test-wait-screen emacs "gemini-companion-accept accepts")
         (gemini-companion-test-reject emacs)
         (gemini-companion-test-fake-wait-outcomes
          client (make-list (1+ time) '(rejected "a.txt")))

@@ -96,6 +96,34 @@ It is answered at once, even if the user is busy."
        emacs (if yes "a\\.txt: accepted in Gemini CLI" "a\\.txt: rejected in Gemini CLI"))
       (gemini-companion-test-wait-no-review emacs))))
 
+(ert-deftest gemini-companion-interruption/the-answer-to-a-command-stays ()
+  "A message of ours is below it, or comes once a longer one is gone."
+  (gemini-companion-interruption-test--with (emacs client)
+    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-diff-policy 'queue) nil))
+    (let ((end (lambda (name)
+                 (gemini-companion-test-fake-propose emacs client "two\n" name)
+                 (gemini-companion-interruption-test--close emacs client name))))
+      (gemini-companion-test-run emacs '(progn (message "The answer") nil))
+      (funcall end "a.txt")
+      (gemini-companion-test-wait-screen emacs "^The answer\na\\.txt: rejected in Gemini CLI")
+      ;; The next one replaces ours alone.
+      (funcall end "b.txt")
+      (gemini-companion-test-wait-screen emacs "^The answer\nb\\.txt: rejected in Gemini CLI")
+      (should (equal (gemini-companion-test-eval
+                      emacs '(with-current-buffer "*Messages*"
+                               (list (how-many "^The answer$" (point-min))
+                                     (how-many "^[ab]\\.txt: rejected" (point-min)))))
+                     '(1 2)))
+      (gemini-companion-test-run emacs '(progn (message "A long\nanswer") nil))
+      (funcall end "c.txt")
+      (gemini-companion-test-wait-eval emacs '(and gemini-companion-ui--messages
+                                                   gemini-companion-ui--timer))
+      (should (equal (gemini-companion-test-eval emacs '(current-message)) "A long\nanswer"))
+      (gemini-companion-test-keys emacs "C-f")
+      (gemini-companion-test-wait-eval
+       emacs '(equal (current-message) "c.txt: rejected in Gemini CLI"))
+      (should-not (gemini-companion-test-eval emacs 'gemini-companion-ui--messages)))))
+
 ;;;; Questions about a review that has ended
 
 (ert-deftest gemini-companion-interruption/q-affects-only-the-review-it-asked-about ()

@@ -98,10 +98,11 @@ Omit the numbers of pipes and sockets."
 
 (defun gemini-companion-lifecycle-test--before (emacs)
   "Return the state of EMACS before the mode is first switched on.
-Load libraries of Emacs that it uses, and include the log, which stays
-once it exists."
-  (gemini-companion-test-eval emacs '(mapc #'require '(ediff project)))
-  (cons "buffer *gemini-companion-log*"
+Load libraries that add functions to hooks, and include the log, which
+stays once it exists."
+  (gemini-companion-test-eval
+   emacs '(mapc #'require '(ediff project gemini-companion-terminal)))
+  (cons "buffer *gemini log*"
         (gemini-companion-lifecycle-test--state emacs)))
 
 (defmacro gemini-companion-lifecycle-test--with-state (emacs before &rest body)

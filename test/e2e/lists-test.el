@@ -99,6 +99,73 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
                               emacs '(gemini-companion-review-path
                                       (gemini-companion-review-shown)))))))
 
+(defconst gemini-companion-lists-test--windows
+  '(mapcar (lambda (window) (buffer-name (window-buffer window)))
+           (window-list nil 'no-minibuffer (frame-first-window)))
+  "Form that returns the names of the buffers on screen.")
+
+(defun gemini-companion-lists-test--show-beside (emacs commands &optional free)
+  "Call each of COMMANDS in EMACS, which must leave what is on screen there.
+It may take the window of FREE, the name of a buffer.  Then quit its window,
+and check that the others are as before."
+  (let ((windows (gemini-companion-test-eval emacs gemini-companion-lists-test--windows)))
+    (dolist (command commands)
+      (ert-info (command)
+        (gemini-companion-test-m-x emacs command)
+        (gemini-companion-test-wait-eval
+         emacs `(member (buffer-name (window-buffer))
+                        (seq-difference ,gemini-companion-lists-test--windows ',windows)))
+        (should-not (seq-difference
+                     (remove free windows)
+                     (gemini-companion-test-eval emacs gemini-companion-lists-test--windows)))
+        (should (= 1 (gemini-companion-test-eval emacs '(length (frame-list)))))
+        (gemini-companion-test-keys emacs "q")
+        (gemini-companion-test-wait-eval
+         emacs `(equal ,gemini-companion-lists-test--windows ',windows))))))
+
+(ert-deftest gemini-companion-lists/a-review-on-screen-stays-there ()
+  "Also if it is alone, and if the user wants new frames."
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (dolist (function '(gemini-companion-ediff-show gemini-companion-diff-show))
+      (gemini-companion-test-eval emacs `(setq gemini-companion-diff-function ',function
+                                               pop-up-frames t))
+      (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
+      (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+      (gemini-companion-test-wait-review emacs "2\n")
+      (gemini-companion-lists-test--show-beside
+       emacs '("gemini-companion-review-list" "gemini-companion-review-history"
+               "gemini-companion-show-context" "gemini-companion-log")
+       "a.txt")
+      (gemini-companion-test-run
+       emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
+      (gemini-companion-lists-test--show-beside
+       emacs '("gemini-companion-review-list") "a.txt")
+      (gemini-companion-test-run
+       emacs '(progn (mapc (lambda (window)
+                             (unless (gemini-companion-ui--review-window-p window)
+                               (delete-window window)))
+                           (window-list))
+                     nil))
+      (gemini-companion-lists-test--show-beside
+       emacs '("gemini-companion-review-list" "gemini-companion-status"
+               "gemini-companion-doctor"))
+      (gemini-companion-test-reject emacs)
+      (gemini-companion-test-wait-no-review emacs))))
+
+(ert-deftest gemini-companion-lists/another-window-is-used-beside-a-review ()
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
+    (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+    (gemini-companion-test-wait-review emacs "2\n")
+    (let ((windows (gemini-companion-test-eval emacs gemini-companion-lists-test--windows)))
+      (should (member "a.txt" windows))
+      (gemini-companion-test-m-x emacs "gemini-companion-review-list")
+      (gemini-companion-test-wait-eval
+       emacs `(equal ,gemini-companion-lists-test--windows
+                     ',(cl-substitute "*gemini reviews*" "a.txt" windows :test #'equal))))))
+
 (ert-deftest gemini-companion-lists/the-history-shows-and-undoes ()
   "By clicks and keys, also in the buffer with both texts."
   :tags '(e2e)

@@ -24,23 +24,27 @@
 (require 'ert)
 (require 'gemini-companion-test-monkey)
 
-(defun gemini-companion-monkey-test--run (seed steps)
-  "Fail if STEPS random steps with SEED end in a fault."
-  (let ((report (gemini-companion-test-monkey-run seed steps)))
+(defun gemini-companion-monkey-test--run (seed steps &optional terminal)
+  "Fail if STEPS random steps with SEED end in a fault.
+TERMINAL is as in `gemini-companion-test-monkey-run'."
+  (when (and terminal (not (gemini-companion-test-node)))
+    (ert-skip "Node 20 or newer is missing"))
+  (let ((report (gemini-companion-test-monkey-run seed steps terminal)))
     (when report
       (message "%s" report)
       (ert-fail (car (split-string report "\n"))))))
 
 (defmacro gemini-companion-monkey-test--define (&rest runs)
-  "Define one test for each of RUNS, lists (SEED STEPS NAME).
-NAME describes the options that SEED leads to."
+  "Define one test for each of RUNS, lists (SEED STEPS NAME [TERMINAL]).
+NAME describes the options that SEED leads to; with TERMINAL non-nil, a CLI
+runs in a terminal of Emacs."
   `(progn
      ,@(mapcar
-        (pcase-lambda (`(,seed ,steps ,name))
+        (pcase-lambda (`(,seed ,steps ,name . ,terminal))
           `(ert-deftest ,(intern (format "gemini-companion-monkey/%s" name)) ()
              "No rule is violated when a user and clients act concurrently."
              :tags '(e2e)
-             (gemini-companion-monkey-test--run ,seed ,steps)))
+             (gemini-companion-monkey-test--run ,seed ,steps ,@terminal)))
         runs)))
 
 (gemini-companion-monkey-test--define
@@ -50,7 +54,10 @@ NAME describes the options that SEED leads to."
  (10 20 ediff-keeps-the-focus-with-repeat-mode)
  (30 20 ediff-takes-the-focus)
  (35 20 diff-takes-the-focus-with-repeat-mode)
- (1 25 ediff-waits-in-the-queue))
+ (1 25 ediff-waits-in-the-queue)
+ (508 20 terminal-and-ediff t)
+ (503 20 terminal-and-diff t)
+ (517 20 terminal-and-ediff-takes-the-focus t))
 
 (ert-deftest gemini-companion-monkey/replay ()
   "Repeat the run that the environment asks for, if any."
@@ -59,6 +66,7 @@ NAME describes the options that SEED leads to."
     (when seed
       (gemini-companion-monkey-test--run
        (string-to-number seed)
-       (string-to-number (or (getenv "GEMINI_COMPANION_MONKEY_STEPS") "40"))))))
+       (string-to-number (or (getenv "GEMINI_COMPANION_MONKEY_STEPS") "40"))
+       (getenv "GEMINI_COMPANION_MONKEY_TERMINAL")))))
 
 ;;; monkey-test.el ends here

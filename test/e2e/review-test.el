@@ -146,7 +146,11 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
            (handle (gemini-companion-test-client-open-diff
                     client file "one\nzwei\n"))
            (review (gemini-companion-test-wait-review emacs))
-           (screen (gemini-companion-test-wait-screen emacs "C-c C-c")))
+           (screen (progn
+                     ;; Where the user is, that is the only way.
+                     (gemini-companion-test-wait-screen emacs "M-x gemini-companion-accept accepts")
+                     (gemini-companion-test-select-proposal emacs)
+                     (gemini-companion-test-wait-screen emacs "C-c C-c accepts"))))
       (should (equal (alist-get 'current review) "one\ntwo\n"))
       (should (equal (alist-get 'proposal review) "one\nzwei\n"))
       (should (alist-get 'current-read-only review))

@@ -117,6 +117,38 @@ echo ready\nread line && echo \"line: $line\"\n"
       (funcall wait-windows name "a.txt")
       (should-not (gemini-companion-test-eval emacs `(get-buffer ,(concat name "<2>")))))))
 
+(ert-deftest gemini-companion-run/a-prompt-completes-any-part-of-a-file-name ()
+  "Nor are there line numbers in the terminal, of which the CLI would know nothing."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs
+      (emacs :files '(("a.txt" . "one\n") ("src/one.py" . "") ("src/two.py" . "")))
+    (should (= 0 (call-process "git" nil nil nil "-C" (gemini-companion-test-project emacs "")
+                               "init" "--quiet")))
+    (gemini-companion-run-test--program emacs)
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-run emacs '(progn (global-display-line-numbers-mode 1)
+                                             (gemini-companion-run)
+                                             nil))
+    (gemini-companion-test-wait-screen emacs "ready")
+    (should (equal (gemini-companion-test-eval
+                    emacs '(list (buffer-local-value 'display-line-numbers (get-buffer "a.txt"))
+                                 display-line-numbers))
+                   '(t nil)))
+    (gemini-companion-test-eval emacs '(global-display-line-numbers-mode -1))
+    (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*gemini prompt: project*"))
+    (gemini-companion-test-type emacs "see @on")
+    (gemini-companion-test-keys emacs "Tab")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "see @src/one.py"))
+    ;; Text mode would complete this word.
+    (gemini-companion-test-type emacs " conti")
+    (gemini-companion-test-keys emacs "Tab")
+    (gemini-companion-test-type emacs ".")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "see @src/one.py conti."))
+    (should-not (gemini-companion-test-eval
+                 emacs '(with-current-buffer "*Messages*"
+                          (string-match-p "ispell\\|plain word" (buffer-string)))))))
+
 (ert-deftest gemini-companion-run/without-the-program-it-says-how-to-get-it ()
   "Nothing is opened then."
   :tags '(e2e)
@@ -209,6 +241,10 @@ So it is when the CLI is run again from its terminal after it has ended."
            emacs '(process-send-string (get-buffer-process (window-buffer)) "bye\n"))
           (gemini-companion-test-wait-eval
            emacs '(not (process-live-p (get-buffer-process (window-buffer)))))))
+      ;; Emacs says so if a variable is made local while it is bound.
+      (should-not (string-search "Making vterm-min-window-width"
+                                 (gemini-companion-test-eval
+                                  emacs '(with-current-buffer "*Messages*" (buffer-string)))))
       (should-not (gemini-companion-test-eval
                    emacs '(getenv-internal "OF_THE_PROJECT"
                                            (default-toplevel-value 'process-environment)))))))

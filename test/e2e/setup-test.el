@@ -41,6 +41,10 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
   "Return the name of the settings in the home of EMACS."
   (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs)))
 
+(defun gemini-companion-setup-test--answers (emacs)
+  "Return the name of the file in the home of EMACS that has the user's answers."
+  (expand-file-name ".emacs.d/gemini-companion/answers.eld" (gemini-companion-test-home emacs)))
+
 (defun gemini-companion-setup-test--wait-connected (emacs cli)
   "Wait until CLI, which was just started by EMACS, is connected to that."
   (setf (gemini-companion-test-cli-pid cli)
@@ -93,6 +97,9 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-run emacs '(progn (gemini-companion-run t) nil))
     (gemini-companion-test-wait-eval emacs '(= 2 (length (gemini-companion-run-terminals))))
     (should-not (file-exists-p (gemini-companion-setup-test--settings emacs)))
+    (should (string-search "((setup . gemini) . never)"
+                           (gemini-companion-test-read
+                            (gemini-companion-setup-test--answers emacs))))
     (gemini-companion-setup-test--end-all emacs)))
 
 ;;;; Which terminal
@@ -114,7 +121,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-write (concat archive "archive-contents") (string-join lines "\n"))
     (gemini-companion-test-eval
      emacs `(progn (require 'package)
-                   (setq package-archives '(("local" . ,archive))
+                   (setq package-archives '(("nongnu" . ,archive))
                          package-enable-at-startup t
                          gemini-companion-setup-policy nil
                          gemini-companion-program "cat")))))
@@ -143,6 +150,32 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
                    (and (eq (window-buffer) (current-buffer)) (derived-mode-p 'eat-mode)))))
     (gemini-companion-setup-test--end-all emacs)))
 
+(ert-deftest gemini-companion-setup/a-no-to-eat-is-remembered-without-an-option ()
+  "Another Emacs of the user does not ask, and the init file is left alone."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (first :mode t :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit first "a.txt")
+    (gemini-companion-setup-test--archive first "(1)")
+    (gemini-companion-test-m-x first "gemini-companion-run")
+    (gemini-companion-test-wait-screen first "install the terminal Eat\\? (y or n)")
+    (gemini-companion-test-keys first "n")
+    (gemini-companion-test-wait-screen first "Let Gemini CLI connect by itself\\?")
+    (gemini-companion-test-keys first "n")
+    (gemini-companion-test-wait-eval first '(gemini-companion-run-terminals))
+    (should (eq (gemini-companion-test-eval first 'gemini-companion-terminal) 'auto))
+    (gemini-companion-setup-test--end-all first)
+    (gemini-companion-test-stop first 'keep)
+    (gemini-companion-test-with-emacs
+        (emacs :directory (gemini-companion-test-emacs-directory first))
+      (gemini-companion-test-visit emacs "a.txt")
+      (gemini-companion-setup-test--archive emacs "(1)")
+      (gemini-companion-test-m-x emacs "gemini-companion-run")
+      (gemini-companion-test-wait-eval emacs '(gemini-companion-run-terminals))
+      (gemini-companion-setup-test--end-all emacs)
+      (should (equal (directory-files (expand-file-name ".emacs.d" (gemini-companion-test-home emacs))
+                                      nil "\\`[^.]")
+                     '("early-init.el" "gemini-companion"))))))
+
 (ert-deftest gemini-companion-setup/without-eat-the-cli-runs-in-term ()
   "A message says why."
   :tags '(e2e)
@@ -153,7 +186,8 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-m-x emacs "gemini-companion-run")
     (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
     (gemini-companion-test-keys emacs "y")
-    (gemini-companion-test-wait-screen emacs "Using Term, because Eat was not installed: .*unavailable")
+    (gemini-companion-test-wait-screen emacs "Using Term, because Eat was not installed: \
+No package archive that could be read has it")
     (gemini-companion-test-wait-eval
      emacs '(and (gemini-companion-run-terminals)
                  (with-current-buffer (caar (gemini-companion-run-terminals))

@@ -32,9 +32,11 @@
 
 (defun gemini-companion-monkey-endurance-test--one (seed steps)
   "Run STEPS random steps with SEED and print the result.
-Return the number of steps that were performed, and a report or nil."
+If SEED is odd, a CLI runs in a terminal.  Return the number of steps that
+were performed, and a report or nil."
   (let* ((start (float-time))
-         (report (gemini-companion-test-monkey-run seed steps))
+         (report (gemini-companion-test-monkey-run
+                  seed steps (and (cl-oddp seed) (gemini-companion-test-node))))
          (done (if (and report (string-match "^Seed [0-9]+, step \\([0-9]+\\)" report))
                    (string-to-number (match-string 1 report))
                  steps)))

@@ -235,9 +235,9 @@ Return the connection."
       (gemini-companion-test-with-answer 'yes
         (gemini-companion-connect-test--open)
         (should (= 1 (length gemini-companion-test-questions))))
-      (should (equal gemini-companion-connect-hosts '("build")))
-      (should (string-search "gemini-companion-connect-hosts '(\"build\")"
-                             (gemini-companion-test-read custom-file)))
+      (should-not gemini-companion-connect-hosts)
+      (should (equal (gemini-companion-answer-all) '(((connect . "build") . always))))
+      (should (equal (gemini-companion-test-read custom-file) ""))
       (gemini-companion-test-with-answer nil
         (gemini-companion-connect-test--open "/scp:build:/src")))))
 
@@ -298,8 +298,10 @@ Return the connection."
               ((symbol-function 'tramp-parse-auth-sources)
                (lambda (_) (ert-fail "It may ask for a password"))))
       (push "a@b#22|c" gemini-companion-connect-hosts)
+      (gemini-companion-answer-set '(connect . "three") 'always)
       (should (equal (gemini-companion-connect--candidates)
-                     '("/ssh:a@b#22|ssh:c:" "/ssh:build:" "/ssh:one:" "/ssh:me@two:"))))
+                     '("/ssh:a@b#22|ssh:c:" "/ssh:build:" "/ssh:three:" "/ssh:one:"
+                       "/ssh:me@two:"))))
     (should (equal (gemini-companion-connect--parse "me@two") "/ssh:me@two:"))
     (should (equal (gemini-companion-connect--parse "/scp:two:/x") "/scp:two:/x"))
     (should-error (gemini-companion-connect--parse "/tmp/x") :type 'user-error)))
@@ -785,8 +787,7 @@ echo end\nexec cat\n")
                            (tramp-connection-timeout 10))))
          (tramp-persistency-file-name nil)
          (settings (expand-file-name ".gemini/settings.json" home))
-         (custom-file (expand-file-name "custom.el" home))
-         (user-init-file custom-file)
+         (gemini-companion-answer--unsaved nil)
          (gemini-companion-setup-policy nil)
          (noninteractive nil)
          (default-directory (concat "/mock::" home)))
@@ -801,9 +802,9 @@ echo end\nexec cat\n")
           (gemini-companion-test-with-answer nil
             (gemini-companion-setup-before-run 'gemini))
           ;; The answer was for that host.
-          (should (equal gemini-companion-setup-policy
-                         `(((gemini . ,(file-remote-p default-directory)) . never))))
-          (setq gemini-companion-setup-policy nil)
+          (should (equal (gemini-companion-answer-all)
+                         `(((setup gemini . ,(file-remote-p default-directory)) . never))))
+          (setq gemini-companion-answer--unsaved nil)
           (gemini-companion-test-write settings "{\n\t\"a\": 1 // x\n}\n")
           (gemini-companion-test-with-answer 'yes
             (gemini-companion-setup-before-run 'gemini))

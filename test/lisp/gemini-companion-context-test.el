@@ -360,7 +360,9 @@ nil, Emacs does not say since when it is idle."
     (fake-cli-wait-notification client "ide/contextUpdate")
     (find-file-noselect (gemini-companion-test-file "key.pem" "x"))
     (gemini-companion-show-context)
-    (should (= 1 (window-point (get-buffer-window "*gemini context*"))))
+    (should (equal (buffer-name (window-buffer)) "*gemini context*"))
+    (should (= 1 (window-point)))
+    (other-window 1)
     (let ((shown (lambda ()
                    (with-current-buffer "*gemini context*" (buffer-string)))))
       (should (string-match-p "\n.*, process [0-9]+, whose directory is unknown: told about \

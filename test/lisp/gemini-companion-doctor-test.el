@@ -154,6 +154,18 @@ It has no other variables with which a CLI finds this Emacs."
     (gemini-companion-test-wait "the session of the doctor to end"
                                 (lambda () (zerop (gemini-companion-bridge-clients))))))
 
+(ert-deftest gemini-companion-doctor/it-examines-where-a-cli-would-run ()
+  "That is the root of the project, unless the user names a directory."
+  (gemini-companion-doctor-test--with
+    (make-directory (gemini-companion-test-file "work/.git"))
+    (set-buffer (find-file-noselect (gemini-companion-test-file "work/sub/b.txt" "b\n")))
+    (gemini-companion-doctor-test--says
+     (gemini-companion-doctor-test--report)
+     (format "for a CLI in %s," (gemini-companion-test-file "work/")))
+    (gemini-companion-doctor-test--says
+     (gemini-companion-doctor-test--report default-directory)
+     (format "for a CLI in %s," (gemini-companion-test-file "work/sub/")))))
+
 (ert-deftest gemini-companion-doctor/a-terminal-is-judged-by-its-own-environment ()
   (gemini-companion-doctor-test--with
     (gemini-companion-doctor-test--in-terminal '("NO_PROXY=of-this-terminal")
@@ -583,7 +595,7 @@ ENVIRONMENT is its environment."
          (format "IDE mode is on in %s" file))
         (should (equal (gemini-companion-test-read file) after))
         ;; The button counts as an answer to the question, too.
-        (should (equal gemini-companion-setup-policy '((gemini . always))))))))
+        (should (equal (gemini-companion-answer-all) '(((setup . gemini) . always))))))))
 
 (ert-deftest gemini-companion-doctor/settings-of-a-project-are-not-changed ()
   (gemini-companion-doctor-test--with
@@ -658,9 +670,9 @@ ENVIRONMENT is its environment."
 
 (ert-deftest gemini-companion-doctor/tools-that-were-declined-are-no-problem ()
   (gemini-companion-doctor-test--with
-    (let ((gemini-companion-tools-offer nil))
-      (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
-                                          "As it should be" "The model has no tools of Emacs"))
+    (gemini-companion-answer-set 'tools 'never)
+    (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                        "As it should be" "The model has no tools of Emacs")
     (gemini-companion-doctor-test--home "extensions/emacs/notes" "mine")
     (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                         "Notes" "is left alone")))

@@ -52,6 +52,23 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
         (should (= (window-point window) (point-max)))
         (set-buffer-modified-p nil)))))
 
+(ert-deftest gemini-companion-ediff/texts-are-displayed-as-in-the-user-s-buffer ()
+  "And the control panel has no line numbers."
+  (gemini-companion-test-with-client client
+    (global-display-line-numbers-mode 1)
+    (unwind-protect
+        (progn
+          (setq tab-width 3 truncate-lines t word-wrap t display-line-numbers 'relative)
+          (gemini-companion-ediff-test--show client "2\n")
+          (with-current-buffer (car ediff-session-registry)
+            (should-not display-line-numbers)
+            (dolist (buffer (list ediff-buffer-A ediff-buffer-B))
+              (with-current-buffer buffer
+                (should (equal (list tab-width truncate-lines word-wrap display-line-numbers)
+                               '(3 t t relative))))))
+          (gemini-companion-reject))
+      (global-display-line-numbers-mode -1))))
+
 (ert-deftest gemini-companion-ediff/the-review-can-be-selected ()
   (gemini-companion-test-with-client client
     (let ((window (selected-window)))

@@ -339,18 +339,41 @@ no confirmation.  (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/ema
 
 (ert-deftest gemini-companion-extension/the-offer-is-made-once ()
   (gemini-companion-extension-test--with 'no
-    (cl-letf (((symbol-function 'gemini-companion-setup-save) #'set))
+    (let* ((custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
+           (user-init-file custom-file))
       (should (string-search "M-x gemini-companion-tools-enable asks again"
                              (gemini-companion-extension-offer)))
       (should (= 1 (length gemini-companion-test-questions)))
-      (should-not gemini-companion-tools-offer)
+      (should (equal (gemini-companion-answer-all) '((tools . never))))
+      (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
       (should-not (gemini-companion-extension-offer))
       (should (= 1 (length gemini-companion-test-questions)))))
   (gemini-companion-extension-test--with 'yes
     (should (string-search "The model can use Emacs" (gemini-companion-extension-offer)))
     (should-not (gemini-companion-extension-offer))
     (should (= 1 (length gemini-companion-test-questions)))
-    (should gemini-companion-tools-offer)))
+    (should-not (gemini-companion-answer-all))))
+
+(ert-deftest gemini-companion-extension/the-offer-can-be-switched-off ()
+  (gemini-companion-extension-test--with nil
+    (setq gemini-companion-tools-offer nil)
+    (should-not (gemini-companion-extension-offer))))
+
+(ert-deftest gemini-companion-extension/answers-that-earlier-versions-saved-still-count ()
+  "They are in the init file, before or after the package is loaded there."
+  (let ((saved '(custom-set-variables
+                 '(gemini-companion-setup-policy '((gemini . never)))
+                 '(gemini-companion-tools-offer nil)))
+        (load '(require 'gemini-companion-extension)))
+    (dolist (forms (list (list saved load) (list load saved)))
+      (with-temp-buffer
+        (call-process (expand-file-name invocation-name invocation-directory) nil t nil
+                      "-Q" "--batch" "-L" (gemini-companion-test-path "lisp") "--eval"
+                      (prin1-to-string
+                       `(progn ,@forms
+                               (prin1 (list (gemini-companion-setup--answer 'gemini)
+                                            (gemini-companion-extension-declined-p))))))
+        (should (equal (buffer-string) "(never t)"))))))
 
 (ert-deftest gemini-companion-extension/setup-offers-them-after-its-own-question ()
   (gemini-companion-extension-test--with 'yes

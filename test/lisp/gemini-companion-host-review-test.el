@@ -131,11 +131,11 @@
     (gemini-companion-test-host-unasked
       (gemini-companion-test-file "src/a.c" "int a;\n")
       (let ((review (gemini-companion-test-host-propose client "src/a.c" "int b;\n"))
-            (gemini-companion-notify--reviews nil))
+            (gemini-companion-notify--subjects nil))
         (gemini-companion-review-list)
         (should (equal (gemini-companion-test-list-column "*gemini reviews*" 0)
                        '("build:src/a.c")))
-        (push review gemini-companion-notify--reviews)
+        (push review gemini-companion-notify--subjects)
         (should (equal (gemini-companion-notify--body) "build:src/a.c, +1 -1"))
         (gemini-companion-test-with-answer nil
           (gemini-companion-review-reject review)

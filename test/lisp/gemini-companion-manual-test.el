@@ -43,8 +43,14 @@
             (let ((symbol (intern name)))
               (should (or (fboundp symbol) (boundp symbol) (facep symbol) (featurep symbol))))))))))
 
-(defun gemini-companion-manual-test--customizable ()
-  "Return what \\[customize-group] shows for the package in a new Emacs."
+(defun gemini-companion-manual-test--own-p (symbol)
+  "Return non-nil if SYMBOL is public, and not of a test."
+  (and (string-prefix-p "gemini-companion-" (symbol-name symbol))
+       (not (string-match-p "--\\|-test" (symbol-name symbol)))))
+
+(defun gemini-companion-manual-test--groups ()
+  "Return what \\[customize-group] shows in a new Emacs, by group.
+Only the core was loaded, and Customize loads the rest."
   (with-temp-buffer
     (call-process
      (expand-file-name invocation-name invocation-directory) nil '(t nil) nil
@@ -52,20 +58,55 @@
      (prin1-to-string '(progn (require 'gemini-companion)
                               (require 'cus-edit)
                               (custom-load-symbol 'gemini-companion)
-                              (prin1 (mapcar #'car (get 'gemini-companion 'custom-group))))))
+                              (prin1 (mapcar (pcase-lambda (`(,group ,type))
+                                               (custom-load-symbol group)
+                                               (cons (list group type)
+                                                     (mapcar #'car (get group 'custom-group))))
+                                             (get 'gemini-companion 'custom-group))))))
     (goto-char (point-min))
     (read (current-buffer))))
 
-(ert-deftest gemini-companion-manual/customize-shows-every-option-and-face ()
+(ert-deftest gemini-companion-manual/customize-shows-each-option-and-face-in-one-group ()
   (gemini-companion-manual-test--public)
-  (let ((shown (gemini-companion-manual-test--customizable)))
-    (should (memq 'gemini-companion-terminal shown))
+  (let* ((groups (gemini-companion-manual-test--groups))
+         (shown (apply #'append (mapcar #'cdr groups))))
+    (should (> (length groups) 4))
+    (pcase-dolist (`((,group ,type) . ,members) groups)
+      (ert-info ((symbol-name group))
+        (should (eq type 'custom-group))
+        (should (documentation-property group 'group-documentation))
+        (should (> (length members) 1))))
+    (should (equal shown (seq-uniq shown)))
+    (should (memq 'gemini-companion-mode shown))
     (mapatoms (lambda (symbol)
-                (when (and (string-match-p "\\`gemini-companion-" (symbol-name symbol))
-                           (not (string-match-p "--\\|-test\\|-mode\\(?:-hook\\)?\\'"
-                                                (symbol-name symbol)))
+                (when (and (gemini-companion-manual-test--own-p symbol)
+                           (not (string-match-p "-mode\\(?:-hook\\)?\\'" (symbol-name symbol)))
                            (or (custom-variable-p symbol) (facep symbol)))
                   (ert-info ((symbol-name symbol))
                     (should (memq symbol shown))))))))
+
+(ert-deftest gemini-companion-manual/m-x-offers-what-makes-sense-anywhere ()
+  "If the user has it hide the commands of other modes."
+  (gemini-companion-manual-test--public)
+  (let ((offered nil))
+    (with-temp-buffer
+      (lisp-interaction-mode)
+      (mapatoms (lambda (symbol)
+                  (when (and (commandp symbol)
+                             (string-prefix-p "gemini-companion-" (symbol-name symbol))
+                             (not (string-match-p "-test" (symbol-name symbol))))
+                    ;; Without that, M-x offers every command that has a name.
+                    (should (gemini-companion-manual-test--own-p symbol))
+                    (when (command-completion-default-include-p symbol (current-buffer))
+                      (push (string-remove-prefix "gemini-companion-" (symbol-name symbol))
+                            offered))))))
+    (should (equal (sort offered #'string<)
+                   '("accept" "accept-all" "answer-no" "answer-yes" "compose" "connect" "copy-environment"
+                     "disconnect" "doctor" "install-cancel" "install-from-file"
+                     "install-module" "log" "menu" "mode" "reject" "restart"
+                     "review-history" "review-list" "review-merge" "review-next"
+                     "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"
+                     "send-file" "send-prompt" "send-region" "setup" "show-context" "status"
+                     "terminal-show" "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable")))))
 
 ;;; gemini-companion-manual-test.el ends here

@@ -24,7 +24,7 @@ BUS is the address of the desktop's bus."
   `(let ((gemini-companion-notify--bus ,bus)
          (gemini-companion-notify--connected nil)
          (gemini-companion-notify--id 0)
-         (gemini-companion-notify--reviews nil)
+         (gemini-companion-notify--subjects nil)
          (gemini-companion-notify-test--rings 0)
          (gemini-companion-notify-test--away t))
      (cl-letf (((symbol-function 'gemini-companion-notify--away-p)

@@ -21,7 +21,7 @@
       (pcase-dolist
           (`(,width . ,line)
            '((140 . " No newline at the end  Proposal  lib/deep/module.py  +1 -1  C-c C-c accepts\
-  C-c C-k rejects  C-c C-t shows all texts  Gemini CLI")
+  C-c C-k rejects")
              (100 . " No newline at the end  Proposal  lib/deep/module.py  +1 -1  C-c C-c accepts\
   C-c C-k rejects")
              (80 . " No newline at the end  …deep/module.py  +1 -1  C-c C-c accepts\

@@ -64,6 +64,16 @@
 
 ;;;; Major modes
 
+(ert-deftest gemini-companion-proposal/a-major-mode-says-nothing ()
+  "Python mode cannot guess the indentation of a text that is not there yet."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.py" "def f():\n  pass\n"))
+          (hidden nil))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (&rest _) (push inhibit-message hidden))))
+        (gemini-companion-proposal-buffer review))
+      (should-not (memq nil hidden)))))
+
 (define-derived-mode gemini-companion-proposal-test-mode prog-mode "Test"
   "A mode that a user may prefer.")
 

@@ -404,7 +404,9 @@ changed since: later changes are lost, too" project)
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (fake-cli-call-tool client "closeDiff"
                           (list :filePath (gemini-companion-review-path review)))
+      (should (string-search "it is not known yet how" (gemini-companion-test-list-undo t)))
       (gemini-companion-test-file "a.txt" "2\n")
+      (gemini-companion-test-wait-outcome 'accepted-there)
       (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n")))))
 

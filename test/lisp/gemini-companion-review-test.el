@@ -541,7 +541,7 @@ review-next" text))
                 (last-command-event ?q))
             (set-buffer (window-buffer))
             (run-hooks 'pre-command-hook)
-            (should (eq this-command #'gemini-companion-popup--key-ignored)))
+            (should (eq this-command gemini-companion-popup--key-ignored)))
         (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)))))
 
 (ert-deftest gemini-companion-review/only-what-is-typed-may-be-meant-for-another-window ()
@@ -563,7 +563,7 @@ review-next" text))
               (gemini-companion-popup--ignore-stray-key)
               (ert-info ((format "%S" event))
                 (should (eq this-command
-                            (if ignored #'gemini-companion-popup--key-ignored 'test))))))
+                            (if ignored gemini-companion-popup--key-ignored 'test))))))
         (remove-hook 'pre-command-hook #'gemini-companion-popup--ignore-stray-key)))))
 
 (ert-deftest gemini-companion-review/the-message-names-the-file-and-whether-it-is-new ()
@@ -961,5 +961,17 @@ Gemini CLI, or in M-x gemini-companion-review-list"
         (delete-region 3 (point-max)))
       (kill-buffer (gemini-companion-review-proposal review))
       (should (equal (gemini-companion-review-current-text review) "2\n")))))
+
+(ert-deftest gemini-companion-review/small-frames-show-one-diff ()
+  "Unless the user has chosen a view."
+  (pcase-dolist (`(,columns ,lines ,view)
+                 '((120 38 gemini-companion-ediff-show) (119 80 gemini-companion-diff-show)
+                   (300 37 gemini-companion-diff-show)))
+    (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) columns))
+              ((symbol-function 'window-total-height) (lambda (&rest _) lines)))
+      (let ((gemini-companion-diff-function 'auto))
+        (should (eq (gemini-companion-review-view) view)))
+      (let ((gemini-companion-diff-function 'mine))
+        (should (eq (gemini-companion-review-view) 'mine))))))
 
 ;;; gemini-companion-review-test.el ends here

@@ -272,6 +272,24 @@ SENT is bound to a function that returns the text sent to it."
     (insert " mail@two")
     (should-not (gemini-companion-compose--complete))))
 
+(ert-deftest gemini-companion-send/any-part-of-a-file-name-is-completed ()
+  "And nothing but files, whatever Text mode completes."
+  (gemini-companion-send-test--with _sent
+    (gemini-companion-compose)
+    (should (equal completion-at-point-functions '(gemini-companion-compose--complete)))
+    (setq gemini-companion-compose--names '("lib/one/x.py" "src/two.py" "src/one.py" "phone.txt"))
+    (insert "look at @ne.p")
+    (call-interactively (key-binding (kbd "TAB")))
+    (should (equal (buffer-string) "look at @src/one.py"))
+    (pcase-let* ((`(,_ ,_ ,table . ,_) (gemini-companion-compose--complete))
+                 (metadata (completion-metadata "one" table nil)))
+      (should (equal (funcall (completion-metadata-get metadata 'display-sort-function)
+                              (let ((names (completion-all-completions "one" table nil 3 metadata)))
+                                ;; The last cdr is a number.
+                                (setcdr (last names) nil)
+                                names))
+                     '("phone.txt" "src/one.py" "lib/one/x.py"))))))
+
 (defvar flycheck-checkers)
 (defvar flycheck-current-errors)
 (declare-function flycheck-buffer "ext:flycheck")

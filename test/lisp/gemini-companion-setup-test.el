@@ -146,7 +146,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
   (gemini-companion-setup-test--with 'no
     (gemini-companion-setup)
     (should-not (file-exists-p (gemini-companion-test-file "home/.gemini")))
-    (should (equal gemini-companion-setup-policy '((gemini . never))))
+    (should (equal (gemini-companion-answer-all) '(((setup . gemini) . never))))
     (should (gemini-companion-setup-test--said-p "M-x gemini-companion-setup asks again"))))
 
 ;;;; Settings left alone
@@ -176,7 +176,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
             (should (string-search "~/.gemini/settings.json is left alone" words))
             (should (string-search reason words)))
           (should (equal (gemini-companion-test-bytes file) text))
-          (should-not gemini-companion-setup-policy))))))
+          (should-not (gemini-companion-answer-all)))))))
 
 (ert-deftest gemini-companion-setup/read-only-settings-are-kept ()
   (gemini-companion-setup-test--with nil
@@ -320,8 +320,8 @@ It is `yes', `no' or, if nothing may be asked, nil."
     (dolist (name '("home/.qwen/settings.json" "home/.gemini/settings.json"))
       (should (string-search "\"enabled\": true"
                              (gemini-companion-test-read (gemini-companion-test-file name)))))
-    (should (equal (sort (mapcar #'car gemini-companion-setup-policy) #'string<)
-                   '(gemini qwen)))))
+    (should (equal (gemini-companion-answer-all)
+                   '(((setup . qwen) . always) ((setup . gemini) . always))))))
 
 (ert-deftest gemini-companion-setup/invalid-settings-of-one-program-do-not-affect-another ()
   (gemini-companion-setup-test--with 'yes
@@ -369,13 +369,18 @@ It is `yes', `no' or, if nothing may be asked, nil."
     (gemini-companion-setup-test--with 'yes
       (setq file (gemini-companion-setup-test--write "{\"a\": 1}"))
       (gemini-companion-setup-test--before-run)
-      (should (equal gemini-companion-setup-policy '((gemini . always))))
+      ;; It is about to start.
+      (should (gemini-companion-setup-test--said-p
+               "Gemini CLI connects by itself: ide.enabled is true in ~/.gemini/settings.json"))
+      (should (equal (gemini-companion-answer-all) '(((setup . gemini) . always))))
       (gemini-companion-setup-test--before-run)
       ;; A CLI that has run has saved its settings.
       (gemini-companion-setup-test--write "{\"b\": 1}")
       (gemini-companion-setup-test--before-run)
       (should (equal (gemini-companion-test-read file) "{\"ide\": {\"enabled\": true}, \"b\": 1}"))
       (should (= (length gemini-companion-test-questions) 1))
+      (should (= (length gemini-companion-test-messages) 2))
+      (should-not (gemini-companion-setup-test--said-p "next starts"))
       ;; The user has switched it off.
       (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": false}}")
       (gemini-companion-setup-test--before-run)
@@ -392,25 +397,53 @@ It is `yes', `no' or, if nothing may be asked, nil."
     (should (= (length gemini-companion-test-questions) 2))
     (should-not (file-exists-p (gemini-companion-setup-test--settings)))))
 
-(ert-deftest gemini-companion-setup/the-answer-is-saved-as-an-option ()
-  "It is saved if that file can be written; nothing more is asked."
-  (dolist (mode '(#o600 #o400))
-    (gemini-companion-setup-test--with 'yes
-      (let* ((custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
-             (user-init-file custom-file)
-             (saved (get 'gemini-companion-setup-policy 'saved-value)))
-        (set-file-modes custom-file mode)
-        (cl-letf (((symbol-function 'file-writable-p)
-                   ;; Root can write all files.
-                   (lambda (file) (/= (logand #o200 (or (file-modes file) #o200)) 0))))
-          (unwind-protect (gemini-companion-setup)
-            (put 'gemini-companion-setup-policy 'saved-value saved)))
-        (should (equal gemini-companion-setup-policy '((gemini . always))))
-        (should (= (length gemini-companion-test-questions) 1))
-        (should (eq (= mode #o600)
-                    (and (string-search "'(gemini-companion-setup-policy '((gemini . always)))"
-                                        (gemini-companion-test-read custom-file))
-                         t)))))))
+(ert-deftest gemini-companion-setup/the-answer-is-no-option ()
+  "The user's init file is not written, and another Emacs knows the answer."
+  (gemini-companion-setup-test--with 'no
+    (let* ((custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
+           (user-init-file custom-file))
+      (gemini-companion-setup-test--before-run)
+      (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
+      (should-not gemini-companion-setup-policy)
+      (should-not (custom-variable-p 'gemini-companion-setup-policy))
+      (should-not gemini-companion-answer--unsaved)
+      (gemini-companion-setup-test--before-run)
+      (should (= (length gemini-companion-test-questions) 1)))))
+
+(ert-deftest gemini-companion-setup/what-the-init-file-sets-comes-first ()
+  "Until Emacs exits, an answer that comes later counts."
+  (gemini-companion-setup-test--with 'yes
+    (gemini-companion-answer-set '(setup . gemini) 'always)
+    (setq gemini-companion-setup-policy '((gemini . never)))
+    (gemini-companion-setup-test--before-run)
+    (should-not (file-exists-p (gemini-companion-setup-test--settings)))
+    (gemini-companion-setup)
+    (gemini-companion-setup-test--write "{}")
+    (gemini-companion-setup-test--before-run)
+    (should (equal (gemini-companion-test-read (gemini-companion-setup-test--settings))
+                   "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}"))
+    (should (= (length gemini-companion-test-questions) 1))))
+
+(ert-deftest gemini-companion-setup/an-answer-of-an-earlier-version-counts-until-there-is-another ()
+  (gemini-companion-setup-test--with 'yes
+    (let ((saved (get 'gemini-companion-setup-policy 'saved-value)))
+      (unwind-protect
+          (progn
+            (put 'gemini-companion-setup-policy 'saved-value '('((gemini . never))))
+            (setq gemini-companion-setup-policy
+                  (gemini-companion-answer-saved 'gemini-companion-setup-policy nil))
+            (gemini-companion-setup-test--before-run)
+            (should-not gemini-companion-test-questions)
+            (gemini-companion-setup)
+            ;; The next Emacs.
+            (setq gemini-companion-setup-policy
+                  (gemini-companion-answer-saved 'gemini-companion-setup-policy nil))
+            (gemini-companion-setup-test--write "{}")
+            (gemini-companion-setup-test--before-run)
+            (should (string-search "true" (gemini-companion-test-read
+                                           (gemini-companion-setup-test--settings))))
+            (should (= (length gemini-companion-test-questions) 1)))
+        (put 'gemini-companion-setup-policy 'saved-value saved)))))
 
 (ert-deftest gemini-companion-setup/a-run-asks-nothing-if-the-setting-is-on-or-unknown ()
   (gemini-companion-setup-test--with nil

@@ -16,8 +16,9 @@
 
 (defmacro gemini-companion-terminal-test--with (answer &rest body)
   "Evaluate BODY in an Emacs without packages, answering questions with ANSWER.
-It is `yes', `no' or, if nothing may be asked, nil.  Options are saved in
-the file custom.el of a new project."
+It is `yes', `no' or, if nothing may be asked, nil.  The init file is the
+file custom.el of a new project.  The only package archive, NonGNU ELPA, was
+not fetched yet."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
      (let* ((gemini-companion-terminal 'auto)
@@ -25,9 +26,10 @@ the file custom.el of a new project."
             (custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
             (user-init-file custom-file)
             (package-user-dir (gemini-companion-test-file "elpa"))
-            (package-archives (list (cons "local" (gemini-companion-test-file "archive/"))))
+            (package-archives (list (cons "nongnu" (gemini-companion-test-file "archive/"))))
             (package-archive-contents nil)
             (package-alist nil)
+            (package--initialized nil)
             (package-activated-list nil)
             (package-selected-packages nil)
             (package-check-signature nil)
@@ -68,7 +70,7 @@ the file custom.el of a new project."
     (gemini-companion-run--offer-terminal)))
 
 (ert-deftest gemini-companion-terminal/a-yes-installs-and-uses-eat ()
-  "No option is saved, as the best emulator is the default."
+  "Only package.el saves something, as the best emulator is the default."
   (gemini-companion-terminal-test--with 'yes
     (gemini-companion-terminal-test--archive "(defvar gemini-companion-terminal-test--eat t)")
     (should (gemini-companion-terminal-test--offer))
@@ -78,42 +80,81 @@ the file custom.el of a new project."
     (gemini-companion-run--install-terminal)
     (should (eq (gemini-companion-run--choose-terminal) 'eat))
     (should (eq gemini-companion-terminal 'auto))
+    (should (equal package-selected-packages '(eat)))
+    (should-not (string-search "gemini" (gemini-companion-test-read custom-file)))
     (should-not (gemini-companion-terminal-test--offer))
     (should (= (length gemini-companion-test-questions) 1))))
 
-(ert-deftest gemini-companion-terminal/after-a-no-term-is-used-permanently ()
+(ert-deftest gemini-companion-terminal/after-a-no-term-is-used-until-there-is-a-better-one ()
+  "Nobody is asked again, and the init file is left alone."
   (gemini-companion-terminal-test--with 'no
     (should-not (gemini-companion-terminal-test--offer))
     (should (eq (gemini-companion-run--choose-terminal) 'term))
-    (should (string-search "'(gemini-companion-terminal 'term)"
-                           (gemini-companion-test-read custom-file)))
-    (should (string-search "customize `gemini-companion-terminal'"
-                           (car gemini-companion-test-messages)))
+    (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
+    (should (equal (car gemini-companion-test-messages)
+                   "Using Term until you install Eat, vterm or Ghostel"))
     ;; The next session.
     (setq gemini-companion-run--offered nil)
     (should-not (gemini-companion-terminal-test--offer))
-    (should (= (length gemini-companion-test-questions) 1))))
+    (should (= (length gemini-companion-test-questions) 1))
+    (provide 'vterm)
+    (unwind-protect (should (eq (gemini-companion-run--choose-terminal) 'vterm))
+      (setq features (delq 'vterm features)))))
+
+(ert-deftest gemini-companion-terminal/eat-is-offered-only-if-an-archive-has-it ()
+  "Nothing is fetched to find out."
+  (pcase-dolist (`(,archive ,contents ,offered)
+                 '(;; Archives that were fetched.
+                   ("melpa" "(1 (eat . [(1 0) nil \"Eat\" single nil]))" t)
+                   ("nongnu" "(1 (other . [(1 0) nil \"Other\" single nil]))" nil)
+                   ("gnu" "(1)" nil)
+                   ;; One that was not.
+                   ("nongnu" nil t)
+                   ("gnu" nil nil)))
+    (ert-info ((format "%s: %s" archive contents))
+      (gemini-companion-terminal-test--with (if offered 'yes nil)
+        (setcar (car package-archives) archive)
+        (when contents
+          (gemini-companion-test-file (format "elpa/archives/%s/archive-contents" archive)
+                                      contents))
+        (cl-letf (((symbol-function 'package-refresh-contents)
+                   (lambda (&rest _) (ert-fail "An archive was asked"))))
+          (should (eq offered (and (gemini-companion-terminal-test--offer) t))))
+        (unless offered
+          (should (equal gemini-companion-test-messages
+                         '("Term shows few colors; the packages Eat and vterm show all of them")))
+          (should (eq (gemini-companion-run--choose-terminal) 'term)))))))
 
 (ert-deftest gemini-companion-terminal/after-a-failure-term-is-used ()
   "Emacs says why and asks again only in the next session."
   (pcase-dolist (`(,archive . ,install)
                  `((nil . nil)
                    (("(error \"Broken\")") . nil)
+                   ;; The archive lists it, but cannot be reached when it is downloaded.
+                   (("nil") . unreachable)
                    (("nil") . ,(lambda (&rest _) (signal 'quit nil)))))
     (gemini-companion-terminal-test--with 'yes
       (when archive
         (apply #'gemini-companion-terminal-test--archive archive))
       (should (gemini-companion-terminal-test--offer))
       (let ((windows (window-list)))
+        (when (eq install 'unreachable)
+          (delete-file (gemini-companion-test-file "archive/eat-1.0.el"))
+          (setq install nil))
         (cl-letf (((symbol-function 'package-install)
                    (or install (symbol-function 'package-install))))
           (gemini-companion-run--install-terminal))
         (should (equal windows (window-list))))
       (should (eq (gemini-companion-run--choose-terminal) 'term))
       (unless (equal archive '("(error \"Broken\")"))
-        (should (string-match-p "\\`Using Term, because Eat was not installed: \\(?:Package .eat-?. \
-is unavailable\\|Quit\\)\\. .*M-x package-install RET eat\\'"
-                                (car gemini-companion-test-messages))))
+        (should-not package-selected-packages)
+        (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
+        (should (string-match-p
+                 (format "\\`Using Term, because Eat was not installed: \\(?:%s\\)\\. \
+.*M-x package-install RET eat\\'"
+                         (if archive "Opening input file.*\\|Error retrieving.*\\|Quit"
+                           "No package archive that could be read has it"))
+                 (car gemini-companion-test-messages))))
       (should (eq gemini-companion-terminal 'auto))
       (should-not (gemini-companion-terminal-test--offer))
       (setq gemini-companion-run--offered nil)

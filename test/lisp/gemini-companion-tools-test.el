@@ -186,11 +186,13 @@
     (gemini-companion-test-open "a.txt" "one\n")
     (gemini-companion-show-context)
     (with-current-buffer "*gemini context*"
+      (should (eq (window-buffer) (current-buffer)))
       (should (string-search "showFile(path, line?)\n" (buffer-string)))
-      (should (string-search "Their last calls\n  none\n" (buffer-string)))
+      (should (string-match-p "Last calls of tools by the model\n  none\n\\(?:.*\n\\)+The message\n"
+                              (buffer-string)))
       (gemini-companion-test-call-tool "getUnsaved" "a.txt")
       (should (string-match-p
-               (format "Their last calls\n  [0-9:]+ getUnsaved %s for gemini: answered, .* ms\n"
+               (format "Last calls .*\n  [0-9:]+ getUnsaved %s for gemini: answered, .* ms\n"
                        (regexp-quote (gemini-companion-test-file "a.txt")))
                (buffer-string)))
       (kill-buffer))

@@ -6,6 +6,7 @@
 
 (require 'ert)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-lists)
 
 (defvar revert-buffer-preserve-modes)
 
@@ -45,14 +46,28 @@
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-accept review)
       (let ((polls 0))
-        (cl-letf* ((others (symbol-function 'gemini-companion-write--others))
-                   ((symbol-function 'gemini-companion-write--others)
+        (cl-letf* ((others (symbol-function 'gemini-companion-write-others))
+                   ((symbol-function 'gemini-companion-write-others)
                     (lambda (review) (cl-incf polls) (funcall others review))))
           (gemini-companion-test-wait "several polls" (lambda () (> polls 3)))))
       (gemini-companion-test-file "a.txt" "2\n")
       (gemini-companion-test-wait "the buffer to show it"
                                   (lambda () (equal (buffer-string) "2\n")))
       (gemini-companion-review-reject other))))
+
+(ert-deftest gemini-companion-write-revert/only-what-was-accepted-is-shown-at-once ()
+  "Any other text may be a part of it, even if timers find it twice in a moment."
+  (gemini-companion-write-revert-test--with "one\n"
+    (let (check)
+      (cl-letf (((symbol-function 'gemini-companion-write--await)
+                 (lambda (_seconds function &rest _) (setq check function) (timer-create))))
+        (gemini-companion-write-revert buffer-file-name nil "two!\n"))
+      (should-not (funcall check))
+      (gemini-companion-test-write-bytes "a.txt" "")
+      (should-not (funcall check))
+      (should-not (funcall check))
+      (gemini-companion-test-write-bytes "a.txt" "two!\n")
+      (should (funcall check)))))
 
 (defun gemini-companion-write-revert-test--undo (&optional again command)
   "Undo as a user does by COMMAND or `undo'; AGAIN means as after another undo."

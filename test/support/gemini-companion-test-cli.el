@@ -57,13 +57,20 @@
 
 (defun gemini-companion-test-cli-script (cli &rest turns)
   "Let the model of CLI answer the next requests by TURNS.
-A turn is a string or (FUNCTION-NAME . ARGUMENTS), with a plist."
+A turn is a string or (FUNCTION-NAME . ARGUMENTS), with a plist; or a
+vector of these."
   (dolist (turn turns)
     (gemini-companion-test-program-send
      (gemini-companion-test-cli-model cli)
-     (if (stringp turn)
-         `(:text ,turn)
-       `(:functionCall (:name ,(car turn) :args ,(cdr turn)))))))
+     (if (vectorp turn)
+         (vconcat (mapcar #'gemini-companion-test-cli--part turn))
+       (gemini-companion-test-cli--part turn)))))
+
+(defun gemini-companion-test-cli--part (turn)
+  "Return the part of an answer of the model that TURN stands for."
+  (if (stringp turn)
+      `(:text ,turn)
+    `(:functionCall (:name ,(car turn) :args ,(cdr turn)))))
 
 (defun gemini-companion-test-cli-requests (cli)
   "Return the bodies of the streamed requests to the model of CLI, in order."

@@ -13,9 +13,20 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-answer)
 (require 'gemini-companion-ediff)
 (require 'fake-cli)
 (require 'gemini-companion-test-util)
+
+;; Most tests are of Ediff, which a batch Emacs has no room for.
+(setq gemini-companion-diff-function #'gemini-companion-ediff-show)
+
+;; Without a display no window is ever selected for header lines.
+(defun gemini-companion-test--selected-buffer (&rest _)
+  "Return the current buffer, to which the user's next key goes in a test."
+  (current-buffer))
+(advice-add 'gemini-companion-ui-selected-buffer :override
+            #'gemini-companion-test--selected-buffer)
 
 (defvar gemini-companion-test-project nil
   "The project directory of the running test, with a slash.")
@@ -57,11 +68,13 @@ the user's commands."
       (advice-remove 'timer-event-handler #'gemini-companion-test--watch-timer))))
 
 (defmacro gemini-companion-test-with-project (&rest body)
-  "Evaluate BODY with a new project directory.
+  "Evaluate BODY with a new project directory, and no answers of the user yet.
 Afterwards remove the directory and new buffers, and stop the companion."
   (declare (indent 0) (debug t))
   `(let* ((gemini-companion-test-project (gemini-companion-test-temp-directory))
           (default-directory gemini-companion-test-project)
+          (gemini-companion-answer--file (gemini-companion-test-file "answers/answers.eld"))
+          (gemini-companion-answer--unsaved nil)
           ;; Some commands set this, which nothing resets in batch mode.
           (this-command nil)
           (buffers (buffer-list)))
@@ -100,6 +113,8 @@ Emacs itself, so the directory that it works in is not known."
   "Let CLIENT propose TEXT for the file PATH; return the review.
 If CLIENT is on a host, PREFIX is the prefix of that, and ARGUMENTS, a
 plist, are what the relay adds to those of the CLI."
+  ;; A test may accept the same text again and again, which no client writes.
+  (gemini-companion-decide-forget)
   (let ((result (fake-cli-call-tool client "openDiff"
                                     `(:filePath ,path :newContent ,text ,@arguments))))
     (unless (equal result '((content)))

@@ -315,6 +315,8 @@ With CONNECTED, leave those of a client that stays connected."
         (if (and (file-directory-p file) (not (file-symlink-p file)))
             (delete-directory file t)
           (delete-file file)))))
+  (delete-file (expand-file-name ".emacs.d/gemini-companion/answers.eld"
+                                 (gemini-companion-test-home emacs)))
   (make-directory (gemini-companion-test-project emacs ".git") t))
 
 ;;;; Evaluating

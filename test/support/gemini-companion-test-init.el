@@ -76,6 +76,11 @@ With AS-COMMAND non-nil the key f9 does so."
 
 (global-set-key [f9] #'gemini-companion-test-inner-run-task)
 
+;; That key is never meant for another buffer.
+(with-eval-after-load 'gemini-companion-popup
+  (advice-add 'gemini-companion-popup--ignore-stray-key :before-while
+              (lambda () (not (eq this-command #'gemini-companion-test-inner-run-task)))))
+
 ;; vterm passes function keys to its program.
 (defvar vterm-mode-map)
 (with-eval-after-load 'vterm
@@ -219,6 +224,7 @@ the names of all buffers but Emacs's own hidden ones."
 
 (defvar gemini-companion-ui--idle-time)
 (defvar gemini-companion-popup--interval)
+(defvar gemini-companion-diff-function)
 (defvar gemini-companion-workspace--delay)
 
 ;; Most tests do not concern the settings of CLIs, and their extensions.
@@ -241,7 +247,9 @@ the names of all buffers but Emacs's own hidden ones."
     ;; Shorter than users want, since most tests only wait for them.
     (setq gemini-companion-ui--idle-time 0.1
           gemini-companion-workspace--delay 0.05
-          gemini-companion-popup--interval 0.1)))
+          gemini-companion-popup--interval 0.1
+          ;; Most tests are of Ediff, whatever the size of the frame.
+          gemini-companion-diff-function 'gemini-companion-ediff-show)))
 
 (declare-function gemini-companion-test-inner-remember "gemini-companion-test-inner-reset")
 (load (expand-file-name "gemini-companion-test-inner-reset"

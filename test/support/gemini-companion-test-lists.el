@@ -103,6 +103,13 @@ If nothing was asked, return the message of the error."
   "Undo the newest change by its key, answering with ANSWER; return the question."
   (gemini-companion-test-list-press-newest "u" answer))
 
+(defun gemini-companion-test-wait-outcome (outcome)
+  "Wait until OUTCOME is what became of the newest change in the history."
+  (gemini-companion-test-wait
+   (format "the outcome %s" outcome)
+   (lambda ()
+     (eq outcome (gemini-companion-history-outcome (car (gemini-companion-history-list)))))))
+
 (defun gemini-companion-test-list-lines (buffer)
   "Return the lines that BUFFER shows, without spaces at their ends."
   (with-current-buffer buffer

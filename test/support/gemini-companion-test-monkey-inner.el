@@ -25,19 +25,23 @@
 (require 'subr-x)
 
 (declare-function gemini-companion-bridge-sessions "gemini-companion-bridge")
+(declare-function gemini-companion-popup--focus "gemini-companion-popup")
 (declare-function gemini-companion-review-list-open "gemini-companion-review")
 (declare-function gemini-companion-review-count "gemini-companion-review")
 (declare-function gemini-companion-review-id "gemini-companion-review" (review) t)
 (declare-function gemini-companion-review-path "gemini-companion-review" (review) t)
+(declare-function gemini-companion-review-entry "gemini-companion-review" (review) t)
+(declare-function gemini-companion-review-proposed "gemini-companion-review" (review) t)
+(declare-function gemini-companion-history-outcome "gemini-companion-history" (entry) t)
 (declare-function gemini-companion-review-proposal "gemini-companion-review" (review) t)
 (declare-function tabulated-list-get-id "tabulated-list")
-(defvar gemini-companion-diff-focus)
 (defvar gemini-companion-diff-policy)
 (defvar isearch-mode)
 
 ;;;; Internals of the package
 
 (defvar gemini-companion-review-of-buffer)
+(defvar gemini-companion-run-root)
 
 (defun gemini-companion-monkey--review-of (buffer)
   "Return the review that BUFFER belongs to, or nil."
@@ -126,11 +130,18 @@
   (let* ((buffer (window-buffer window))
          (review (gemini-companion-monkey--review-of buffer)))
     (make-gemini-companion-monkey-pane
-     :window window :frame (window-frame window) :buffer buffer :point (window-point window)
+     :window window :frame (window-frame window) :buffer buffer
+     ;; A program moves the cursor in its terminal.
+     :point (if (gemini-companion-monkey--terminal-p buffer) 0 (window-point window))
      :tick (buffer-chars-modified-tick buffer)
      :review (cond (review (gemini-companion-review-id review))
                    ((string-match-p gemini-companion-monkey--review-buffer-regexp (buffer-name buffer)) t)
                    ((eq buffer (cdr (assq window gemini-companion-monkey--fillers))) t)))))
+
+(defun gemini-companion-monkey--terminal-p (buffer)
+  "Return non-nil if BUFFER is the terminal of a CLI."
+  (and (boundp 'gemini-companion-run-root)
+       (buffer-local-value 'gemini-companion-run-root buffer)))
 
 (defun gemini-companion-monkey--user-panes (view)
   "Return the panes of VIEW that are the user's."
@@ -214,7 +225,8 @@ CAME are reviews that were shown; with ASKED, the user wanted them."
     (unless (or (and pane (gemini-companion-monkey-pane-review pane))
                 (and now (gemini-companion-monkey-pane-review now)
                      (or asked
-                         (and came (eq gemini-companion-diff-focus 'select)))))
+                         ;; If the user has decided one in its own window, the next is selected.
+                         (and came (eq (gemini-companion-popup--focus) 'select)))))
       (cond ((not (or (eq window (gemini-companion-monkey--selected after))
                       (and pane now
                            (not (window-live-p window))
@@ -282,8 +294,11 @@ If reviews WENT, windows that they had hidden come back."
                 (gemini-companion-monkey-pane-buffer pane)
                 (gemini-companion-monkey-pane-point pane)
                 (gemini-companion-monkey-pane-point hidden))))
-            ;; Something must be in the last window of a frame.
-            ((not (seq-some (lambda (it) (eq (gemini-companion-monkey-pane-frame it) frame))
+            ;; Something must be in the last window of a frame, beside a terminal.
+            ((not (seq-some (lambda (it)
+                              (and (eq (gemini-companion-monkey-pane-frame it) frame)
+                                   (not (gemini-companion-monkey--terminal-p
+                                         (gemini-companion-monkey-pane-buffer it)))))
                             (gemini-companion-monkey--user-panes before))))
             (t
              (gemini-companion-monkey-fault
@@ -341,6 +356,7 @@ If reviews WENT, windows that they had hidden come back."
         (who (format "A timer (%s)" (gemini-companion-monkey--function-name (timer--function timer)))))
     (unwind-protect (funcall function timer)
       (gemini-companion-monkey--with-faults
+        (gemini-companion-monkey--record-fillers before (gemini-companion-monkey--screen) t)
         (gemini-companion-monkey--compare before (gemini-companion-monkey--accept-screen) who)))))
 
 (defun gemini-companion-monkey--function-name (function)
@@ -358,7 +374,8 @@ If reviews WENT, windows that they had hidden come back."
         (gemini-companion-monkey--compare before now "Something between two commands"))
       (setq gemini-companion-monkey--screen-before-command now))
     (gemini-companion-monkey--excuse-buffers)
-    (push (format "%s %s in %s" (key-description (this-command-keys)) this-command
+    (push (format "%s %s in %s" (key-description (this-command-keys))
+                  (gemini-companion-monkey--function-name this-command)
                   (buffer-name))
           gemini-companion-monkey--recent-commands)
     (when (nthcdr 30 gemini-companion-monkey--recent-commands)
@@ -383,13 +400,20 @@ If reviews WENT, windows that they had hidden come back."
     (unless (gemini-companion-review-list-open)
       (setq gemini-companion-monkey--hidden nil))))
 
-(defun gemini-companion-monkey--record-fillers (before now)
-  "Record windows with another buffer NOW as that of BEFORE was killed."
+(defun gemini-companion-monkey--record-fillers (before now &optional copies)
+  "Record windows with another buffer NOW as that of BEFORE was killed.
+With COPIES non-nil, only if several windows showed that, of which all but
+one are the user's."
   (dolist (pane (gemini-companion-monkey--windows before))
     (let* ((window (gemini-companion-monkey-pane-window pane))
            (new (gemini-companion-monkey--find-pane window now)))
       (when (and new (gemini-companion-monkey-pane-review pane)
-                 (not (buffer-live-p (gemini-companion-monkey-pane-buffer pane))))
+                 (not (buffer-live-p (gemini-companion-monkey-pane-buffer pane)))
+                 (or (not copies)
+                     (< 1 (seq-count (lambda (it)
+                                       (eq (gemini-companion-monkey-pane-buffer it)
+                                           (gemini-companion-monkey-pane-buffer pane)))
+                                     (gemini-companion-monkey--windows before)))))
         (push (cons window (window-buffer window)) gemini-companion-monkey--fillers)))))
 
 (defun gemini-companion-monkey--check-command (function &rest arguments)
@@ -404,6 +428,41 @@ If reviews WENT, windows that they had hidden come back."
 
 (defvar gemini-companion-monkey-outcomes nil
   "The reported outcomes, the newest first: lists (ID OUTCOME TEXT PATH).")
+
+(defvar gemini-companion-monkey--cancelling nil
+  "Non-nil while a review is ended that its client has given up.")
+
+(defun gemini-companion-monkey--note-cancelling (function review)
+  "Call FUNCTION, which cancels REVIEW."
+  (let ((gemini-companion-monkey--cancelling t))
+    (funcall function review)))
+
+(defvar gemini-companion-monkey--accepting-all nil
+  "Non-nil while the user accepts changes that a question has named.")
+
+(defun gemini-companion-monkey--note-accepting-all (function &rest arguments)
+  "Call FUNCTION, which accepts all changes of a turn, on ARGUMENTS."
+  (let ((gemini-companion-monkey--accepting-all t))
+    (apply function arguments)))
+
+(defvar gemini-companion-monkey--reviews nil
+  "All reviews that were proposed, the newest first.")
+
+(defun gemini-companion-monkey--note-reviews ()
+  "Record the reviews that are open."
+  (dolist (review (gemini-companion-review-list-open))
+    (cl-pushnew review gemini-companion-monkey--reviews)))
+
+(defun gemini-companion-monkey--describe-reviews ()
+  "Return the reviews that were proposed as lists (ID TAG OUTCOME).
+TAG is the first line of what was proposed; OUTCOME is that in the history,
+nil while the review is open."
+  (mapcar (lambda (review)
+            (let ((entry (gemini-companion-review-entry review)))
+              (list (gemini-companion-review-id review)
+                    (car (split-string (gemini-companion-review-proposed review) "\n"))
+                    (and entry (gemini-companion-history-outcome entry)))))
+          gemini-companion-monkey--reviews))
 
 (defun gemini-companion-monkey--describe-command-start ()
   "Return a plist that describes the state when a command begins."
@@ -442,8 +501,10 @@ If reviews WENT, windows that they had hidden come back."
           (done (apply function id text)))
       (when done
         (gemini-companion-monkey--with-faults
-          (push (list id outcome (car text) path) gemini-companion-monkey-outcomes)
-          (gemini-companion-monkey--check-outcome id outcome (car text))))
+          (if gemini-companion-monkey--cancelling
+              (push (list id 'cancelled nil path) gemini-companion-monkey-outcomes)
+            (push (list id outcome (car text) path) gemini-companion-monkey-outcomes)
+            (gemini-companion-monkey--check-outcome id outcome (car text)))))
       done)))
 
 (defun gemini-companion-monkey--check-outcome (id outcome text)
@@ -453,7 +514,8 @@ If reviews WENT, windows that they had hidden come back."
          (visible (plist-get begun :visible))
          (shown (alist-get id (plist-get begun :texts)))
          (who (format "%s in %s" this-command (plist-get begun :buffer))))
-    (cond ((and mine (not (eql mine id)))
+    (cond (gemini-companion-monkey--accepting-all)
+          ((and mine (not (eql mine id)))
            (gemini-companion-monkey-fault
             2 "Review %d was %s by %s, which was about review %d" id outcome who mine))
           ((and (not mine) visible (not (memq id visible)))
@@ -557,6 +619,7 @@ If reviews WENT, windows that they had hidden come back."
         :tabs (length (frame-parameter nil 'tabs))
         :leftover (gemini-companion-monkey--leftover-buffers)
         :stale (gemini-companion-monkey--stale-buffers)
+        :reviews (gemini-companion-monkey--describe-reviews)
         :outcomes gemini-companion-monkey-outcomes
         :faults gemini-companion-monkey-faults))
 
@@ -564,6 +627,7 @@ If reviews WENT, windows that they had hidden come back."
   "Return the kind of the selected buffer: `file', `proposal', and so on."
   (with-current-buffer (window-buffer)
     (cond ((minibufferp) 'minibuffer)
+          ((gemini-companion-monkey--terminal-p (current-buffer)) 'terminal)
           ((derived-mode-p 'ediff-mode) 'panel)
           ((derived-mode-p 'gemini-companion-diff-mode) 'diff)
           ((derived-mode-p 'gemini-companion-review-list-mode) 'list)
@@ -643,6 +707,9 @@ Those that are excused must have been recognized by Emacs as outdated."
         debugger #'gemini-companion-monkey--debugger)
   (advice-add 'gemini-companion-log-add :before #'gemini-companion-monkey--check-log)
   (gemini-companion-monkey--advise-questions)
+  (add-hook 'gemini-companion-review-change-hook #'gemini-companion-monkey--note-reviews -90)
+  (advice-add 'gemini-companion-accept-all :around #'gemini-companion-monkey--note-accepting-all)
+  (advice-add 'gemini-companion-review-cancel :around #'gemini-companion-monkey--note-cancelling)
   (advice-add 'gemini-companion-bridge-accept :around
               (gemini-companion-monkey--advise-report 'accepted))
   (advice-add 'gemini-companion-bridge-reject :around

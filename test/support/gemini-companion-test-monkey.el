@@ -22,6 +22,9 @@
 ;; 6. An unmodified buffer has the text of its file; that was written only by the
 ;;    user, or by a client that was notified of an accept.
 ;;
+;; In some runs there is also the terminal of a CLI, with rules of its own; see
+;; `gemini-companion-test-monkey-terminal'.
+;;
 ;; What the user sees and does is checked inside the Emacs under test, by
 ;; `gemini-companion-test-monkey-inner'.
 ;;
@@ -40,6 +43,7 @@
 (require 'fake-cli)
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-emacs)
+(require 'gemini-companion-test-monkey-terminal)
 
 (cl-defstruct (gemini-companion-monkey (:copier nil))
   "One run."
@@ -50,6 +54,7 @@
   (options nil :documentation "The random options of the whole run, a plist.")
   (events 0 :documentation "How many events Emacs must have read.")
   (state nil :documentation "The last state of Emacs, see `gemini-companion-monkey-state'.")
+  (terminal nil :documentation "The terminal of a CLI, t before it is started, or nil.")
   (clients nil :documentation "The clients, living and dead.")
   (proposals nil :documentation "All proposals of all clients, the newest first.")
   (files nil :documentation "Alist of files and the text that they should have.")
@@ -98,7 +103,7 @@
 
 (defun gemini-companion-test-monkey--count-events (key)
   "Return as how many events Emacs reads KEY from a terminal."
-  (cond ((member key '("Enter" "Space" "Tab")) 1)
+  (cond ((member key '("Enter" "Space" "Tab" "Escape")) 1)
         ((string-prefix-p "M-" key) 2)
         ((string-prefix-p "C-" key) 1)
         (t (length key))))
@@ -182,8 +187,56 @@
     (edit 2 (diff) ("e"))
     (quit-list 1 (list history other) ("q"))
     (show-old 1 (history) ("Enter"))
-    (kill-proposal 2 (proposal) ("C-x" "k" "Enter")))
+    (kill-proposal 2 (proposal) ("C-x" "k" "Enter"))
+    (as-on-screen 25 cli ,(lambda (run) (gemini-companion-test-monkey--promised-keys run)))
+    (show-cli 12 cli-elsewhere ,(gemini-companion-test-monkey--command "gemini-companion-run"))
+    (panel-help 3 cli-panel ("?"))
+    (panel-turn 3 cli-panel ("|"))
+    (panel-edit 3 cli-panel ("e"))
+    (hide-cli 1 (terminal) ("C-c" "M-x" "gemini-companion-run" "Enter"))
+    (leave-cli 5 (terminal) ("C-c" "o"))
+    (only-cli 2 (terminal) ("C-c" "1"))
+    (file-from-cli 2 (terminal) ("C-c" "4" "b" "mine.txt" "Enter"))
+    (next-from-cli 5 (terminal) ("C-c" "M-x" "gemini-companion-review-next" "Enter"))
+    (prompt-cli 20 cli-free
+                ,(lambda (run)
+                   (append '("C-u" "write")
+                           (mapcan (lambda (name) (list "Space" name))
+                                   (gemini-companion-test-monkey--names run))
+                           '("Enter"))))
+    (letters-to-cli 2 cli-free
+                    ,(lambda (run) (list (gemini-companion-test-monkey--random-letters run))))
+    (interrupt 8 (terminal) ("C-c" "C-c"))
+    (decide-from-cli 15 cli-asks
+                     ,(lambda (run)
+                        (list "C-c" "C-c"
+                              (gemini-companion-test-monkey--pick run '("a" "a" "r" "g" "q")))))
+    (allow-in-cli 6 (terminal) ("Enter"))
+    (escape-in-cli 4 (terminal) ("Escape" "Escape")))
   "What the user may do when no prompt is open.")
+
+(defun gemini-companion-test-monkey--names (run)
+  "Return some of the files for which changes are proposed, in random order."
+  (let ((names (copy-sequence gemini-companion-test-monkey--proposed-files)))
+    (cl-loop repeat (1+ (gemini-companion-test-monkey--random run 3))
+             for name = (gemini-companion-test-monkey--pick run names)
+             collect name
+             do (setq names (remove name names)))))
+
+(defun gemini-companion-test-monkey--promised-keys (run)
+  "Return keys that the screen of RUN names for accepting, rejecting and so on."
+  (let ((promise (gemini-companion-test-monkey--pick
+                  run (gemini-companion-test-monkey-terminal-promises
+                       (gemini-companion-monkey-emacs run)))))
+    (gemini-companion-test-monkey--update-state run)
+    (gemini-companion-test-monkey-terminal-note-promise
+     (gemini-companion-monkey-terminal run) (cdr promise))
+    (car promise)))
+
+(defun gemini-companion-test-monkey--cli-waits-p (run)
+  "Return non-nil if Emacs has an open review of the CLI in the terminal of RUN."
+  (gemini-companion-test-monkey-terminal-open
+   (plist-get (gemini-companion-monkey-state run) :reviews)))
 
 (defconst gemini-companion-test-monkey--prompt-steps
   `((letters-in-prompt 3 ,(lambda (run) (list (gemini-companion-test-monkey--random-letters run))))
@@ -201,9 +254,21 @@
   "Return non-nil if WHERE holds of the Emacs of RUN."
   (let ((state (gemini-companion-monkey-state run)))
     (pcase where
-      ('any t)
-      ('tabs (> (plist-get state :tabs) 1))
-      ('frames (> (plist-get state :frames) 1))
+      ;; The CLI would get most of these keys.
+      ('any (not (eq (plist-get state :kind) 'terminal)))
+      ('tabs (and (> (plist-get state :tabs) 1) (not (eq (plist-get state :kind) 'terminal))))
+      ('frames (and (> (plist-get state :frames) 1) (not (eq (plist-get state :kind) 'terminal))))
+      ((and (pred symbolp)
+            (let terminal (gemini-companion-monkey-terminal run)))
+       (and terminal
+            (pcase where
+              ('cli (plist-get state :visible))
+              ('cli-elsewhere (not (eq (plist-get state :kind) 'terminal)))
+              ('cli-panel (eq (plist-get state :kind) 'panel))
+              ('cli-asks (and (eq (plist-get state :kind) 'terminal)
+                              (gemini-companion-test-monkey--cli-waits-p run)))
+              ('cli-free (and (eq (plist-get state :kind) 'terminal)
+                              (gemini-companion-test-monkey-terminal-free-p terminal))))))
       (_ (memq (plist-get state :kind) where)))))
 
 (defun gemini-companion-test-monkey--user-step (run)
@@ -263,7 +328,33 @@ ENTRIES are lists (NAME WEIGHT KEYS)."
               (gemini-companion-monkey-proposals run)))
 
 (defun gemini-companion-test-monkey--client-step (run)
-  "Return the next step of a client in RUN: a description and a function."
+  "Return the next step of a client in RUN: a description and a function.
+Beside a CLI in a terminal the others do less; then it may be nil."
+  (let ((terminal (gemini-companion-monkey-terminal run)))
+    (cond ((or (null terminal) (zerop (gemini-companion-test-monkey--random run 4)))
+           (gemini-companion-test-monkey--other-client-step run))
+          ((gemini-companion-test-monkey-terminal-free-p terminal)
+           (gemini-companion-test-monkey--prompt-step run)))))
+
+
+(defun gemini-companion-test-monkey--prompt-step (run)
+  "Return a step of RUN in which the CLI in the terminal gets a prompt."
+  (let ((text (string-join (cons "write" (gemini-companion-test-monkey--names run)) " ")))
+    (if (< 0 (gemini-companion-test-monkey--random run 4))
+        (list (format "the CLI gets: %s" text)
+              (lambda ()
+                (gemini-companion-test-monkey-terminal-submit
+                 (gemini-companion-monkey-terminal run) text)))
+      (list (format "Emacs sends: %s" text)
+            (lambda ()
+              (gemini-companion-test-eval
+               (gemini-companion-monkey-emacs run)
+               ;; The CLI may ask something.
+               `(ignore-error user-error
+                  (gemini-companion-send-text ,text t))))))))
+
+(defun gemini-companion-test-monkey--other-client-step (run)
+  "Return the next step of a client in RUN that runs in no terminal."
   (let* ((up (gemini-companion-test-monkey--clients run 'up))
          (cut (gemini-companion-test-monkey--clients run 'cut))
          (client (gemini-companion-test-monkey--pick run up))
@@ -494,9 +585,10 @@ For a rejection that is t."
            collect (or text t)))
 
 (defun gemini-companion-test-monkey--proposal-by-id (run id)
-  "Return the proposal of RUN whose review has ID.
-Proposals have the ids 1, 2, and so on."
-  (nth (1- id) (reverse (gemini-companion-monkey-proposals run))))
+  "Return the proposal of RUN whose review has ID, nil if it is of the terminal."
+  (let ((tag (cadr (assq id (plist-get (gemini-companion-monkey-state run) :reviews)))))
+    (seq-find (lambda (it) (equal (gemini-companion-monkey-proposal-tag it) tag))
+              (gemini-companion-monkey-proposals run))))
 
 ;;;; State and faults
 
@@ -537,11 +629,38 @@ review; then check what must hold."
    (lambda (state)
      (gemini-companion-test-monkey--read-notifications run)
      (= (length (plist-get state :open)) (plist-get state :served))))
+  (gemini-companion-test-monkey--read-terminal run)
   (when calm
     (gemini-companion-test-monkey--wait
      run 5 "Emacs to be idle"
      (lambda (state) (> (plist-get state :idle) 0.9)))
     (gemini-companion-test-monkey--check-calm run)))
+
+(defun gemini-companion-test-monkey--read-terminal (run)
+  "Handle what the CLI in the terminal of RUN has logged, if there is one."
+  (when-let* ((terminal (gemini-companion-monkey-terminal run)))
+    (dolist (event (gemini-companion-test-monkey-terminal-read terminal))
+      (when (equal (alist-get 'event event) "written")
+        (setf (alist-get (alist-get 'path event) (gemini-companion-monkey-files run)
+                         nil nil #'equal)
+              (alist-get 'text event))))
+    (dolist (fault (gemini-companion-test-monkey-terminal-faults terminal))
+      (gemini-companion-test-monkey--add-fault run fault))))
+
+(defun gemini-companion-test-monkey--check-terminal (run)
+  "Record faults in RUN if Emacs and the CLI in the terminal disagree."
+  (when-let* ((terminal (gemini-companion-monkey-terminal run)))
+    (pcase-dolist (`(,rule ,what ,function)
+                   '((8 "reviews that the CLI waits for"
+                        gemini-companion-test-monkey-terminal-orphan)
+                     (8 "what the CLI waits for" gemini-companion-test-monkey-terminal-unknown)
+                     (9 "the history to be true" gemini-companion-test-monkey-terminal-untrue)))
+      (let ((wrong nil))
+        (gemini-companion-test-monkey--wait
+         run rule (lambda () (format "%s: %s" what wrong))
+         (lambda (state)
+           (gemini-companion-test-monkey--read-terminal run)
+           (null (setq wrong (funcall function terminal (plist-get state :reviews))))))))))
 
 (defun gemini-companion-test-monkey--wait (run rule what predicate)
   "Wait until PREDICATE holds of the state of RUN, or record a fault of RULE.
@@ -564,6 +683,7 @@ WHAT describes what is waited for."
 
 (defun gemini-companion-test-monkey--check-calm (run)
   "Record faults in RUN, while nothing is happening."
+  (gemini-companion-test-monkey--check-terminal run)
   (gemini-companion-test-monkey--wait
    run 6 "unmodified buffers to have the text of their files"
    (lambda (state) (null (plist-get state :stale))))
@@ -617,9 +737,11 @@ WHAT describes what is waited for."
      (gemini-companion-test-monkey--read-notifications run)
      (cl-loop for (id _outcome _text path) in (plist-get state :outcomes)
               for proposal = (gemini-companion-test-monkey--proposal-by-id run id)
-              do (unless (equal path (gemini-companion-monkey-proposal-path proposal))
+              do (unless (or (null proposal)
+                             (equal path (gemini-companion-monkey-proposal-path proposal)))
                    (gemini-companion-test-monkey--fault run 2 "Review %d is of %s" id path))
-              always (or (gemini-companion-monkey-proposal-outcome proposal)
+              always (or (null proposal)
+                         (gemini-companion-monkey-proposal-outcome proposal)
                          (not (eq (gemini-companion-monkey-client-state
                                    (gemini-companion-monkey-proposal-client proposal))
                                   'up)))))))
@@ -656,7 +778,10 @@ WHAT describes what is waited for."
         (gemini-companion-monkey-start)))
     (gemini-companion-test-wait-announced emacs (gemini-companion-test-project emacs))
     (gemini-companion-test-monkey--new-client run "p")
-    (gemini-companion-test-monkey--new-client run "q")
+    (if (not (gemini-companion-monkey-terminal run))
+        (gemini-companion-test-monkey--new-client run "q")
+      (setf (gemini-companion-monkey-terminal run)
+            (gemini-companion-test-monkey-terminal-start emacs)))
     (setf (gemini-companion-monkey-events run)
           (plist-get (gemini-companion-test-monkey--update-state run) :events))))
 
@@ -675,7 +800,16 @@ WHAT describes what is waited for."
         (funcall what)
       (when (string-match-p "\\`\\(?:save\\|answer\\)" words)
         (setf (gemini-companion-monkey-saved run) t))
+      (gemini-companion-test-monkey--expect-interrupt run words)
       (gemini-companion-test-monkey--press run what))))
+
+(defun gemini-companion-test-monkey--expect-interrupt (run words)
+  "Record in RUN if the step WORDS may cancel a turn of the CLI in its terminal."
+  (when-let* ((terminal (gemini-companion-monkey-terminal run)))
+    (when (or (equal words "answer c")
+              (and (equal words "interrupt")
+                   (not (gemini-companion-test-monkey--cli-waits-p run))))
+      (gemini-companion-test-monkey-terminal-allow terminal))))
 
 (defun gemini-companion-test-monkey--step (run)
   "Perform one step of RUN, or two concurrently, and check the result."
@@ -690,6 +824,7 @@ WHAT describes what is waited for."
                       ((< kind 7) (list client))
                       ((= kind 7) (list client user))
                       (t (list user client)))))
+    (setq steps (or (delq nil steps) (list user)))
     (condition-case problem
         (dolist (step steps) (gemini-companion-test-monkey--perform run step))
       (error
@@ -705,16 +840,19 @@ WHAT describes what is waited for."
   "Return the numbers of proposals and outcomes of the last run, as text."
   (let ((outcomes (plist-get (gemini-companion-monkey-state gemini-companion-test-monkey-last)
                              :outcomes)))
-    (format "%d proposed, %d shown, %d accepted, %d rejected"
+    (format "%d proposed, %d shown, %d accepted, %d rejected%s"
             (length (gemini-companion-monkey-proposals gemini-companion-test-monkey-last))
             (length (plist-get (gemini-companion-monkey-state gemini-companion-test-monkey-last)
                                :displayed))
             (seq-count (lambda (it) (eq (nth 1 it) 'accepted)) outcomes)
-            (seq-count (lambda (it) (eq (nth 1 it) 'rejected)) outcomes))))
+            (seq-count (lambda (it) (eq (nth 1 it) 'rejected)) outcomes)
+            (let ((terminal (gemini-companion-monkey-terminal gemini-companion-test-monkey-last)))
+              (if terminal (gemini-companion-test-monkey-terminal-summary terminal) "")))))
 
-(defun gemini-companion-test-monkey-run (seed steps)
-  "Run STEPS random steps with SEED; return nil, or a report of faults."
-  (let ((run (make-gemini-companion-monkey :seed seed)))
+(defun gemini-companion-test-monkey-run (seed steps &optional terminal)
+  "Run STEPS random steps with SEED; return nil, or a report of faults.
+With TERMINAL non-nil, a CLI runs in a terminal of Emacs."
+  (let ((run (make-gemini-companion-monkey :seed seed :terminal (and terminal t))))
     (setq gemini-companion-test-monkey-last run)
     (gemini-companion-test-monkey--choose-options run)
     (gemini-companion-test-with-emacs (emacs :files (gemini-companion-test-monkey--files))
@@ -728,8 +866,12 @@ WHAT describes what is waited for."
             (while (and (< (gemini-companion-monkey-step run) steps)
                         (not (gemini-companion-monkey-faults run)))
               (gemini-companion-test-monkey--step run))
+            (unless (gemini-companion-monkey-faults run)
+              (gemini-companion-test-monkey--settle run t))
             (and (gemini-companion-monkey-faults run)
                  (gemini-companion-test-monkey--report run)))
+        (when (gemini-companion-monkey-terminal-p (gemini-companion-monkey-terminal run))
+          (gemini-companion-test-monkey-terminal-stop (gemini-companion-monkey-terminal run)))
         (mapc #'gemini-companion-test-monkey--end-client
               (gemini-companion-monkey-clients run))))))
 
@@ -756,11 +898,17 @@ WHAT describes what is waited for."
                 (ignore-errors (gemini-companion-test-eval
                                 emacs '(seq-take gemini-companion-monkey--recent-commands 12)))
                 "\n")
+     (if (gemini-companion-monkey-terminal-p (gemini-companion-monkey-terminal run))
+         (concat "\nThe CLI in the terminal:\n"
+                 (gemini-companion-test-monkey-terminal-describe
+                  (gemini-companion-monkey-terminal run)))
+       "")
      (format "\n%s\n"
              (gemini-companion-test-squeeze (gemini-companion-test-screen emacs)))
      (format "To repeat: GEMINI_COMPANION_MONKEY_SEED=%d GEMINI_COMPANION_MONKEY_STEPS=%d \
-EMACS=%s make test SUITE=e2e MATCH=monkey/replay\n"
+%sEMACS=%s make test SUITE=e2e MATCH=monkey/replay\n"
              (gemini-companion-monkey-seed run) (gemini-companion-monkey-step run)
+             (if (gemini-companion-monkey-terminal run) "GEMINI_COMPANION_MONKEY_TERMINAL=1 " "")
              (gemini-companion-test-emacs-program emacs)))))
 
 (provide 'gemini-companion-test-monkey)

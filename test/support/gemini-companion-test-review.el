@@ -63,6 +63,11 @@ With the string PROPOSAL wait for one that proposes this text."
 
 (defun gemini-companion-test--other-window (emacs there-p)
   "Select windows of EMACS one after the other until the form THERE-P holds."
+  ;; Keys are ignored for a moment where a review was selected automatically.
+  (gemini-companion-test-wait-eval
+   emacs '(or (null gemini-companion-popup--unexpected)
+              (> (- (float-time) (cdr gemini-companion-popup--unexpected))
+                 gemini-companion-popup--reaction-time)))
   (let ((tries 0))
     (while (not (gemini-companion-test-eval emacs there-p))
       (when (> (cl-incf tries) 8)

@@ -1,0 +1,105 @@
+;;; gemini-companion-answer.el --- What the user has answered -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Answers to questions that are asked once.  They are no options: the user's init file is for what
+;; he has customized.  They are kept in a file of ours, as data that is never evaluated, one to a
+;; line, so that the user can delete one.  The file is read each time, since another Emacs may have
+;; written it.
+;;
+;; A question is a symbol, or a cons of a symbol and what the question is about.
+
+;;; Code:
+
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-file)
+(require 'gemini-companion-log)
+
+(defvar gemini-companion-answer--file
+  (unless noninteractive
+    (expand-file-name "gemini-companion/answers.eld" user-emacs-directory))
+  "The file of the answers.
+If nil, as in batch mode, they hold until Emacs exits.")
+
+(defvar gemini-companion-answer--unsaved nil
+  "The answers that are not in the file, an alist as it is there.")
+
+(defvar gemini-companion-answer--ignored nil
+  "The contents of the file that were last ignored, which is logged once.")
+
+(defun gemini-companion-answer-get (question)
+  "Return the answer to QUESTION, `always' or `never', or nil if there is none."
+  (cdr (assoc question (gemini-companion-answer-all))))
+
+(defun gemini-companion-answer-all ()
+  "Return all answers, an alist of questions and `always' or `never'."
+  (append gemini-companion-answer--unsaved
+          (seq-remove (pcase-lambda (`(,question . ,_))
+                        (assoc question gemini-companion-answer--unsaved))
+                      (gemini-companion-answer--read))))
+
+(defun gemini-companion-answer-set (question answer)
+  "Keep ANSWER, `always' or `never', as that to QUESTION.
+Where it cannot be written, it holds until Emacs exits."
+  (setf (alist-get question gemini-companion-answer--unsaved nil nil #'equal) answer)
+  (when gemini-companion-answer--file
+    (gemini-companion-log-errors "Your answer holds only until Emacs exits"
+      ;; What is made, the directory too, is private.
+      (with-file-modes #o700
+        (gemini-companion-file-write gemini-companion-answer--file
+                                     (gemini-companion-answer--print)))
+      (setq gemini-companion-answer--unsaved nil))))
+
+(defun gemini-companion-answer-saved (variable default)
+  "Return what an earlier version saved as the value of VARIABLE, or DEFAULT.
+It saved answers by Customize, which gives a value only to options."
+  (if-let* ((saved (get variable 'saved-value)))
+      (eval (car saved) t)
+    default))
+
+;;;; The file
+
+(defun gemini-companion-answer--read ()
+  "Return the answers in the file, or nil if it is not as it should be."
+  (when (and gemini-companion-answer--file
+             (file-exists-p gemini-companion-answer--file))
+    (let ((bytes (gemini-companion-file-read gemini-companion-answer--file)))
+      (condition-case nil
+          (let ((answers (gemini-companion-answer--parse bytes)))
+            (setq gemini-companion-answer--ignored nil)
+            answers)
+        (error
+         (unless (equal gemini-companion-answer--ignored (list bytes))
+           (setq gemini-companion-answer--ignored (list bytes))
+           (gemini-companion-log-add "%s is ignored: it holds no answers"
+                                     gemini-companion-answer--file))
+         nil)))))
+
+(defun gemini-companion-answer--parse (bytes)
+  "Return the answers in BYTES, or signal an error."
+  (let* ((read-circle nil)
+         (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
+    (unless (and (proper-list-p answers)
+                 (seq-every-p (lambda (entry) (memq (cdr-safe entry) '(always never))) answers))
+      (error "No answers"))
+    answers))
+
+(defun gemini-companion-answer--print ()
+  "Return all answers as the bytes of the file."
+  (let ((print-length nil)
+        (print-level nil)
+        (print-escape-newlines t))
+    (encode-coding-string
+     (concat ";; What you have answered to gemini-companion.  "
+             "To be asked again, delete a line.  -*- coding: utf-8 -*-\n(\n"
+             (mapconcat (lambda (entry) (format "%S\n" entry)) (gemini-companion-answer-all) "")
+             ")\n")
+     'utf-8)))
+
+(provide 'gemini-companion-answer)
+;;; gemini-companion-answer.el ends here

@@ -1,0 +1,399 @@
+;;; gemini-companion-terminal.el --- The terminals of CLIs -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Looks after the terminals of Emacs in which CLIs run.
+;;
+;; When a CLI has written something, its screen is looked at a moment later.  A question that is not
+;; on screen in Emacs shows in the mode line.  If the CLI takes a prompt again although a change of
+;; it waits in Emacs, it has given up that change, which it does not say otherwise.
+;;
+;; While a change waits, C-c C-c asks what you mean in a terminal, where it would send ^C: the CLI
+;; would cancel the change, and those queued behind it.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-decide)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-queue)
+(require 'gemini-companion-review)
+(require 'gemini-companion-run)
+(require 'gemini-companion-screen)
+(require 'gemini-companion-send)
+(require 'gemini-companion-ui)
+
+(defvar gemini-companion-terminal--watched nil
+  "The terminals that are watched.")
+
+(defvar-local gemini-companion-terminal--timer nil
+  "The timer that will look at the screen of this terminal, or nil.")
+
+(defvar-local gemini-companion-terminal--again nil
+  "Non-nil if the CLI has written something since the timer was started.")
+
+(defvar-local gemini-companion-terminal--total 0
+  "The number of changes that the present turn of the CLI has at least.")
+
+(defvar-local gemini-companion-terminal--rest-since nil
+  "The time since which the CLI neither works nor asks, nil if it does.")
+
+(defvar-local gemini-companion-terminal--free-since nil
+  "The time since which the CLI takes a prompt, nil if it does not.")
+
+(defvar-local gemini-companion-terminal--left nil
+  "Alist of reviews that an earlier turn of the CLI has left, and since when.")
+
+;;;; Watching
+
+;;;###autoload
+(defun gemini-companion-terminal-watch-all (&rest _)
+  "Watch the terminals of all CLIs, also those in which the user has started one."
+  (when (> (gemini-companion-bridge-clients) 0)
+    (gemini-companion-log-errors "terminals"
+      (pcase-dolist (`(,buffer . ,_) (gemini-companion-run-terminals))
+        (gemini-companion-terminal-watch buffer)))))
+;; What is on this hook is loaded when a client is connected, and Emacs is idle.
+;;;###autoload (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-terminal-watch-all)
+(add-hook 'gemini-companion-clients-functions #'gemini-companion-terminal-watch-all)
+(run-at-time 0 nil #'gemini-companion-terminal-watch-all)
+
+;;;###autoload
+(defun gemini-companion-terminal-watch (buffer)
+  "Watch BUFFER, the terminal of a CLI, until its process ends."
+  (unless (or (memq buffer gemini-companion-terminal--watched)
+              ;; It takes no output.
+              (eq (process-filter (get-buffer-process buffer)) t))
+    (with-current-buffer buffer
+      (push buffer gemini-companion-terminal--watched)
+      (add-function :after (process-filter (get-buffer-process buffer))
+                    #'gemini-companion-terminal--note-output)
+      (add-hook 'kill-buffer-hook #'gemini-companion-terminal--forget nil t)
+      (gemini-companion-terminal--mode)
+      (gemini-companion-terminal--look-soon))))
+;;;###autoload (add-hook 'gemini-companion-run-functions #'gemini-companion-terminal-watch)
+
+(defun gemini-companion-terminal--forget ()
+  "Watch the terminal in the current buffer no longer."
+  (when gemini-companion-terminal--timer
+    (cancel-timer gemini-companion-terminal--timer)
+    (setq gemini-companion-terminal--timer nil))
+  (setq gemini-companion-terminal--watched
+        (delq (current-buffer) gemini-companion-terminal--watched))
+  (gemini-companion-terminal--mode -1)
+  (gemini-companion-terminal--set-asking nil))
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-terminal-forget-all)
+
+(defun gemini-companion-terminal-forget-all ()
+  "Watch no terminal any longer."
+  (dolist (buffer (copy-sequence gemini-companion-terminal--watched))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer
+        (when-let* ((process (get-buffer-process buffer)))
+          (remove-function (process-filter process) #'gemini-companion-terminal--note-output))
+        (gemini-companion-terminal--forget)))))
+
+(defun gemini-companion-terminal--note-output (process &rest _)
+  "Look at the screen soon, as the CLI in the terminal of PROCESS has written."
+  (when-let* ((buffer (process-buffer process))
+              ((buffer-live-p buffer)))
+    (with-current-buffer buffer
+      (if gemini-companion-terminal--timer
+          (setq gemini-companion-terminal--again t)
+        (gemini-companion-terminal--look-soon)))))
+
+;;;; Looking at the screen
+
+(defconst gemini-companion-terminal--pause 0.3
+  "Seconds after which a terminal shows what its CLI has written.
+Some emulators draw their screen a tenth of a second later.")
+
+(defconst gemini-companion-terminal--free-time 1.0
+  "Seconds for which a CLI must take prompts until it has given up its changes.
+It writes its screen, and tells Emacs of an answer, at about the same time.")
+
+(defun gemini-companion-terminal--look-soon ()
+  "Look at the screen of the current terminal after a moment."
+  (setq gemini-companion-terminal--again nil
+        gemini-companion-terminal--timer
+        (run-at-time gemini-companion-terminal--pause nil
+                     #'gemini-companion-terminal--look (current-buffer))))
+
+(defun gemini-companion-terminal--look (buffer)
+  "Act on what the screen of the terminal BUFFER shows; look again if needed."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq gemini-companion-terminal--timer nil)
+      (save-match-data
+        (gemini-companion-log-errors "the screen of a CLI"
+          (let ((waits (gemini-companion-terminal--act)))
+            (cond ((not (process-live-p (get-buffer-process buffer)))
+                   (gemini-companion-terminal--forget))
+                  ((or waits gemini-companion-terminal--again)
+                   (gemini-companion-terminal--look-soon)))))))))
+
+(defun gemini-companion-terminal--act ()
+  "Act on what the screen of the current terminal shows.
+Return non-nil if it must be looked at again, even if it does not change."
+  ;; The CLI may just have said what its screen shows.
+  (gemini-companion-bridge-drain)
+  (let* ((reviews (gemini-companion-terminal-reviews))
+         (asks (gemini-companion-screen-question-p))
+         (prompt (and (not asks) (not (gemini-companion-screen-frozen-p))
+                      (gemini-companion-screen-prompt))))
+    (gemini-companion-terminal--note-turn (and asks (car reviews)))
+    (gemini-companion-terminal--set-asking (and asks (null reviews)))
+    (setq gemini-companion-terminal--free-since
+          (and prompt (or gemini-companion-terminal--free-since (float-time))))
+    (when (stringp prompt)
+      (gemini-companion-terminal--note-left reviews))
+    (let ((abandoned (gemini-companion-terminal--cancel-abandoned
+                      (if asks (seq-remove #'gemini-companion-terminal--asked-p reviews)
+                        reviews))))
+      (or (gemini-companion-terminal--end-turn (stringp prompt))
+          abandoned))))
+
+(defun gemini-companion-terminal--asked-p (review)
+  "Return non-nil if the question on screen may be about REVIEW."
+  (let ((title (gemini-companion-screen-question-title)))
+    (or (null title)
+        (string-search (file-name-nondirectory (gemini-companion-review-path review)) title))))
+
+(defun gemini-companion-terminal--cancel-abandoned (reviews)
+  "Cancel those of REVIEWS that the CLI of the current terminal has given up.
+Either it takes a prompt, so it asks nothing, or it has done so, and asks
+about something else by now.  Return non-nil if some are too new to tell."
+  (cl-loop for review in reviews
+           for free = (and gemini-companion-terminal--free-since
+                           (max gemini-companion-terminal--free-since
+                                (float-time (gemini-companion-review-created review))))
+           for left = (alist-get review gemini-companion-terminal--left)
+           for since = (and (gemini-companion-terminal--certain-p review)
+                            (if (and free left) (min free left) (or free left)))
+           if (and since (>= (- (float-time) since) gemini-companion-terminal--free-time))
+           do (gemini-companion-review-cancel review)
+           else if since collect review))
+
+(defun gemini-companion-terminal--note-turn (review)
+  "Record what the screen says of the turn of REVIEW, about which the CLI asks.
+REVIEW may be nil.  The CLI counts only what is left."
+  (pcase (and review (gemini-companion-screen-turn))
+    (`(,number ,left . ,files)
+     (setq gemini-companion-terminal--total (max gemini-companion-terminal--total left))
+     (let* ((total gemini-companion-terminal--total)
+            (turn `(,(+ number (- total left)) ,total
+                    ,(gemini-companion-terminal--absolute (car files)))))
+       (unless (equal turn (gemini-companion-review-turn review))
+         (setf (gemini-companion-review-turn review) turn)
+         (force-mode-line-update t))))
+    ('nil
+     ;; It does not count the last one.
+     (when (and review (> gemini-companion-terminal--total 1)
+                (null (gemini-companion-review-turn review)))
+       (let ((total gemini-companion-terminal--total))
+         (setf (gemini-companion-review-turn review) (list total total nil)))))))
+
+(defun gemini-companion-terminal--absolute (names)
+  "Return the file names NAMES, as the CLI in this terminal shows them, in full.
+Omit those that it has shortened."
+  (let* ((directory (gemini-companion-send-directory (current-buffer)))
+         (here (if (gemini-companion-host-remote-p directory) directory
+                 (file-truename directory))))
+    (cl-loop for name in names
+             unless (string-search "..." name)
+             collect (expand-file-name name here))))
+
+(defun gemini-companion-terminal--note-left (reviews)
+  "Record which of REVIEWS, those of the CLI here, are open while it is at rest.
+It has given them up, unless they are so new that it has not shown its
+question."
+  (setq gemini-companion-terminal--left
+        (cl-loop for review in reviews
+                 for since = (alist-get review gemini-companion-terminal--left)
+                 for age = (float-time (time-since (gemini-companion-review-created review)))
+                 if (or since (>= age gemini-companion-terminal--free-time))
+                 collect (cons review (or since (float-time))))))
+
+(defun gemini-companion-terminal--end-turn (at-rest)
+  "Forget what is known of the turn if the CLI here is AT-REST, and stays so.
+Accept nothing in advance any longer.  Return non-nil if that is to be seen."
+  (setq gemini-companion-terminal--rest-since
+        (and at-rest (or gemini-companion-terminal--rest-since (float-time))))
+  (let ((review (gemini-companion-decide-rest-of)))
+    (cond ((not (and at-rest (or review (> gemini-companion-terminal--total 0)))) nil)
+          ;; Between two changes it may look so for a moment.
+          ((< (- (float-time) gemini-companion-terminal--rest-since)
+              gemini-companion-terminal--free-time))
+          (t (setq gemini-companion-terminal--total 0)
+             (when (and review (gemini-companion-terminal--of-p review))
+               (gemini-companion-decide-forget-rest review))
+             nil))))
+
+(defun gemini-companion-terminal--set-asking (asking)
+  "Record whether the CLI in the current buffer is ASKING something.
+What it asks about a change shows as a review instead."
+  (let ((before (memq (current-buffer) gemini-companion-ui-asking)))
+    (cond ((and asking (not before))
+           (push (current-buffer) gemini-companion-ui-asking)
+           (gemini-companion-terminal--announce)
+           (run-hook-with-args 'gemini-companion-terminal-asking-functions (current-buffer)))
+          ((and before (not asking))
+           (setq gemini-companion-ui-asking (delq (current-buffer) gemini-companion-ui-asking))))
+    (unless (eq (and before t) (and asking t))
+      (gemini-companion-log-run-hook 'gemini-companion-ui-asking-hook)
+      (force-mode-line-update t))))
+
+;;;###autoload
+(defun gemini-companion-terminal-show ()
+  "Show the terminal of a CLI that asks something other than about a change."
+  (interactive)
+  (gemini-companion-run-show
+   (or (seq-find (lambda (buffer) (not (gemini-companion-ui-window-of buffer)))
+                 gemini-companion-ui-asking)
+       (car gemini-companion-ui-asking)
+       (user-error "No CLI in a terminal of Emacs asks a question"))))
+
+(defvar gemini-companion-terminal-asking-functions nil
+  "Functions called with the buffer of a CLI that has begun to ask something.")
+
+(defun gemini-companion-terminal--announce ()
+  "Tell the user that the CLI in the current buffer asks, if that is hidden."
+  (unless (gemini-companion-ui-window-of (current-buffer))
+    (gemini-companion-ui-message
+     (current-buffer) "%s asks a question in %s; %s, %s"
+     (gemini-companion-send-title) (buffer-name)
+     (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
+     (gemini-companion-ui-key #'gemini-companion-answer-no "no"))))
+
+;;;; The changes of a CLI
+
+(defun gemini-companion-terminal--of-p (review)
+  "Return non-nil if the client of REVIEW runs in the current buffer.
+If its process is unknown, that is the terminal of the innermost directory."
+  (eq (current-buffer)
+      (if (gemini-companion-review-process review)
+          (gemini-companion-send-terminal-of review (list (current-buffer)))
+        (car (gemini-companion-send-innermost (gemini-companion-review-path review)
+                                              (gemini-companion-run-terminals))))))
+
+(defun gemini-companion-terminal--certain-p (review)
+  "Return non-nil if the client of REVIEW runs here, and not perhaps elsewhere.
+For one whose process is unknown, there must be no other client."
+  (or (gemini-companion-review-process review)
+      (= 1 (if-let* ((host (gemini-companion-review-host review)))
+               (length (gemini-companion-bridge-host-sessions host))
+             (gemini-companion-bridge-clients)))))
+
+(defun gemini-companion-terminal-reviews ()
+  "Return the open reviews of the CLI in the current buffer, that on screen first."
+  (let ((reviews (seq-filter #'gemini-companion-terminal--of-p
+                             (gemini-companion-review-list-open)))
+        (shown (gemini-companion-review-shown)))
+    (if (memq shown reviews)
+        (cons shown (remq shown reviews))
+      reviews)))
+
+;;;; C-c C-c
+
+(defconst gemini-companion-terminal--accepted-time 3.0
+  "Seconds after an accept in which no key of the user's sends ^C.
+The next change of a turn takes a moment to come.")
+
+(defvar gemini-companion-terminal--mode-map
+  (let ((map (make-sparse-keymap))
+        (prefix (make-sparse-keymap)))
+    (define-key prefix (kbd "C-c") #'gemini-companion-terminal-interrupt)
+    (define-key map (kbd "C-c")
+      `(menu-item "" ,prefix :filter gemini-companion-terminal--guard))
+    map)
+  "Keys in the terminal of a CLI while a change of it waits.")
+
+(defvar gemini-companion-terminal--maps nil
+  "An element of `emulation-mode-map-alists', before the maps of the emulators.")
+
+(define-minor-mode gemini-companion-terminal--mode
+  "Ask before a key cancels the change of the CLI in this terminal that waits."
+  :interactive nil
+  :lighter nil
+  (setq gemini-companion-ui-local-keys
+        (and gemini-companion-terminal--mode
+             '((gemini-companion-accept . "C-c C-c a")
+               (gemini-companion-reject . "C-c C-c r")
+               (gemini-companion-review-next . "C-c C-c g"))))
+  (setq gemini-companion-terminal--maps
+        `((gemini-companion-terminal--mode . ,gemini-companion-terminal--mode-map)))
+  (add-to-list 'emulation-mode-map-alists 'gemini-companion-terminal--maps))
+
+(defun gemini-companion-terminal--guard (map)
+  "Return MAP if a change of the CLI in the current buffer waits, or soon will.
+Likewise for one of another client that is on screen: its header line names
+keys that MAP leads to."
+  (and (gemini-companion-log-errors "a key"
+         (or (gemini-companion-terminal--review)
+             (gemini-companion-terminal--just-accepted-p)))
+       map))
+
+(defun gemini-companion-terminal--review ()
+  "Return the review to ask about in the current terminal, or nil."
+  (let ((shown (gemini-companion-review-shown)))
+    (if (and shown (gemini-companion-review-on-screen-p shown))
+        shown
+      (car (gemini-companion-terminal-reviews)))))
+
+(defun gemini-companion-terminal--just-accepted-p ()
+  "Return non-nil if a change of the CLI in the current buffer was just accepted."
+  (pcase gemini-companion-decide-last-accept
+    (`(,review . ,time)
+     (and (< (- (float-time) time) gemini-companion-terminal--accepted-time)
+          (gemini-companion-terminal--of-p review)))))
+
+(defun gemini-companion-terminal-interrupt ()
+  "Ask whether to accept the change that waits, or to send ^C to the CLI."
+  (interactive nil gemini-companion-terminal--mode)
+  (if-let* ((review (gemini-companion-terminal--review)))
+      (gemini-companion-terminal--do review (gemini-companion-terminal--ask review))
+    (message "You have just accepted a change: wait a moment before you interrupt %s"
+             (gemini-companion-send-title))))
+
+(defun gemini-companion-terminal--ask (review)
+  "Ask what the user wants to do about REVIEW; return a character or nil."
+  (let* ((title (gemini-companion-review-client-title review))
+         (mine (gemini-companion-terminal--of-p review))
+         (cancels (if mine "it, and what is queued behind it"
+                    (format "what %s does in %s" (gemini-companion-send-title) (buffer-name)))))
+    (gemini-companion-review-ask
+     review
+     (lambda ()
+       (condition-case nil
+           (car (read-multiple-choice
+                 (format "%s (^C cancels %s)" (gemini-companion-review-file review) cancels)
+                 `((?a "accept" ,(concat title " writes the text as it now reads"))
+                   ,@(and (gemini-companion-review-position review)
+                          '((?! "all" "Accept all changes of this turn, which are named first")))
+                   (?r "reject" "The file stays as it is")
+                   (?g "go there" "Select the change")
+                   (?c "send ^C" ,(concat "That cancels " cancels))
+                   (?q "nothing" "Everything stays as it is"))))
+         (quit nil))))))
+
+(defun gemini-companion-terminal--do (review choice)
+  "Do what CHOICE, of `gemini-companion-terminal--ask', means for REVIEW."
+  (pcase choice
+    (?a (gemini-companion-decide-seen review #'gemini-companion-review-accept))
+    (?! (gemini-companion-accept-all review))
+    (?r (gemini-companion-decide-seen review #'gemini-companion-review-reject))
+    (?g (gemini-companion-review-visit review))
+    (?c (gemini-companion-send-key "\C-c" (current-buffer)))
+    (_ (message "Nothing was sent"))))
+
+(provide 'gemini-companion-terminal)
+;;; gemini-companion-terminal.el ends here

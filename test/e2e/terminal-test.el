@@ -1,0 +1,341 @@
+;;; terminal-test.el --- Sitting in the CLI's terminal  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The real CLI in a terminal of Emacs, whose window is selected as for most
+;; users when a change arrives: what the screen says, and what keys do there.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-review)
+(require 'gemini-companion-test-monkey-terminal)
+(require 'fake-cli)
+
+(defconst gemini-companion-terminal-e2e--files
+  (mapcar (lambda (name)
+            (cons name (concat (string-remove-suffix ".txt" name) " one\ntwo\n")))
+          '("a.txt" "b.txt" "c.txt" "d.txt")))
+
+(defmacro gemini-companion-terminal-e2e--with (spec &rest body)
+  "Run BODY in the selected terminal of a CLI.
+SPEC is (EMACS CLI TERMINAL)."
+  (declare (indent 1) (debug ((symbolp symbolp form) body)))
+  (pcase-let ((`(,emacs ,cli ,terminal) spec))
+    `(gemini-companion-test-with-emacs-and-cli
+         (,emacs ,cli gemini-companion-terminal-e2e--files
+                 (lambda (it) (gemini-companion-test-cli-start-by-command it ,terminal)))
+       ,@body)))
+
+(defun gemini-companion-terminal-e2e--write (emacs name)
+  "Return a call of the model that writes to the file NAME in the project of EMACS."
+  `("write_file" :file_path ,(gemini-companion-test-project emacs name)
+    :content ,(concat "new " name "\ntwo\n")))
+
+(defun gemini-companion-terminal-e2e--propose (emacs cli &rest names)
+  "Let the model of CLI propose changes of the files NAMES, and wait for the first.
+Wait until EMACS and the CLI show it."
+  (gemini-companion-test-cli-script
+   cli (vconcat (mapcar (lambda (name) (gemini-companion-terminal-e2e--write emacs name)) names)))
+  (gemini-companion-test-cli-submit cli "please write")
+  (gemini-companion-terminal-e2e--wait-asked emacs cli (car names)))
+
+(defun gemini-companion-terminal-e2e--wait-asked (emacs cli name)
+  "Wait until EMACS shows the change of the file NAME, and CLI asks about it."
+  (gemini-companion-test-wait-screen emacs (concat (regexp-quote name) ".* accepts"))
+  (gemini-companion-test-cli-wait-terminal cli "Apply this change"))
+
+(defun gemini-companion-terminal-e2e--wait-written (emacs name)
+  "Wait until the CLI has written the file NAME in the project of EMACS."
+  (let ((file (gemini-companion-test-project emacs name))
+        (text (concat "new " name "\ntwo\n")))
+    (gemini-companion-test-wait (concat name " to be written")
+                                (lambda () (equal (gemini-companion-test-read file) text)))))
+
+(defun gemini-companion-terminal-e2e--in-terminal-p (emacs)
+  "Return non-nil if the terminal of the CLI is selected in EMACS."
+  (gemini-companion-test-eval
+   emacs '(and (buffer-local-value 'gemini-companion-run-root (window-buffer)) t)))
+
+(defun gemini-companion-terminal-e2e--outcomes (emacs)
+  "Return the history of EMACS, oldest first, as pairs of a file and an outcome."
+  (gemini-companion-test-eval
+   emacs '(mapcar (lambda (entry)
+                    (cons (file-name-nondirectory (gemini-companion-history-path entry))
+                          (gemini-companion-history-outcome entry)))
+                  (reverse (gemini-companion-history-list)))))
+
+(gemini-companion-test-with-terminals gemini-companion-in-the-terminal/c-c-c-c-loses-nothing
+    terminal
+  "The keys on screen work there, and C-c C-c asks before it sends ^C."
+  (gemini-companion-terminal-e2e--with (emacs cli terminal)
+    (gemini-companion-terminal-e2e--propose emacs cli "a.txt" "b.txt" "c.txt")
+    (gemini-companion-test-wait-screen emacs " 1 of 3 .*a\\.txt ")
+    (should (gemini-companion-terminal-e2e--in-terminal-p emacs))
+    ;; The header and the panel name keys of the terminal, and no others.
+    (gemini-companion-test-wait-screen emacs "a\\.txt .*C-c C-c a accepts  C-c C-c r rejects")
+    (should-not (string-match-p "C-c C-c accepts\\|C-c C-k" (gemini-companion-test-screen emacs)))
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "a\\.txt (^C cancels it, and what is queued behind it)")
+    (gemini-companion-test-keys emacs "q")
+    (gemini-companion-test-wait-screen emacs "Nothing was sent")
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "txt (^C cancels it")
+    (gemini-companion-test-keys emacs "a")
+    ;; The same again at once cancels nothing.
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-terminal-e2e--wait-written emacs "a.txt")
+    (gemini-companion-terminal-e2e--wait-asked emacs cli "b.txt")
+    (should (gemini-companion-terminal-e2e--in-terminal-p emacs))
+    (gemini-companion-test-wait-screen emacs " 2 of 3 .*b\\.txt ")
+    ;; In the proposal C-c C-c accepts, and the next change is selected.
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "b\\.txt (^C cancels it")
+    (gemini-companion-test-keys emacs "g")
+    (gemini-companion-test-wait-screen emacs "b\\.txt .*C-c C-c accepts  C-c C-k rejects")
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-terminal-e2e--wait-written emacs "b.txt")
+    (gemini-companion-test-wait-screen emacs "c\\.txt .*C-c C-c accepts  C-c C-k rejects")
+    ;; A key that comes at once might be meant for another buffer.
+    (gemini-companion-test-wait-eval
+     emacs '(> (- (float-time) (cdr gemini-companion-popup--unexpected))
+               gemini-companion-popup--reaction-time))
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-terminal-e2e--wait-written emacs "c.txt")
+    (gemini-companion-test-cli-wait-terminal cli "✦ Done")
+    (should (equal (gemini-companion-terminal-e2e--outcomes emacs)
+                   '(("a.txt" . accepted) ("b.txt" . accepted) ("c.txt" . accepted))))))
+
+(gemini-companion-test-with-terminals gemini-companion-in-the-terminal/what-the-cli-gives-up-ends
+    terminal
+  "After ^C no review is left, and the CLI's next proposal is shown."
+  (gemini-companion-terminal-e2e--with (emacs cli terminal)
+    (gemini-companion-terminal-e2e--propose emacs cli "a.txt" "b.txt")
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "txt (^C cancels it")
+    (gemini-companion-test-keys emacs "c")
+    (gemini-companion-test-wait-screen emacs "a\\.txt: cancelled in Gemini CLI")
+    (gemini-companion-test-wait-no-review emacs)
+    (gemini-companion-test-cli-wait-terminal cli "Press Ctrl\\+C again")
+    (gemini-companion-test-cli-script
+     cli (gemini-companion-terminal-e2e--write emacs "d.txt"))
+    (gemini-companion-test-cli-submit cli "please go on")
+    (gemini-companion-terminal-e2e--wait-asked emacs cli "d.txt")
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "d\\.txt (^C cancels it")
+    (gemini-companion-test-keys emacs "a")
+    (gemini-companion-terminal-e2e--wait-written emacs "d.txt")
+    (should (equal (gemini-companion-terminal-e2e--outcomes emacs)
+                   '(("a.txt" . cancelled) ("d.txt" . accepted))))))
+
+(ert-deftest gemini-companion-in-the-terminal/all-changes-of-a-turn-are-accepted ()
+  "Those that the CLI will propose are named in the question, too."
+  :tags '(e2e real)
+  (gemini-companion-terminal-e2e--with (emacs cli 'term)
+    (gemini-companion-terminal-e2e--propose emacs cli "a.txt" "b.txt" "c.txt")
+    (gemini-companion-test-wait-screen emacs " 1 of 3 .*a\\.txt ")
+    (gemini-companion-test-run emacs '(progn (run-at-time 0 nil #'gemini-companion-accept-all) nil))
+    (gemini-companion-test-wait-screen emacs "Accept 3 changes: .*a\\.txt, b\\.txt, c\\.txt")
+    (gemini-companion-test-keys emacs "y")
+    (dolist (name '("a.txt" "b.txt" "c.txt"))
+      (gemini-companion-terminal-e2e--wait-written emacs name))
+    (gemini-companion-test-cli-wait-terminal cli "✦ Done")
+    (gemini-companion-test-wait-no-review emacs)
+    ;; Nothing is accepted in advance any longer.
+    (gemini-companion-test-cli-script
+     cli (gemini-companion-terminal-e2e--write emacs "d.txt"))
+    (gemini-companion-test-cli-submit cli "and another")
+    (gemini-companion-terminal-e2e--wait-asked emacs cli "d.txt")
+    (gemini-companion-test-run emacs '(progn (gemini-companion-reject) nil))
+    (should (equal (car (last (gemini-companion-terminal-e2e--outcomes emacs)))
+                   '("d.txt" . rejected)))))
+
+(ert-deftest gemini-companion-in-the-terminal/hidden-questions-are-seen ()
+  "The mode line shows them, and so does a message; they can be answered."
+  :tags '(e2e real)
+  (gemini-companion-terminal-e2e--with (emacs cli 'term)
+    (gemini-companion-test-cli-script
+     cli '("run_shell_command" :command "touch made.txt") "All done")
+    (gemini-companion-test-cli-submit cli "please run it")
+    (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
+    (gemini-companion-test-wait-eval emacs 'buffer-file-name)
+    (gemini-companion-test-wait-screen emacs "Gem:1\\?")
+    (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question in \\*gemini: project\\*")
+    (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+    (gemini-companion-test-wait-screen emacs "was not on screen: check it, then answer")
+    (gemini-companion-test-wait-screen emacs "Gem:1[^?]")
+    (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+    (gemini-companion-test-wait "the command"
+                                (lambda ()
+                                  (file-exists-p (gemini-companion-test-project emacs "made.txt"))))
+    (gemini-companion-test-wait-eval emacs '(null gemini-companion-ui-asking))))
+
+(ert-deftest gemini-companion-in-the-terminal/keys-of-the-panel-keep-the-layout ()
+  "Whatever they do to the windows, the CLI's window comes back."
+  :tags '(e2e real)
+  (gemini-companion-terminal-e2e--with (emacs cli 'term)
+    (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "txt (^C cancels it")
+    (gemini-companion-test-keys emacs "g")
+    (gemini-companion-test-wait-screen emacs "n p move")
+    (let ((layout (gemini-companion-test-layout emacs))
+          (same (lambda ()
+                  (gemini-companion-test-wait-eval
+                   emacs '(gemini-companion-review-intact-p (gemini-companion-review-shown)))
+                  (gemini-companion-test-layout emacs))))
+      (gemini-companion-test-keys emacs "?")
+      (gemini-companion-test-wait-screen emacs "side by side, or above each other")
+      (gemini-companion-test-keys emacs "?" "C-l")
+      (should (equal (funcall same) layout))
+      (gemini-companion-test-keys emacs "|")
+      (should-not (equal (funcall same) layout))
+      (gemini-companion-test-keys emacs "|")
+      (should (equal (funcall same) layout))
+      (gemini-companion-test-keys emacs "C-x" "1" "n")
+      (gemini-companion-test-wait-screen emacs "At end of 1 diffs")
+      (should (equal (funcall same) layout))
+      (gemini-companion-test-keys emacs "C-x" "1")
+      (gemini-companion-test-run emacs '(progn (gemini-companion-review-next) nil))
+      (should (equal (funcall same) layout)))
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-terminal-e2e--wait-written emacs "a.txt")))
+
+(ert-deftest gemini-companion-in-the-terminal/small-frames-have-room ()
+  "In 80 columns the CLI is below, as wide as the frame, and one diff is shown."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :size '(80 . 24)
+                                           :files gemini-companion-terminal-e2e--files)
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-eval emacs '(setq gemini-companion-diff-function 'auto))
+    (gemini-companion-test-with-cli
+        (cli (gemini-companion-test-cli-start-by-command emacs 'term))
+      (should (= 80 (gemini-companion-test-eval emacs '(window-total-width))))
+      (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
+      (gemini-companion-test-wait-screen emacs "Gem:1!1")
+      (gemini-companion-test-wait-screen emacs "^-a one")
+      ;; The file makes room for it; the message takes one line, the question too.
+      (should-not (gemini-companion-test-eval emacs '(get-buffer-window "a.txt")))
+      (gemini-companion-test-wait-screen
+       emacs "^Gemini CLI proposes a change to a\\.txt, .* C-c C-c a accepts.*$")
+      (should (= 1 (gemini-companion-test-eval emacs '(window-height (minibuffer-window)))))
+      (gemini-companion-test-keys emacs "C-c" "C-c")
+      (gemini-companion-test-wait-screen emacs "txt (^C cancels it")
+      (gemini-companion-test-keys emacs "a")
+      (gemini-companion-terminal-e2e--wait-written emacs "a.txt")
+      (gemini-companion-test-wait-eval emacs '(window-live-p (get-buffer-window "a.txt"))))))
+
+;;;; A stand-in for the CLI
+
+(defmacro gemini-companion-terminal-e2e--with-stand-in (spec &rest body)
+  "Run BODY with an Emacs and a stand-in for the CLI in its selected terminal.
+SPEC is (EMACS TERMINAL)."
+  (declare (indent 1) (debug ((symbolp symbolp) body)))
+  (pcase-let ((`(,emacs ,terminal) spec))
+    `(progn
+       (skip-unless (gemini-companion-test-node))
+       (gemini-companion-test-with-emacs (,emacs :files gemini-companion-terminal-e2e--files)
+         (gemini-companion-test-visit ,emacs "a.txt")
+         (gemini-companion-test-wait-announced ,emacs (gemini-companion-test-project ,emacs))
+         (let ((,terminal (gemini-companion-test-monkey-terminal-start ,emacs)))
+           (unwind-protect (progn ,@body)
+             (gemini-companion-test-monkey-terminal-stop ,terminal)))))))
+
+(ert-deftest gemini-companion-in-the-terminal/a-new-question-ends-what-was-given-up ()
+  "A prompt can follow ^C so soon that Emacs has not cancelled the change yet."
+  :tags '(e2e)
+  (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
+    (gemini-companion-test-monkey-terminal-submit terminal "write a.txt")
+    (gemini-companion-test-wait-screen emacs "a\\.txt .*C-c C-c a accepts")
+    (gemini-companion-test-wait-eval
+     emacs '(> (float-time (time-since (gemini-companion-review-created
+                                        (gemini-companion-review-shown))))
+               gemini-companion-terminal--free-time))
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "queued behind it")
+    (gemini-companion-test-keys emacs "c")
+    (gemini-companion-test-wait-eval
+     emacs '(buffer-local-value 'gemini-companion-terminal--free-since (window-buffer)))
+    (gemini-companion-test-monkey-terminal-submit terminal "write b.txt")
+    (gemini-companion-test-wait-screen emacs "b\\.txt .*C-c C-c a accepts")
+    (should (equal (gemini-companion-terminal-e2e--outcomes emacs) '(("a.txt" . cancelled))))
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "b\\.txt (^C cancels it")
+    (gemini-companion-test-keys emacs "a")
+    (gemini-companion-test-wait-no-review emacs)))
+
+(ert-deftest gemini-companion-in-the-terminal/c-c-c-c-is-about-the-change-on-screen ()
+  "Even if it is one of another client, as the header line names these keys."
+  :tags '(e2e)
+  (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
+    (let ((client (fake-cli-connect (gemini-companion-test-tmpdir emacs)
+                                    (gemini-companion-test-project emacs)))
+          (file (gemini-companion-test-project emacs "b.txt")))
+      (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "two\n"))
+      (gemini-companion-test-wait-screen emacs "b\\.txt .*C-c C-c a accepts")
+      (gemini-companion-test-monkey-terminal-submit terminal "write a.txt")
+      (gemini-companion-test-wait-eval emacs '(= 2 (gemini-companion-review-count)))
+      (gemini-companion-test-keys emacs "C-c" "C-c")
+      (gemini-companion-test-wait-screen
+       emacs "b\\.txt (^C cancels what Gemini CLI does in \\*gemini: project\\*)")
+      (gemini-companion-test-keys emacs "a")
+      (fake-cli-wait-notification client "ide/diffAccepted")
+      (gemini-companion-test-wait-screen emacs "a\\.txt .*C-c C-c a accepts")
+      (gemini-companion-test-keys emacs "C-c" "C-c")
+      (gemini-companion-test-wait-screen emacs "a\\.txt (^C cancels it, and what is queued")
+      (gemini-companion-test-keys emacs "a")
+      (gemini-companion-test-wait-no-review emacs)
+      (gemini-companion-test-monkey-terminal-read terminal)
+      (should-not (gemini-companion-test-monkey-terminal--find terminal "key"))
+      (fake-cli-disconnect client))))
+
+(defun gemini-companion-terminal-e2e--propose-outside (cli file)
+  "Let the model of CLI propose a text for FILE, and wait until CLI asks."
+  (gemini-companion-test-cli-script cli `("write_file" :file_path ,file :content "two\n"))
+  (gemini-companion-test-cli-submit cli "please write")
+  (gemini-companion-test-cli-wait-screen cli "Apply this change"))
+
+(ert-deftest gemini-companion-in-another-terminal/nobody-accepts-twice ()
+  "A change that the CLI gave up, was accepted, and is proposed again, is written."
+  :tags '(e2e real)
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-terminal-e2e--propose-outside cli file)
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-cli-keys cli "C-c")
+      (gemini-companion-test-cli-wait-screen cli "Press Ctrl.C again")
+      (gemini-companion-terminal-e2e--propose-outside cli file)
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-wait
+       "the file" (lambda () (equal "two\n" (gemini-companion-test-read file))))
+      (gemini-companion-test-wait-no-review emacs)
+      (gemini-companion-test-cli-wait-screen cli "Type your message")
+      (should (equal (gemini-companion-terminal-e2e--outcomes emacs)
+                     '(("a.txt" . cancelled) ("a.txt" . accepted)))))))
+
+(ert-deftest gemini-companion-in-another-terminal/what-is-not-written-is-not-accepted ()
+  "The history says so if the CLI does not propose it again."
+  :tags '(e2e real)
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
+    (gemini-companion-terminal-e2e--propose-outside cli (gemini-companion-test-project emacs "a.txt"))
+    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-cli-keys cli "C-c")
+    (gemini-companion-test-cli-wait-screen cli "Press Ctrl.C again")
+    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-wait-screen emacs "has not written what you accepted to a\\.txt")
+    (should (equal (gemini-companion-terminal-e2e--outcomes emacs) '(("a.txt" . unwritten))))
+    (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+    (gemini-companion-test-wait-screen emacs "not written")
+    (gemini-companion-test-wait-screen emacs "w write")
+    (should-not (string-match-p "u undo" (gemini-companion-test-screen emacs)))))
+
+;;; terminal-test.el ends here
