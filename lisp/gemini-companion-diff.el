@@ -103,7 +103,6 @@ You accept or reject all hunks together, but can drop some first.
   (setq-local diff-font-lock-syntax nil
               face-remapping-alist gemini-companion-proposal-diff-faces)
   (setq-local revert-buffer-function #'gemini-companion-diff--revert)
-  (setq-local bidi-inhibit-bpa t)
   (buffer-disable-undo)
   (setq buffer-read-only t))
 

@@ -336,6 +336,7 @@ HEADER is a function that returns the header line, given REVIEW."
 (defun gemini-companion-proposal--enable-keys ()
   "Enable the header line and the keys of a review in the current buffer."
   (setq header-line-format '(:eval (gemini-companion-proposal--header-line)))
+  (setq-local bidi-inhibit-bpa t)
   (gemini-companion-review-mode))
 (put 'gemini-companion-proposal--enable-keys 'permanent-local-hook t)
 
@@ -470,7 +471,6 @@ Org's fontification calls any function that a text names.")
 
 (defun gemini-companion-proposal--set-major-mode (path)
   "Set the major mode of the current buffer, still empty, for the file PATH."
-  (setq-local bidi-inhibit-bpa t)
   (condition-case error
       (progn
         (gemini-companion-proposal-set-mode

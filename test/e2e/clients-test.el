@@ -52,17 +52,20 @@ receive for it."
       ('gone (fake-cli-terminate cli)
              nil))))
 
+(defvar gemini-companion-clients-test--number 0
+  "The number of the last proposal.
+No two are the same: what was accepted and not written would be accepted again.")
+
 (defun gemini-companion-clients-test--run (emacs clients reviews)
   "Let CLIENTS propose REVIEWS in EMACS at once, and end each as it says.
 CLIENTS is an alist of names and clients.  Each of REVIEWS is (CLIENT
 NAME END...); all but the last END leave it open.  Check that each client
 receives the outcomes of its reviews, and nothing else."
-  (let* ((number 0)
-         (open (mapcar (lambda (review)
+  (let* ((open (mapcar (lambda (review)
                          (pcase-let* ((`(,client ,name . ,ends) review))
                            (list (alist-get client clients) name
                                  (format "%s %s %d\n" client name
-                                         (cl-incf number))
+                                         (cl-incf gemini-companion-clients-test--number))
                                  ends)))
                        reviews))
          (expected (mapcar (lambda (it)

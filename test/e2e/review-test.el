@@ -396,10 +396,11 @@ Only the real client has a process of its own."
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           (before (gemini-companion-test-layout emacs))
           handle)
-      (dolist (decide '(gemini-companion-test-accept
-                        gemini-companion-test-reject))
-        (setq handle (gemini-companion-test-client-open-diff
-                      client file "ONE\ntwo\nthree\n"))
+      ;; What was accepted and not written would be accepted again.
+      (pcase-dolist (`(,text . ,decide)
+                     '(("ONE\ntwo\nthree\n" . gemini-companion-test-accept)
+                       ("one\nTWO\nthree\n" . gemini-companion-test-reject)))
+        (setq handle (gemini-companion-test-client-open-diff client file text))
         (gemini-companion-test-wait-review emacs)
         (funcall decide emacs)
         (gemini-companion-test-client-wait-outcome client handle)
