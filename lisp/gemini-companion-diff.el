@@ -18,6 +18,7 @@
 (require 'diff-mode)
 (require 'subr-x)
 (require 'gemini-companion-decide)
+(require 'gemini-companion-heavy)
 (require 'gemini-companion-log)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
@@ -227,12 +228,9 @@ Go to LINE of the proposal."
 
 (defun gemini-companion-diff--adjust-highlighting ()
   "Highlight the diff in the current buffer, unless it is too large."
-  (let ((small (gemini-companion-proposal-small-p)))
-    (setq-local diff-refine (and small
-                                 (<= (buffer-size) gemini-companion-diff--max-refined)
-                                 (default-value 'diff-refine)))
-    (unless (eq small font-lock-mode)
-      (font-lock-mode (if small 1 -1)))))
+  (setq-local diff-refine (and (gemini-companion-heavy-fontify)
+                               (<= (buffer-size) gemini-companion-diff--max-refined)
+                               (default-value 'diff-refine))))
 
 (defun gemini-companion-diff--rows ()
   "Return an alist of the windows of the current buffer, with the row of point."

@@ -16,6 +16,7 @@
 (require 'subr-x)
 (require 'gemini-companion-decide)
 (require 'gemini-companion-file)
+(require 'gemini-companion-heavy)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
@@ -165,7 +166,7 @@ accept: \\[gemini-companion-accept]"
       (with-current-buffer buffer
         (gemini-companion-proposal--fill
          review #'gemini-companion-proposal--proposal-header
-         (lambda () (insert (gemini-companion-review-text review))))
+         (gemini-companion-review-text review))
         ;; Undoing the insertion would leave the buffer empty.
         (setq buffer-undo-list nil)
         (add-hook 'kill-buffer-hook #'gemini-companion-proposal--keep nil t))
@@ -212,34 +213,27 @@ on disk."
                 (gemini-companion-review-with-base review))
            (gemini-companion-proposal--read-only
             review "current" "Your unsaved buffer"
-            (lambda () (insert-buffer-substring-no-properties visiting))))
+            (gemini-companion-review-buffer-text visiting)))
           ((gemini-companion-proposal-file-p review)
            (gemini-companion-proposal--read-only
             review "current" "On disk"
-            (lambda () (gemini-companion-proposal--insert-file review))))
-          (t
-           (gemini-companion-proposal--read-only review "current" "No file yet" #'ignore)))))
+            (gemini-companion-proposal--file-text review)))
+          (t (gemini-companion-proposal--read-only review "current" "No file yet" "")))))
 
 (defun gemini-companion-proposal-base-buffer (review)
   "Return a new buffer with the text from which REVIEW was made."
   (gemini-companion-proposal--read-only
    review "base" "When proposed"
-   (lambda ()
-     (when-let* ((bytes (gemini-companion-review-base review)))
-       (gemini-companion-proposal--insert review bytes)))))
+   (if-let* ((bytes (gemini-companion-review-base review)))
+       (gemini-companion-review-text-of-file review bytes)
+     "")))
 
-(defun gemini-companion-proposal--insert-file (review)
-  "Insert the file of REVIEW into the current buffer."
+(defun gemini-companion-proposal--file-text (review)
+  "Return the text of the file of REVIEW as it is on disk."
   (let ((bytes (gemini-companion-review-bytes review)))
     (unless (stringp bytes)
       (error "It is too large, or no longer a regular file that Emacs can read"))
-    (gemini-companion-proposal--insert review bytes)))
-
-(defun gemini-companion-proposal--insert (review bytes)
-  "Insert BYTES, contents of the file of REVIEW, as text."
-  (let ((text (gemini-companion-review-text-of-file review bytes)))
-    (insert text)
-    (setq gemini-companion-proposal--text (cons (buffer-chars-modified-tick) text))))
+    (gemini-companion-review-text-of-file review bytes)))
 
 (defun gemini-companion-proposal-text (buffer)
   "Return the text of BUFFER, one of a review."
@@ -250,21 +244,21 @@ on disk."
           ((eql (car known) (buffer-chars-modified-tick buffer)) (cdr known))
           (t (gemini-companion-review-buffer-text buffer)))))
 
-(defun gemini-companion-proposal--read-only (review part title insert)
-  "Return a new read-only buffer of REVIEW.
-PART is for its name, TITLE for its header line, and INSERT is a function
-that inserts its text."
+(defun gemini-companion-proposal--read-only (review part title text)
+  "Return a new read-only buffer of REVIEW, which contains TEXT.
+PART is for its name, and TITLE for its header line."
   (let ((buffer (gemini-companion-proposal-make-buffer review part)))
     (with-current-buffer buffer
       (condition-case error
           (gemini-companion-proposal--fill
            review
            (lambda (review) (gemini-companion-proposal-header-title review title))
-           insert)
+           text)
         ((error quit)
          (kill-buffer buffer)
          (signal (car error) (cdr error))))
-      (setq buffer-read-only t))
+      (setq gemini-companion-proposal--text (cons (buffer-chars-modified-tick) text)
+            buffer-read-only t))
     buffer))
 
 ;;;; Large texts
@@ -302,20 +296,30 @@ Programs that are started in it run on this machine."
         (setq default-directory "~/")))
     buffer))
 
-(defun gemini-companion-proposal--fill (review header insert)
-  "Set up the current buffer, still empty, for REVIEW, and fill it.
-HEADER is as in `gemini-companion-proposal-set-up', and INSERT is a
-function that inserts the text."
+(defun gemini-companion-proposal--fill (review header text)
+  "Set up the current buffer, still empty, for REVIEW, and insert TEXT.
+HEADER is as in `gemini-companion-proposal-set-up'."
   ;; Before the text is inserted, since some modes obey what it says.
   (gemini-companion-proposal--set-major-mode (gemini-companion-review-path review))
-  (funcall insert)
-  (if (gemini-companion-proposal-small-p)
-      (font-lock-mode 1)
+  ;; Those of CC mode may take seconds, or fail.
+  (let ((inhibit-modification-hooks t))
+    (insert text))
+  (when (gemini-companion-heavy-p)
     (gemini-companion-proposal-set-mode #'fundamental-mode))
-  (gemini-companion-proposal--take-over-display review)
-  (gemini-companion-proposal--enable-modal-modes)
+  (gemini-companion-proposal--finish review header)
   (set-buffer-modified-p nil)
   (goto-char (point-min))
+  (gemini-companion-heavy-fontify-in-steps
+   (lambda ()
+     (gemini-companion-proposal-set-mode #'fundamental-mode)
+     (gemini-companion-proposal--finish review gemini-companion-proposal--header))))
+
+(defun gemini-companion-proposal--finish (review header)
+  "Set up the current buffer of REVIEW, which has its text and its major mode.
+HEADER is as in `gemini-companion-proposal-set-up'."
+  (gemini-companion-proposal--take-over-display review)
+  (gemini-companion-heavy-shorten-lines)
+  (gemini-companion-proposal--enable-modal-modes)
   (gemini-companion-proposal-set-up review header))
 
 (defun gemini-companion-proposal--take-over-display (review)
@@ -451,11 +455,7 @@ The file name without directories remains."
 
 ;;;; Major modes
 
-(defconst gemini-companion-proposal--max-fontified 1000000
-  "Maximum size in characters of a text that is shown in a major mode.")
-
-(defconst gemini-companion-proposal--long-line 10000
-  "Length in characters of a line that is too long for a major mode.")
+(defvar rng-nxml-auto-validate-flag)
 
 (defconst gemini-companion-proposal--modes '(prog-mode text-mode conf-mode)
   "Parents of the major modes that are used; others may do anything with a text.")
@@ -500,7 +500,9 @@ the text, and read no local variables, since a client wrote the text."
         ;; Python mode says that it cannot guess the indentation, since there is no text yet.
         (inhibit-message t)
         ;; Some modes read those of the directory themselves.
-        (enable-local-variables nil))
+        (enable-local-variables nil)
+        ;; nXML mode would validate the text whenever Emacs is idle, which takes seconds.
+        (rng-nxml-auto-validate-flag nil))
     ;; `delay-mode-hooks' would not do: some modes run the hooks of others anyway.
     (cl-letf (((symbol-function 'run-mode-hooks) #'ignore))
       (funcall function))))
@@ -511,16 +513,6 @@ the text, and read no local variables, since a client wrote the text."
     (when (and (boundp global) (default-value global) (functionp local))
       (gemini-companion-log-errors (format "%s" local)
         (funcall local)))))
-
-(defun gemini-companion-proposal-small-p ()
-  "Return non-nil if the text of the current buffer is not too large to fontify."
-  (and (<= (buffer-size) gemini-companion-proposal--max-fontified)
-       (save-excursion
-         (goto-char (point-min))
-         (cl-loop until (eobp)
-                  always (< (- (line-beginning-position 2) (point))
-                            gemini-companion-proposal--long-line)
-                  do (forward-line)))))
 
 (defun gemini-companion-proposal--major-mode (path)
   "Return a major mode for text that the name of the file PATH suggests."
@@ -542,6 +534,9 @@ the text, and read no local variables, since a client wrote the text."
   "Return MODE, or its substitute, if that is for text and available.
 Otherwise return nil."
   (when (and mode (symbolp mode) (fboundp mode))
+    ;; An alias says nothing of the mode's parents.
+    (while (symbolp (symbol-function mode))
+      (setq mode (symbol-function mode)))
     (gemini-companion-log-errors (format "the mode %s" mode)
       (let ((warning-suppress-log-types '((treesit)))) ; a grammar may be missing
         (autoload-do-load (symbol-function mode) mode)

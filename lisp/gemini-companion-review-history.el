@@ -245,7 +245,7 @@ edit files, and does not read files to highlight their syntax.
       (insert text)
       (set-buffer-modified-p nil)
       (goto-char (point-min)))
-    (font-lock-mode (if (gemini-companion-proposal-small-p) 1 -1))
+    (gemini-companion-heavy-fontify)
     (gemini-companion-review-history--show-header)))
 
 (defun gemini-companion-review-history--diff (entry)

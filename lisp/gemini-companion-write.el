@@ -26,6 +26,7 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
+(require 'gemini-companion-heavy)
 (require 'gemini-companion-history)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
@@ -259,7 +260,7 @@ M-x gemini-companion-review-history"
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")
 
-(defconst gemini-companion-write--max-compare-time 1.0
+(defconst gemini-companion-write--max-compare-time 0.3
   "Seconds spent to find the differences, before all of the text is replaced.")
 
 (defvar gemini-companion-write-before-hook nil
@@ -445,9 +446,9 @@ For MERGED and TEXT see `gemini-companion-write-revert'."
 
 (defun gemini-companion-write--show (path &optional merged)
   "Revert the current buffer, which visits PATH, without a question.
-Return nil, and leave the buffer alone, if that would lose edits, or if it
-does not show the text of its file.  If MERGED is non-nil the file contains
-the edits."
+Return nil, and leave the buffer alone, if that would lose edits, if it
+does not show the text of its file, or if the new text may block Emacs.  If
+MERGED is non-nil the file contains the edits."
   (let ((host (gemini-companion-file-host path))
         (tick (buffer-chars-modified-tick)))
     (unless (gemini-companion-write--other-than-text-p host)
@@ -461,12 +462,20 @@ the edits."
                 (when (and (or merged
                                (not (buffer-modified-p))
                                (gemini-companion-write--same-text-p source))
+                           (not (gemini-companion-write--heavy-p source))
                            (gemini-companion-write--take-text source modtime host))
                   (setq buffer-file-coding-system coding)
                   (unless (and host (eql tick (buffer-chars-modified-tick)))
                     (gemini-companion-write--run-hooks))
                   t)))
           (kill-buffer source))))))
+
+(defun gemini-companion-write--heavy-p (source)
+  "Return non-nil if displaying the text of SOURCE here may block Emacs.
+That is no reason if it is so for the text that the buffer has."
+  (let ((buffer (current-buffer)))
+    (with-current-buffer source
+      (gemini-companion-heavy-compared-p buffer))))
 
 (defun gemini-companion-write--run-hooks ()
   "Run the hooks for the current buffer, which was reverted.

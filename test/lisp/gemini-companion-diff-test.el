@@ -182,7 +182,7 @@ FOCUS is `select' by default."
                      client "a.txt" (concat (make-string 100000 ?x) "\n"))))
         (gemini-companion-diff-test--in review
           (should-not diff-refine)
-          (should-not (gemini-companion-proposal-small-p)))
+          (should-not font-lock-mode))
         (gemini-companion-diff-test--drop review 1)
         (gemini-companion-diff-test--in review
           (should (eq diff-refine 'font-lock)))))))

@@ -62,6 +62,76 @@
         (should (equal (buffer-string) "1\n2\n"))
         (should gemini-companion-review-mode)))))
 
+;;;; Heavy texts
+
+(defun gemini-companion-proposal-test--mode-for (client name text)
+  "Return the major mode of the proposal of CLIENT for the file NAME with TEXT."
+  (buffer-local-value 'major-mode (gemini-companion-proposal-buffer
+                                   (gemini-companion-test-propose client name text))))
+
+(ert-deftest gemini-companion-proposal/a-heavy-text-has-no-major-mode ()
+  "It is large, has a long line, or repeats a few lines."
+  (gemini-companion-test-with-client client
+    (pcase-dolist (`(,mode . ,text)
+                   `((python-mode . "def f():\n  pass\n")
+                     (python-mode . ,(mapconcat (lambda (n) (format "f(%d)\n" n))
+                                                (number-sequence 1 2000) ""))
+                     (fundamental-mode . ,(mapconcat (lambda (n) (format "function(%d)\n" n))
+                                                     (number-sequence 1 20000) ""))
+                     (fundamental-mode . ,(concat (make-string 10001 ?x) "\n"))
+                     (fundamental-mode . ,(apply #'concat (make-list 200 "f(1)\n")))))
+      (should (eq mode (gemini-companion-proposal-test--mode-for client "a.py" text))))))
+
+(ert-deftest gemini-companion-proposal/ends-of-long-lines-are-hidden ()
+  (gemini-companion-test-with-client client
+    (let* ((text (concat "one\n" (make-string 20000 ?x) "\nthree\n"))
+           (review (gemini-companion-test-propose client "a.txt" text)))
+      (with-current-buffer (gemini-companion-proposal-buffer review)
+        (should (equal (buffer-string) text))
+        (should-not (invisible-p 10000))
+        (should (invisible-p 10010))
+        (goto-char (point-max))
+        (should-not (invisible-p (line-beginning-position 0)))))))
+
+(define-derived-mode gemini-companion-proposal-test-slow-mode prog-mode "Test"
+  "A mode whose fontification takes long, or fails."
+  (setq-local font-lock-defaults
+              '(((lambda (_limit)
+                   (pcase gemini-companion-proposal-test--fontify
+                     ('fail (error "Not today"))
+                     (_ (sleep-for gemini-companion-proposal-test--fontify)))
+                   nil)))))
+
+(defvar gemini-companion-proposal-test--fontify 0
+  "Seconds that fontification takes, or `fail'.")
+
+(ert-deftest gemini-companion-proposal/slow-fontification-is-given-up ()
+  (gemini-companion-test-with-client client
+    (let ((auto-mode-alist '(("" . gemini-companion-proposal-test-slow-mode)))
+          ;; Emacs in batch mode does not fontify.
+          (noninteractive nil))
+      (pcase-dolist (`(,time . ,mode) '((0 . gemini-companion-proposal-test-slow-mode)
+                                        (0.25 . fundamental-mode)
+                                        (fail . fundamental-mode)))
+        (let ((gemini-companion-proposal-test--fontify time))
+          (let* ((text (mapconcat #'number-to-string (number-sequence 1 500) "\n"))
+                 (buffer (gemini-companion-proposal-buffer
+                          (gemini-companion-test-propose client "a.x" text))))
+            (gemini-companion-test-wait
+             "the fontification to end"
+             (lambda ()
+               (not (seq-some (lambda (timer)
+                                (eq (timer--function timer) #'gemini-companion-heavy--step))
+                              timer-list))))
+            (should (eq mode (buffer-local-value 'major-mode buffer)))))))))
+
+(ert-deftest gemini-companion-proposal/xml-is-not-validated ()
+  (gemini-companion-test-with-client client
+    (with-current-buffer (gemini-companion-proposal-buffer
+                          (gemini-companion-test-propose client "a.xml" "<a></b>\n"))
+      (should (derived-mode-p 'nxml-mode))
+      (should-not (bound-and-true-p rng-validate-mode)))))
+
 ;;;; Major modes
 
 (ert-deftest gemini-companion-proposal/a-major-mode-says-nothing ()

@@ -1,0 +1,186 @@
+;;; gemini-companion-heavy.el --- Texts that are heavy to display -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A client may propose any text, and Emacs must not be blocked when it is displayed.
+;;
+;; Redisplay takes seconds in lines of some 100 kB, most of all if they are written from right to
+;; left or combine characters.  Of such lines only the start is shown.
+;;
+;; Fontification has no limit either: M-> after 100 kB of "((((" lines takes CC mode 38 s, and the
+;; like is found for most modes.  Nothing can interrupt it.  So a text is not fontified if it is
+;; large, or repeats a few lines, as programs and hostile models do.  Any other text becomes slow
+;; gradually: it is fontified from its start on, a few lines at a time, never by redisplay, until that
+;; takes too long.  Then the buffer is given up to Fundamental mode.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-log)
+
+(defconst gemini-companion-heavy--max-fontified 300000
+  "Maximum size in characters of a text that is fontified.")
+
+(defconst gemini-companion-heavy--min-lines 100
+  "Number of lines below which a text may repeat some as often as it likes.")
+
+(defconst gemini-companion-heavy--max-repetition 20
+  "How often the lines of a text may occur on average.")
+
+(defconst gemini-companion-heavy--max-line 10000
+  "Maximum length in characters of a line that is shown whole.")
+
+(defconst gemini-companion-heavy--part 500
+  "Number of characters that are fontified at a time, but at least a line.
+Some modes take seconds for ten times as much.")
+
+(defconst gemini-companion-heavy--max-time 0.1
+  "Seconds for which Emacs may fontify without a pause.")
+
+(defconst gemini-companion-heavy--max-slow 2
+  "Number of parts that may take longer.
+The first one may have libraries loaded.")
+
+(defun gemini-companion-heavy-p ()
+  "Return non-nil if the text of the current buffer is not to be fontified."
+  (or (> (buffer-size) gemini-companion-heavy--max-fontified)
+      (gemini-companion-heavy--long-line-p)
+      (gemini-companion-heavy--repetitive-p)))
+
+(defun gemini-companion-heavy--next-long-line (max)
+  "Go to the first line of more than MAX characters, from point on.
+Point is at the beginning of a line.  Return nil, with point anywhere, if
+there is none."
+  (cl-loop for start = (point)
+           while (> (- (point-max) start) max)
+           do (goto-char (+ start max 1))
+           unless (search-backward "\n" start t)
+           return (goto-char start)
+           do (forward-line)))
+
+(defun gemini-companion-heavy--repetitive-p ()
+  "Return non-nil if the current buffer has many lines, of which few differ.
+Return nil if it is large, since to find out would take long."
+  (let ((lines (make-hash-table :test #'equal))
+        (count 0))
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (or (eobp) (> (buffer-size) gemini-companion-heavy--max-fontified)))
+        (puthash (buffer-substring-no-properties (point) (line-end-position)) t lines)
+        (setq count (1+ count))
+        (forward-line)))
+    (and (>= count gemini-companion-heavy--min-lines)
+         (> count (* gemini-companion-heavy--max-repetition (hash-table-count lines))))))
+
+(defun gemini-companion-heavy--long-line-p ()
+  "Return non-nil if a line of the current buffer is too long."
+  (save-excursion
+    (goto-char (point-min))
+    (gemini-companion-heavy--next-long-line gemini-companion-heavy--max-line)))
+
+(defun gemini-companion-heavy-compared-p (buffer)
+  "Return non-nil if the current buffer is heavy in a way in which BUFFER is not."
+  (let ((size (buffer-size))
+        (long (gemini-companion-heavy--long-line-p))
+        (repetitive (gemini-companion-heavy--repetitive-p)))
+    (with-current-buffer buffer
+      (save-restriction
+        (widen)
+        (or (> (- size (buffer-size)) gemini-companion-heavy--max-fontified)
+            (and long (not (gemini-companion-heavy--long-line-p)))
+            (and repetitive (not (gemini-companion-heavy--repetitive-p))))))))
+
+(defun gemini-companion-heavy-fontify ()
+  "Fontify the current buffer by redisplay, unless its text is heavy.
+Return non-nil if so.  This is for modes that do not parse, such as Diff
+mode."
+  (let ((light (not (gemini-companion-heavy-p))))
+    (gemini-companion-heavy-shorten-lines)
+    (unless (eq light font-lock-mode)
+      (font-lock-mode (if light 1 -1)))
+    light))
+
+;;;; Long lines
+
+(defun gemini-companion-heavy-shorten-lines ()
+  "Hide the ends of lines that are too long.  \\[visible-mode] shows them."
+  (let ((max gemini-companion-heavy--max-line))
+    (save-excursion
+      (goto-char (point-min))
+      (while (gemini-companion-heavy--next-long-line max)
+        (gemini-companion-heavy--lighten-display)
+        (gemini-companion-heavy--hide (+ (point) max) (line-end-position))
+        (forward-line)))))
+
+(defun gemini-companion-heavy--hide (start end)
+  "Hide the end of a line from START to END, and say how long it is."
+  (let ((overlay (make-overlay start end)))
+    (overlay-put overlay 'evaporate t)
+    (overlay-put overlay 'invisible t)
+    (overlay-put overlay 'before-string
+                 (propertize (format " … %d characters more" (- end start)) 'face 'warning))))
+
+(defun gemini-companion-heavy--lighten-display ()
+  "Have the current buffer displayed without what is slow in long lines."
+  (pcase-dolist (`(,variable . ,value) '((bidi-display-reordering . nil)
+                                         (auto-composition-mode . nil)
+                                         (truncate-lines . t)
+                                         (word-wrap . nil)))
+    (set (make-local-variable variable) value)))
+
+;;;; Fontification in parts
+
+(defun gemini-companion-heavy-fontify-in-steps (give-up)
+  "Fontify the current buffer from its start on, in steps, unless it is heavy.
+If that is slow, or fails, call the function GIVE-UP in the buffer."
+  (unless (gemini-companion-heavy-p)
+    (font-lock-mode 1)
+    ;; So redisplay does not.
+    (with-silent-modifications
+      (put-text-property (point-min) (point-max) 'fontified t))
+    (gemini-companion-heavy--step (current-buffer) (copy-marker (point-min)) 0 give-up)))
+
+(defun gemini-companion-heavy--step (buffer position slow give-up)
+  "Fontify BUFFER from the marker POSITION on for a moment; go on after a pause.
+SLOW is the number of parts that have taken too long.  If these are too
+many, call GIVE-UP."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (let ((end (+ (float-time) gemini-companion-heavy--max-time)))
+        (while (and font-lock-mode (< position (point-max)) (< (float-time) end)
+                    (<= slow gemini-companion-heavy--max-slow))
+          (cl-incf slow (gemini-companion-heavy--fontify-part position))))
+      (cond ((> slow gemini-companion-heavy--max-slow)
+             (gemini-companion-log-add "%s is not fontified: %s takes too long, or fails"
+                                       (buffer-name) major-mode)
+             (funcall give-up))
+            ((and font-lock-mode (< position (point-max)))
+             (run-at-time 0.05 nil #'gemini-companion-heavy--step buffer position slow give-up))))))
+
+(defun gemini-companion-heavy--fontify-part (position)
+  "Fontify a part of the current buffer from the marker POSITION on; move that.
+Return 1 if that has taken too long, or failed, else 0."
+  (let ((begun (float-time))
+        (start (marker-position position)))
+    (save-restriction
+      (widen)
+      (set-marker position (save-excursion
+                             (goto-char (min (point-max)
+                                             (+ start gemini-companion-heavy--part)))
+                             (forward-line)
+                             (point)))
+      (if (and (gemini-companion-log-errors "fontification"
+                 (save-match-data
+                   (let ((inhibit-quit nil))
+                     (font-lock-fontify-region start position)))
+                 t)
+               (< (- (float-time) begun) gemini-companion-heavy--max-time))
+          0
+        1))))
+
+(provide 'gemini-companion-heavy)
+;;; gemini-companion-heavy.el ends here

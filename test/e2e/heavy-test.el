@@ -1,0 +1,174 @@
+;;; heavy-test.el --- Texts that are heavy to display  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A client proposes awkward texts for files of each kind for which Emacs brings a major mode.  A
+;; timer in that Emacs notices how long it was blocked: while the change is shown, accepted, written
+;; and looked at again, and while the user goes to the end of each buffer.
+;;
+;; With GEMINI_COMPANION_HEAVY_CASES so many texts are tried for each kind of file, otherwise one for
+;; some of them; GEMINI_COMPANION_HEAVY_SEED selects others.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-fake-client)
+
+(defconst gemini-companion-heavy-e2e--limit 1.0
+  "Seconds for which Emacs may be blocked.")
+
+(defconst gemini-companion-heavy-e2e--names
+  '("x.c" "x.cpp" "x.java" "x.js" "x.json" "x.py" "x.rb" "x.pl" "x.sh" "x.el" "x.scm" "x.html"
+    "x.xml" "x.css" "x.org" "x.tex" "x.bib" "x.txt" "x.conf" "x.sql" "x.f90" "x.pas" "x.m4" "Makefile"
+    "x.awk" "x.tcl" "x.vhd" "x.v" "x.s" "x.diff" "x.m" "x.ps" "x.adoc")
+  "A file name for each major mode that Emacs brings for a common kind of file.")
+
+(defconst gemini-companion-heavy-e2e--units
+  '("(" "{[" "$(" "\"" "'" "`" "/*" "/" "<a " "\\" "#" "((a" "א(" "e\u0301" "\u0301" "👩\u200d" "a,"
+    "if x { " "%w(" "=begin\n" "<<E\n" "\u202e(" "\t" "\x00" "\u00a0" mixed)
+  "What awkward texts are made of; `mixed' is another of these each time.")
+
+(defconst gemini-companion-heavy-e2e--shapes
+  '((5000000 nil) (5000000 80) (900000 80) (900000 9000) (90000 200) (90000 200) (90000 60))
+  "The length of a text, and of its lines; nil if it has only one.")
+
+(defconst gemini-companion-heavy-e2e--observer
+  '(progn
+     (defvar gemini-companion-test-inner-beat (float-time))
+     (defvar gemini-companion-test-inner-gaps nil)
+     (defvar gemini-companion-test-inner-beating nil)
+     (defvar gemini-companion-test-inner-phase nil)
+     (defun gemini-companion-test-inner-note-beat ()
+       (let* ((now (float-time))
+              (gap (- now gemini-companion-test-inner-beat))
+              (known (assq gemini-companion-test-inner-phase gemini-companion-test-inner-gaps)))
+         (setq gemini-companion-test-inner-beat now)
+         (cond ((null known)
+                (push (cons gemini-companion-test-inner-phase gap)
+                      gemini-companion-test-inner-gaps))
+               ((> gap (cdr known)) (setcdr known gap)))))
+     (setq gemini-companion-test-inner-beating
+           (run-at-time 0 0.02 #'gemini-companion-test-inner-note-beat))
+     (defun gemini-companion-test-inner-begin (phase)
+       (gemini-companion-test-inner-note-beat)
+       (setq gemini-companion-test-inner-phase phase))
+     (defun gemini-companion-test-inner-walk ()
+       "Go to the end of each buffer on screen, and back."
+       (dolist (window (window-list nil 'nomini))
+         (when (window-live-p window)
+           (with-selected-window window
+             (dolist (command '(end-of-buffer beginning-of-buffer))
+               (ignore-errors (call-interactively command))
+               (sit-for 0.03)))))))
+  "Form that has the Emacs under test note how long it is blocked, by phase.")
+
+(defun gemini-companion-heavy-e2e--text (unit shape)
+  "Return a text of UNIT in SHAPE."
+  (pcase-let* ((`(,length ,width) shape)
+               (line (gemini-companion-heavy-e2e--fill unit (or width length))))
+    (cond ((null width) line)
+          ((eq unit 'mixed)
+           (mapconcat (lambda (_) (gemini-companion-heavy-e2e--fill unit width))
+                      (make-list (/ length (1+ width)) nil) "\n"))
+          (t (mapconcat #'identity (make-list (/ length (1+ width)) line) "\n")))))
+
+(defun gemini-companion-heavy-e2e--fill (unit length)
+  "Return about LENGTH characters of UNIT, repeated."
+  (if (stringp unit)
+      (mapconcat #'identity (make-list (max 1 (/ length (length unit))) unit) "")
+    (mapconcat (lambda (_) (gemini-companion-heavy-e2e--pick
+                            (butlast gemini-companion-heavy-e2e--units)))
+               (make-list (/ length 2) nil) "")))
+
+(defun gemini-companion-heavy-e2e--pick (list)
+  "Return a random element of LIST."
+  (nth (random (length list)) list))
+
+(defun gemini-companion-heavy-e2e--run (emacs client name unit shape view)
+  "Let CLIENT propose a text of UNIT in SHAPE for the file NAME in EMACS.
+VIEW is the function that shows it.
+Return the phases in which EMACS was blocked too long, with the seconds."
+  (let* ((file (gemini-companion-test-project emacs name))
+         (text (gemini-companion-heavy-e2e--text unit shape))
+         (phase (lambda (name &rest forms)
+                  (gemini-companion-test-run
+                   emacs `(progn (gemini-companion-test-inner-begin ',name) ,@forms
+                                 (sit-for 0.1) (gemini-companion-test-inner-walk))
+                   120)))
+         )
+    (gemini-companion-test-write file "one\n")
+    (gemini-companion-test-run
+     emacs `(progn (delete-other-windows) (find-file ,file)
+                   (setq gemini-companion-diff-function #',view
+                         gemini-companion-test-inner-gaps nil
+                         gemini-companion-test-inner-phase nil)))
+    (gemini-companion-test-fake-propose emacs client text name)
+    (gemini-companion-test-wait-eval emacs '(gemini-companion-test-inner-review) 120)
+    (funcall phase 'shown)
+    (funcall phase 'accept '(gemini-companion-accept))
+    (gemini-companion-test-run emacs '(gemini-companion-test-inner-begin 'written))
+    (gemini-companion-test-write file text)
+    (gemini-companion-test-wait-eval
+     emacs '(null gemini-companion-write--timers) 60)
+    (funcall phase 'written)
+    (funcall phase 'history
+             '(gemini-companion-review-history)
+             '(with-current-buffer (window-buffer)
+                (goto-char (point-min))
+                (re-search-forward "accepted\\|not written")
+                (call-interactively (key-binding (kbd "RET")))))
+    (prog1 (gemini-companion-test-eval
+            emacs `(progn
+                     (gemini-companion-test-inner-note-beat)
+                     (seq-filter (lambda (gap) (> (cdr gap) ,gemini-companion-heavy-e2e--limit))
+                                 gemini-companion-test-inner-gaps)))
+      (gemini-companion-test-run
+       emacs '(progn
+                (dolist (buffer (buffer-list))
+                  (when (string-match-p "\\`\\*gemini" (buffer-name buffer))
+                    (kill-buffer buffer)))
+                (with-current-buffer (window-buffer)
+                  (set-buffer-modified-p nil))
+                (setq gemini-companion-history--entries nil)
+                (garbage-collect)
+                nil)
+       60))))
+
+(ert-deftest gemini-companion-heavy/no-text-blocks-emacs ()
+  "Emacs is never blocked for long, whatever a client proposes, for which file."
+  :tags '(e2e)
+  (random (or (getenv "GEMINI_COMPANION_HEAVY_SEED") emacs-version))
+  (let ((count (string-to-number (or (getenv "GEMINI_COMPANION_HEAVY_CASES") "1")))
+        (names (cond ((when-let* ((names (getenv "GEMINI_COMPANION_HEAVY_NAMES")))
+                        (split-string names)))
+                     ((getenv "GEMINI_COMPANION_HEAVY_CASES")
+                      gemini-companion-heavy-e2e--names)
+                     (t (seq-take (sort (copy-sequence gemini-companion-heavy-e2e--names)
+                                        (lambda (_ _) (zerop (random 2))))
+                                  10))))
+        (blocked nil))
+    (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+      (gemini-companion-test-eval emacs gemini-companion-heavy-e2e--observer)
+      (dolist (name names)
+        (dotimes (_ count)
+          (let* ((unit (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--units))
+                 (shape (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--shapes))
+                 (view (gemini-companion-heavy-e2e--pick '(gemini-companion-ediff-show gemini-companion-diff-show)))
+                 (case (format "%s: %S, %S, %s" name unit shape view))
+                 (gaps (gemini-companion-heavy-e2e--run emacs client name unit shape view)))
+            (when (getenv "GEMINI_COMPANION_HEAVY_SEED")
+              (message "%s %S" case gaps))
+            (when gaps
+              (push (cons case gaps) blocked)))))
+      (gemini-companion-test-eval emacs '(cancel-timer gemini-companion-test-inner-beating)))
+    (should (equal blocked nil))))
+
+(provide 'heavy-test)
+;;; heavy-test.el ends here
