@@ -39,49 +39,12 @@ Takes effect when `gemini-companion-mode' is next enabled."
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-(defcustom gemini-companion-agent-profiles
-  '((gemini
-     :title "Gemini CLI"
-     :program "gemini"
-     :install "npm install -g @google/gemini-cli"
-     :takes-edits t
-     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
-                     ("stdio-client" "0.61.0" "0.61.0"))
-     :directory (temporary "gemini/ide")
-     :file "gemini-ide-server-PID-PORT.json"
-     :stdio t
-     :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
-     :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
-                 ("GEMINI_CLI_IDE_PID" . process)
-                 ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
-     :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH")
-    (qwen
-     :title "Qwen Code"
-     :program "qwen"
-     :install "npm install -g @qwen-code/qwen-code"
-     :takes-edits nil
-     :directory (home "QWEN_HOME" "~/.qwen" "ide")
-     :file "PORT.lock"
-     :stdio t
-     :tells-process t
-     :settings ("QWEN_HOME" "~/.qwen" "settings.json")
-     :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
-     :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
-    (llxprt
-     :title "LLxprt Code"
-     :program "llxprt"
-     :install "npm install -g @vybestack/llxprt-code"
-     :takes-edits t
-     :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
-             "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
-     :directory (temporary "llxprt/ide")
-     :file "llxprt-ide-server-PID-PORT.json"
-     :by-process t
-     :tells-process t
-     :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
-                 ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
-     :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"))
-  "The programs that can be served, an alist of names and property lists.
+(defcustom gemini-companion-agent-profiles nil
+  "Programs to be served, an alist of names and property lists.
+This package knows Gemini CLI (`gemini'), Qwen Code (`qwen') and LLxprt
+Code (`llxprt').  Add others here, or change properties of these: what you
+leave out is as this package has it.
+
 A program is served if its name is in `gemini-companion-agents', too.  Takes
 effect when `gemini-companion-mode' is next enabled.
 
@@ -194,14 +157,67 @@ other than the one in which it was started.  Takes effect when
 
 ;;;; The table
 
+(defconst gemini-companion-agent--known
+  '((gemini
+     :title "Gemini CLI"
+     :program "gemini"
+     :install "npm install -g @google/gemini-cli"
+     :takes-edits t
+     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
+                     ("stdio-client" "0.61.0" "0.61.0"))
+     :directory (temporary "gemini/ide")
+     :file "gemini-ide-server-PID-PORT.json"
+     :stdio t
+     :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
+     :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
+                 ("GEMINI_CLI_IDE_PID" . process)
+                 ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
+     :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH")
+    (qwen
+     :title "Qwen Code"
+     :program "qwen"
+     :install "npm install -g @qwen-code/qwen-code"
+     :takes-edits nil
+     :directory (home "QWEN_HOME" "~/.qwen" "ide")
+     :file "PORT.lock"
+     :stdio t
+     :tells-process t
+     :settings ("QWEN_HOME" "~/.qwen" "settings.json")
+     :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
+     :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
+    (llxprt
+     :title "LLxprt Code"
+     :program "llxprt"
+     :install "npm install -g @vybestack/llxprt-code"
+     :takes-edits t
+     :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
+             "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
+     :directory (temporary "llxprt/ide")
+     :file "llxprt-ide-server-PID-PORT.json"
+     :by-process t
+     :tells-process t
+     :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
+                 ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
+     :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"))
+  "The programs that this package knows, as in `gemini-companion-agent-profiles'.")
+
 (defun gemini-companion-agent-get (agent property)
-  "Return PROPERTY of AGENT, a name in `gemini-companion-agent-profiles'."
-  (plist-get (alist-get agent gemini-companion-agent-profiles) property))
+  "Return PROPERTY of the program AGENT, see `gemini-companion-agent-profiles'."
+  (let ((own (alist-get agent gemini-companion-agent-profiles)))
+    (plist-get (if (plist-member own property) own
+                 (alist-get agent gemini-companion-agent--known))
+               property)))
+
+(defun gemini-companion-agent-names ()
+  "Return the names of all programs that can be served."
+  (delete-dups (mapcar #'car (append gemini-companion-agent--known
+                                     gemini-companion-agent-profiles))))
 
 (defun gemini-companion-agent-served ()
   "Return the names of the programs that are served."
-  (cl-loop for agent in gemini-companion-agents
-           if (assq agent gemini-companion-agent-profiles) collect agent))
+  (let ((names (gemini-companion-agent-names)))
+    (cl-loop for agent in gemini-companion-agents
+             if (memq agent names) collect agent)))
 
 (defun gemini-companion-agent-needs-no-text-p (agent name version)
   "Return non-nil if a client needs no text that it has proposed itself.

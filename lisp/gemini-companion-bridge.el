@@ -38,7 +38,7 @@
  (port companion) (port-fault companion) (token companion agent) (set-tracing companion on)
  (discovery-fault companion) (discovery-files companion) (damaged-files companion)
  (set-roots companion roots) (ignored-p ignore-file path)
- (places companion) (publish-contexts companion contexts) (context-json files)
+ (places companion) (publish-contexts companion contexts) (context-json files trusted)
  (set-wake-pipe companion pipe) (next-event companion)
  (sessions companion) (disconnect companion key) (ping companion)
  (accept-review companion review text may-omit) (reject-review companion review)
@@ -82,9 +82,6 @@
 
 (defvar gemini-companion-bridge--clients 0
   "Number of connected sessions.")
-
-(defvar gemini-companion-bridge--awaited nil
-  "Non-nil while a client waits for the user.")
 
 (defun gemini-companion-bridge--set-level (option level)
   "Set OPTION to LEVEL, and apply it."
@@ -140,8 +137,7 @@ Discovery files that are missing or were changed are written again."
   (unwind-protect
       (when gemini-companion-bridge--companion
         (gemini-companion--mod-stop gemini-companion-bridge--companion))
-    (setq gemini-companion-bridge--companion nil
-          gemini-companion-bridge--awaited nil)
+    (setq gemini-companion-bridge--companion nil)
     (gemini-companion-handle-event 'clients 0)
     (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
       (when timer (cancel-timer timer)))
@@ -206,22 +202,23 @@ directory on a host begins with the prefix of that."
        (append (gemini-companion--mod-places gemini-companion-bridge--companion) nil)))
 
 (defun gemini-companion-bridge-publish-contexts (contexts)
-  "Publish CONTEXTS, an alist of (DIRECTORY . FILES).
+  "Publish CONTEXTS, a list of (DIRECTORY FILES TRUSTED).
 Clients that work in DIRECTORY, see `gemini-companion-bridge-places', are
 sent FILES, a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER
 SELECTION], the most recently focused file first.  Only the active file
-has the last three elements.  A PATH on a host is without its prefix."
+has the last three elements.  A PATH on a host is without its prefix.  They
+are told that the user trusts DIRECTORY if TRUSTED is non-nil."
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-publish-contexts
      gemini-companion-bridge--companion
-     (vconcat (mapcar (pcase-lambda (`(,directory . ,files))
-                        (vector directory (vconcat files)))
+     (vconcat (mapcar (pcase-lambda (`(,directory ,files ,trusted))
+                        (vector directory (vconcat files) trusted))
                       contexts)))))
 
-(defun gemini-companion-bridge-context-json (files)
-  "Return the JSON that clients are sent for FILES.
-FILES are as in `gemini-companion-bridge-publish-contexts'."
-  (gemini-companion--mod-context-json (vconcat files)))
+(defun gemini-companion-bridge-context-json (files trusted)
+  "Return the JSON that clients are sent for FILES and TRUSTED.
+They are as in `gemini-companion-bridge-publish-contexts'."
+  (gemini-companion--mod-context-json (vconcat files) trusted))
 
 (defun gemini-companion-bridge-ignored (ignore-file path)
   "Return t if IGNORE-FILE, a .geminiignore, matches PATH, a file below it.
@@ -302,12 +299,6 @@ of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\" or
   (when gemini-companion-bridge--companion
     (gemini-companion--mod-set-tools gemini-companion-bridge--companion (vconcat tools))))
 
-(defun gemini-companion-bridge-set-awaited (awaited)
-  "Poll events often if AWAITED, that is, a client waits for the user."
-  (unless (eq awaited gemini-companion-bridge--awaited)
-    (setq gemini-companion-bridge--awaited awaited)
-    (gemini-companion-bridge--adjust-polling)))
-
 ;;;; Hosts
 
 (defun gemini-companion-bridge-open-host (prefix)
@@ -371,7 +362,7 @@ DOCSTRING is its documentation.  For the ARGUMENTS of each type see
   "Record COUNT, the number of sessions."
   (setq gemini-companion-bridge--clients count)
   (gemini-companion-bridge--adjust-polling)
-  (run-hook-with-args 'gemini-companion-clients-functions count)
+  (gemini-companion-log-run-hook 'gemini-companion-clients-functions count)
   (force-mode-line-update t))
 
 (gemini-companion-define-handler trace (direction session text)
@@ -457,7 +448,6 @@ A handler may ask a question that the user quits."
 (defun gemini-companion-bridge--interval ()
   "Return the interval in seconds at which events are polled, nil for never."
   (cond ((not gemini-companion-bridge--companion) nil)
-        (gemini-companion-bridge--awaited gemini-companion-bridge--fast)
         ((zerop gemini-companion-bridge--clients)
          (unless gemini-companion-bridge--pipe gemini-companion-bridge--slow))
         (gemini-companion-bridge--pipe gemini-companion-bridge--slow)

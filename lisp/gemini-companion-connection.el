@@ -59,6 +59,7 @@
   (deadline nil :documentation "The timer that ends an attempt, or nil.")
   (retry nil :documentation "The timer of the next attempt, or nil.")
   (pause nil :documentation "Seconds until the next attempt.")
+  (deaths 0 :documentation "How often in a row the keeper has ended by itself.")
   (notice nil :documentation "The timer that tells the user of the loss, t afterwards, or nil.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
@@ -78,6 +79,13 @@
 
 (defconst gemini-companion-connection--max-pause 60
   "Maximum number of seconds between two attempts to connect again.")
+
+(defvar gemini-companion-connection--steady 30
+  "Seconds after which a connection that is ready counts as steady.
+Until then a loss makes the pause before the next attempt longer.")
+
+(defconst gemini-companion-connection--max-deaths 5
+  "How often in a row a keeper is started that ends by itself.")
 
 (defvar gemini-companion-connection--notice-delay 30
   "Seconds after which the user is told that a connection is lost.")
@@ -229,10 +237,11 @@ For their form see `gemini-companion-bridge-sessions'."
                                               (eq state 'ready)))
 
 (defconst gemini-companion-connection--options
-  '("-T" "-o" "BatchMode=yes" "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15"
+  '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes" "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15"
     "-o" "ServerAliveCountMax=2" "-o" "RemoteCommand=none" "-o" "ClearAllForwardings=yes"
     "-o" "ControlPersist=no")
-  "Options for the ssh that holds a connection.")
+  "Options for the ssh that holds a connection.
+Nobody sees it: it forwards neither the user's agent nor a display.")
 
 (defun gemini-companion-connection--run-master (connection)
   "Start the ssh that holds CONNECTION."
@@ -492,9 +501,7 @@ OUTPUT is what ssh has printed."
             (gemini-companion-connection-proven connection) t
             (gemini-companion-connection-keeper connection) keeper
             (gemini-companion-connection-slot connection) slot
-            (gemini-companion-connection-hostname connection) hostname
-            (gemini-companion-connection-pause connection)
-            gemini-companion-connection--first-pause)
+            (gemini-companion-connection-hostname connection) hostname)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
                                 name keeper hostname)
       (when (eq (gemini-companion-connection-notice connection) t)
@@ -677,9 +684,30 @@ OUTPUT is what ssh has printed."
                        (gemini-companion-connection--classify errors)
                      'ended))
              (detail (gemini-companion-connection--last-line errors)))
-        (if (eq kind 'authentication)
-            (gemini-companion-connection--next-route connection (cons kind detail))
-          (gemini-companion-connection--end connection kind detail))))))
+        (cond ((eq kind 'authentication)
+               (gemini-companion-connection--next-route connection (cons kind detail)))
+              ((gemini-companion-connection--keeps-dying-p connection process)
+               (gemini-companion-connection--end connection 'keeper
+                                                 "what it runs there ends at once"))
+              (t (gemini-companion-connection--end connection kind detail)))))))
+
+(defun gemini-companion-connection--keeps-dying-p (connection process)
+  "Count whether the keeper of CONNECTION has ended by itself.
+PROCESS was its ssh, whose status is 255 if the connection was lost.  Return
+non-nil if that was so too often in a row."
+  (setf (gemini-companion-connection-deaths connection)
+        (if (or (gemini-companion-connection--steady-p connection)
+                (eql 255 (process-exit-status process)))
+            0
+          (1+ (gemini-companion-connection-deaths connection))))
+  (>= (gemini-companion-connection-deaths connection)
+      gemini-companion-connection--max-deaths))
+
+(defun gemini-companion-connection--steady-p (connection)
+  "Return non-nil if CONNECTION has been ready for a while."
+  (and (eq (gemini-companion-connection-state connection) 'ready)
+       (> (- (float-time) (gemini-companion-connection-since connection))
+          gemini-companion-connection--steady)))
 
 (defun gemini-companion-connection--release (connection)
   "End all processes and timers of CONNECTION, and delete its directory."
@@ -719,7 +747,9 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
-  (let ((pause (gemini-companion-connection-pause connection))
+  (let ((pause (if (gemini-companion-connection--steady-p connection)
+                   gemini-companion-connection--first-pause
+                 (gemini-companion-connection-pause connection)))
         (name (gemini-companion-connection-name connection)))
     (gemini-companion-connection--set-state connection 'lost fault)
     (gemini-companion-log-add "%s; trying again in %s s"
@@ -790,7 +820,8 @@ Call CALLBACK with its output, which is empty if there is none in time."
          (timer nil)
          (process
           (gemini-companion-ssh-make-process
-           `("-T" "-o" "BatchMode=yes" "-o" "RemoteCommand=none" "-o" "ControlMaster=no"
+           `("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes"
+             "-o" "RemoteCommand=none" "-o" "ControlMaster=no"
              ,@(gemini-companion-connection--control connection)
              ,@(gemini-companion-connection-target connection)
              ,(gemini-companion-ssh-login-command command))

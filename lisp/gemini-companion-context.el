@@ -56,8 +56,9 @@ none."
 (defcustom gemini-companion-private-files
   '(".env*" "*.env" ".netrc" "_netrc" "authinfo*" ".authinfo*" "*.gpg" "*.pgp" "*.age"
     "*.pem" "*.key" "*.p12" "*.pfx" "*.jks" "*.keystore" "*.kdbx" "*.kdb" "*.ovpn"
-    "id_*" "*_rsa" "*_ed25519" ".git-credentials" ".npmrc" ".pypirc" ".pgpass" ".my.cnf"
-    ".htpasswd" "credentials" "credentials.*" "secrets.*"
+    "id_rsa*" "id_dsa*" "id_ecdsa*" "id_ed25519*" "*_rsa" "*_ed25519" ".git-credentials" ".npmrc" ".pypirc" ".pgpass" ".my.cnf"
+    ".htpasswd" "credentials" "credentials.json" "credentials.y*ml*" "credentials.toml"
+    "credentials.ini" "credentials.txt" "credentials.csv" "credentials.db" "secrets.*"
     ".ssh/*" ".gnupg/*" ".aws/*" ".kube/*" ".docker/config.json" ".password-store/*")
   "Globs for files that clients are never told of.
 A glob with a slash is matched against the end of the absolute file name,
@@ -65,6 +66,23 @@ one without a slash against its last component; case is ignored.  Clients
 learn neither that such a file is open nor where point is in it."
   :type '(repeat (string :tag "Glob"))
   :group 'gemini-companion-context
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-trusted-roots nil
+  "Workspace roots that clients are told to trust.
+If nil, clients are told nothing, and decide that by their own settings.
+Otherwise a list of directories: a client that works in one of them, or
+below, is told that the user trusts it, as `isTrusted' of document 000.  If
+`trusted-content', these are the directories in that variable of Emacs 30.
+
+Gemini CLI, if its folder trust is on, then asks no question of its own and
+ignores its own list of trusted folders.  If what it is told differs from
+what it has assumed, it asks to be started again."
+  :type '(choice (const :tag "Clients decide" nil)
+                 (repeat :tag "These directories" directory)
+                 (const :tag "Those that Emacs trusts" trusted-content))
+  :group 'gemini-companion-context
+  :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
 (defvar-local gemini-companion-private nil
@@ -167,6 +185,7 @@ BUFFER is this buffer or an indirect buffer of it.")
   (scope nil :documentation "The scope of the clients there.")
   (scopes nil :documentation "That of `gemini-companion-workspace-scopes' with this scope.")
   (files nil :documentation "The context that was gathered last, a list of vectors.")
+  (trusted nil :documentation "Non-nil if clients there are told that it is trusted.")
   (gathered nil :documentation "When that was, in seconds since 1970, or nil.")
   (published nil :documentation "Non-nil if the context was published."))
 
@@ -437,8 +456,9 @@ If it is not known yet which files are told to whom, do so when it is."
     (gemini-companion-context--gather-places due)
     (when-let* ((new (cl-loop for place in due
                               unless (gemini-companion-context--place-published place)
-                              collect (cons (gemini-companion-context--place-directory place)
-                                            (gemini-companion-context--place-files place)))))
+                              collect (list (gemini-companion-context--place-directory place)
+                                            (gemini-companion-context--place-files place)
+                                            (gemini-companion-context--place-trusted place)))))
       (gemini-companion-bridge-publish-contexts new)
       (dolist (place due)
         (setf (gemini-companion-context--place-published place) t)))
@@ -508,7 +528,40 @@ are more because of changes, and not only of their age."
              for (_ . files) in (gemini-companion-context--contexts
                                  (mapcar #'gemini-companion-context--place-directory all))
              do (gemini-companion-context--set-files place files)
+             (gemini-companion-context--set-trusted place)
              (setf (gemini-companion-context--place-gathered place) now))))
+
+(defun gemini-companion-context--set-trusted (place)
+  "Record whether PLACE is trusted; if that is new, its context is published."
+  (let ((trusted (gemini-companion-context-trusted-p
+                  (gemini-companion-context--place-directory place))))
+    (unless (eq trusted (gemini-companion-context--place-trusted place))
+      (setf (gemini-companion-context--place-trusted place) trusted
+            (gemini-companion-context--place-published place) nil))))
+
+(defvar trusted-content)
+
+(defun gemini-companion-context-trusted-p (directory)
+  "Return t if clients that work in DIRECTORY are told that it is trusted.
+See `gemini-companion-trusted-roots'."
+  (let ((roots (if (not (eq gemini-companion-trusted-roots 'trusted-content))
+                   gemini-companion-trusted-roots
+                 (and (boundp 'trusted-content) (default-value 'trusted-content))))
+        ;; No host is asked.
+        (file-name-handler-alist nil))
+    (and roots directory
+         (or (eq roots :all)
+             (cl-loop with name = (gemini-companion-context--directory-truename directory)
+                      for root in roots
+                      thereis (and (or (directory-name-p root)
+                                       ;; In `trusted-content' that would be a file.
+                                       (listp gemini-companion-trusted-roots))
+                                   (string-prefix-p
+                                    (gemini-companion-context--directory-truename root) name)))))))
+
+(defun gemini-companion-context--directory-truename (directory)
+  "Return DIRECTORY without symbolic links, with a slash at the end."
+  (file-name-as-directory (file-truename directory)))
 
 (defun gemini-companion-context--set-files (place files)
   "Make FILES the context of PLACE, to be published if it is another one."

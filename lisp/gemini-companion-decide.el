@@ -36,15 +36,16 @@
 (declare-function gemini-companion-reject-with-reason "gemini-companion-compose")
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-decide)
-(defcustom gemini-companion-accept-by-client 'seen
+(defcustom gemini-companion-accept-by-client 'ask
   "Whether clients of an older protocol may accept their own changes.
 They do so when you answer yes in the client, and Emacs then writes the
-file.  If `seen', the change must have been on screen in Emacs.  If `ask',
-you are asked to accept or reject it in Emacs each time.  If nil, only you
-can accept."
+file.  If `ask', you are asked to accept or reject it in Emacs each time.
+If `seen', the change must only have been on screen in Emacs: then any
+program that you run, and that knows the token, can have Emacs write files
+of the project while you are away.  If nil, only you can accept."
   :group 'gemini-companion-review
-  :type '(choice (const :tag "Changes that were on screen" seen)
-                 (const :tag "Ask in Emacs each time" ask)
+  :type '(choice (const :tag "Ask in Emacs each time" ask)
+                 (const :tag "Changes that were on screen" seen)
                  (const :tag "None" nil))
   :risky t
   :package-version '(gemini-companion . "0.1.0"))

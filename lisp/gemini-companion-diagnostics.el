@@ -175,14 +175,26 @@ text, unless there are changes that were not sent."
         (gemini-companion-diagnostics--observe-eglot)
         (setq gemini-companion-diagnostics--published (buffer-chars-modified-tick))))))
 
-;; It is run after a buffer was sent to its server.
-(add-hook 'eglot-managed-mode-hook #'gemini-companion-diagnostics--observe-eglot)
-(gemini-companion-diagnostics--observe-present)
+(defun gemini-companion-diagnostics--observe ()
+  "Record what Eglot's servers have checked, as long as the mode is on."
+  ;; The hook is run after a buffer was sent to its server.
+  (unless (and (default-boundp 'eglot-managed-mode-hook)
+               (memq #'gemini-companion-diagnostics--observe-eglot
+                     (default-value 'eglot-managed-mode-hook)))
+    (add-hook 'eglot-managed-mode-hook #'gemini-companion-diagnostics--observe-eglot)
+    (gemini-companion-diagnostics--observe-present)))
 
-(defun gemini-companion-diagnostics-unload-function ()
-  "Stop recording what Eglot's servers have checked, for `unload-feature'."
+(defun gemini-companion-diagnostics-stop ()
+  "Record no longer what Eglot's servers have checked."
+  (remove-hook 'eglot-managed-mode-hook #'gemini-companion-diagnostics--observe-eglot)
   (pcase-dolist (`(,function . ,record) gemini-companion-diagnostics--advice)
     (advice-remove function record)))
+
+(defalias 'gemini-companion-diagnostics-unload-function #'gemini-companion-diagnostics-stop
+  "Stop for `unload-feature'.")
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-diagnostics-stop)
+(gemini-companion-diagnostics--observe)
 
 (defun gemini-companion-diagnostics-flush ()
   "Let Eglot send the changes of the current buffer now, not when Emacs is idle."
@@ -342,6 +354,7 @@ only checks that the present text needs."
 (defun gemini-companion-diagnostics--begin (buffer patience lazy)
   "Return a wait for `gemini-companion-diagnostics-when-fresh'.
 BUFFER, PATIENCE and LAZY are as there."
+  (gemini-companion-diagnostics--observe)
   (with-current-buffer buffer
     (gemini-companion-diagnostics-flush)
     (make-gemini-companion-diagnostics--wait

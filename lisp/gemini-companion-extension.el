@@ -85,7 +85,7 @@ tools that edit files, separated by bars; :policy the file of the policy.")
           {
             \"type\": \"command\",
             \"name\": \"emacs\",
-            \"command\": \"node \\\"%h/emacs-tools.mjs\\\" %a hook\",
+            \"command\": \"node \\\"%h/emacs-tools.mjs\\\" %a hook 2>%n; exit 0\",
             \"timeout\": 20000
           }
         ]
@@ -93,7 +93,9 @@ tools that edit files, separated by bars; :policy the file of the policy.")
     ]
   }
 }
-" "The hook, for `format-spec'.")
+" "The hook, for `format-spec'.
+A CLI takes an exit code other than 0 with an error message, as of a shell
+that finds no node, for a failure of the edit, and tells its model so.")
 
 (defconst gemini-companion-extension--policy-mark "# Written by gemini-companion,"
   "The start of a policy of this package.")
@@ -136,6 +138,8 @@ among them."
                 (?m . ,(mapconcat #'json-encode-string made ", "))
                 (?h . ,(gemini-companion-extension--get agent :here))
                 (?a . ,(symbol-name agent))
+                ;; Windows runs it by PowerShell.
+                (?n . ,(if (eq system-type 'windows-nt) "$null" "/dev/null"))
                 (?e . ,(gemini-companion-extension--get agent :event))
                 (?t . ,(gemini-companion-extension--get agent :edits))))
         (directory gemini-companion-extension--directory)
@@ -327,8 +331,8 @@ are."
 (defun gemini-companion-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
   (let ((question
-         (format "Let the model use Emacs in %s?  Tools that only read need no confirmation.  \
-(Writes %s) "
+         (format "Let the model use Emacs in %s?  Tools that only read need no confirmation, nor \
+does showing you a file, which is visited as you do, with all that this starts.  (Writes %s) "
                  (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
                             agents " and ")
                  (string-join (mapcan #'gemini-companion-extension--places agents) " and "))))

@@ -110,8 +110,11 @@ These, STAMP and MODIFIED are as in the event `host-file'."
   "Have Tramp, if it is loaded, forget what it knows of the file PATH on a host."
   (when-let* ((name (gemini-companion-file--dissect path)))
     (gemini-companion-log-errors "properties of a remote file"
-      (tramp-flush-file-properties
-       name (string-remove-prefix (gemini-companion-file--prefix path) path)))))
+      ;; With handlers, Tramp's for archives would see the name, and in Emacs 28 remove handlers
+      ;; from the list for good, that of encryption among them.
+      (let ((file-name-handler-alist nil))
+        (tramp-flush-file-properties
+         name (string-remove-prefix (gemini-companion-file--prefix path) path))))))
 
 (defun gemini-companion-file--dissect (path)
   "Return the parts of PATH, a file on a host, as Tramp has them.

@@ -16,6 +16,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
+(require 'gemini-companion-log)
 
 (cl-defstruct (gemini-companion-host
                (:constructor gemini-companion-host--make)
@@ -51,20 +52,20 @@ name of the file.")
   (or (gemini-companion-host-named prefix)
       (let ((host (gemini-companion-host--make :prefix prefix)))
         (setq gemini-companion-host--all (cons host gemini-companion-host--all))
-        (run-hooks 'gemini-companion-host-change-hook)
+        (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)
         host)))
 
 (defun gemini-companion-host-remove (host)
   "Serve HOST no longer."
   (when (memq host gemini-companion-host--all)
     (setq gemini-companion-host--all (remq host gemini-companion-host--all))
-    (run-hooks 'gemini-companion-host-change-hook)))
+    (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)))
 
 (defun gemini-companion-host-remove-all ()
   "Serve no host any longer."
   (when gemini-companion-host--all
     (setq gemini-companion-host--all nil)
-    (run-hooks 'gemini-companion-host-change-hook)))
+    (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)))
 
 (defun gemini-companion-host-set-roots (host roots)
   "Make ROOTS, directory names of HOST, its workspace roots."
@@ -72,7 +73,7 @@ name of the file.")
     (unless (equal roots (gemini-companion-host-roots host))
       (setf (gemini-companion-host-roots host) roots
             gemini-companion-host--all (copy-sequence gemini-companion-host--all))
-      (run-hooks 'gemini-companion-host-change-hook))))
+      (gemini-companion-log-run-hook 'gemini-companion-host-change-hook))))
 
 ;;;; Names
 

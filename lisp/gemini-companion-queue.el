@@ -415,11 +415,9 @@ Those on screen are taken down at once if a command has stopped it."
 
 (defun gemini-companion-queue--changed ()
   "Update all that depends on which reviews are open, and which is shown."
-  (let ((open (gemini-companion-review-list-open)))
-    (gemini-companion-bridge-set-awaited (and open t))
-    (if open
-        (add-hook 'kill-emacs-query-functions #'gemini-companion-queue--query-exit)
-      (remove-hook 'kill-emacs-query-functions #'gemini-companion-queue--query-exit)))
+  (if (gemini-companion-review-waiting-p)
+      (add-hook 'kill-emacs-query-functions #'gemini-companion-queue--query-exit)
+    (remove-hook 'kill-emacs-query-functions #'gemini-companion-queue--query-exit))
   (force-mode-line-update t)
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
@@ -515,11 +513,9 @@ See `gemini-companion-diff-on-kill'."
 
 (defun gemini-companion-queue--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."
-  (gemini-companion-log-errors "gemini-companion-review-waiting-hook"
-    (let ((gemini-companion-review-waiting review))
-      (run-hooks 'gemini-companion-review-waiting-hook)))
-  (gemini-companion-log-errors "a notification"
-    (run-hook-with-args 'gemini-companion-queue-waiting-functions review)))
+  (let ((gemini-companion-review-waiting review))
+    (gemini-companion-log-run-hook 'gemini-companion-review-waiting-hook))
+  (gemini-companion-log-run-hook 'gemini-companion-queue-waiting-functions review))
 
 (provide 'gemini-companion-queue)
 ;;; gemini-companion-queue.el ends here

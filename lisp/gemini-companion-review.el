@@ -51,8 +51,8 @@ it was sent, the same for all changes of one prompt; nil if that is not known.")
   (base nil :documentation "The contents of the file then as bytes, nil if there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
   (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
-  (known-change nil :documentation "A cons of a version of the text and its
-`gemini-companion-change', as they were compared last.")
+  (known-change nil :documentation "A list of the base and a version of the text, as they
+were compared last, and their `gemini-companion-change'; or nil.")
   (merged nil :documentation "The `gemini-companion-review-merge-states' in which the proposal
 contained the unsaved edits of the user, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
@@ -357,10 +357,11 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
   "Return the `gemini-companion-change' that an accept of REVIEW makes.
 While the proposal is being edited this may lag behind for a moment."
   (let ((known (gemini-companion-review-known-change review)))
-    (cond ((null known) (gemini-companion-review--find-change review))
-          ((not (eql (car known) (gemini-companion-review--version review)))
+    (cond ((not (and known (eq (car known) (gemini-companion-review-base review))))
+           (gemini-companion-review--find-change review))
+          ((not (eql (cadr known) (gemini-companion-review--version review)))
            (gemini-companion-review--find-change-soon review)))
-    (cdr (gemini-companion-review-known-change review))))
+    (caddr (gemini-companion-review-known-change review))))
 
 (defun gemini-companion-review--version (review)
   "Return a value that changes with the text of REVIEW, as compared by `eql'.
@@ -374,7 +375,8 @@ While the proposal is being edited its text is not read for this."
   (let ((path (gemini-companion-review-path review))
         (text (gemini-companion-review-current-text review)))
     (setf (gemini-companion-review-known-change review)
-          (cons text
+          (list (gemini-companion-review-base review)
+                text
                 (or (gemini-companion-log-errors "comparing"
                       (gemini-companion-change-of
                        path (gemini-companion-review-before review) text))
@@ -480,7 +482,6 @@ What was merged into it since does not count."
     (pcase-let ((`(,_ ,base ,stamp) before))
       (setf (gemini-companion-review-base review) base
             (gemini-companion-review-stamp review) stamp
-            (gemini-companion-review-known-change review) nil
             (gemini-companion-review-unmerged review) (cdr (memq before unmerged))))))
 
 (defun gemini-companion-review-warning (review)

@@ -307,7 +307,8 @@ its terminal, and would run it."
 (defun gemini-companion-run--finish ()
   "Prepare the current buffer, in which a CLI has been started, for its user."
   (gemini-companion-ui-pass-keys)
-  (run-hook-with-args 'gemini-companion-run-functions (current-buffer))
+  (add-hook 'kill-buffer-hook #'gemini-companion-run--forget-trackers nil t)
+  (gemini-companion-log-run-hook 'gemini-companion-run-functions (current-buffer))
   (gemini-companion-ui-omit-line-numbers)
   ;; Some emulators clear this flag, but the CLI may be at work.
   (when-let* ((process (get-buffer-process (current-buffer))))
@@ -603,6 +604,18 @@ It runs in the current buffer, which the selected window shows.")
   (dolist (function gemini-companion-run--trackers)
     (when (fboundp function)
       (advice-add function :before-while #'gemini-companion-run--not-ours-p))))
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-run--forget-trackers)
+
+(defun gemini-companion-run--forget-trackers ()
+  "Advise the emulators no longer, once the mode is off and no terminal is left."
+  (unless (or (bound-and-true-p gemini-companion-mode)
+              (seq-some (pcase-lambda (`(,buffer . ,_))
+                          (and (not (eq buffer (current-buffer)))
+                               (buffer-local-value 'gemini-companion-run-root buffer)))
+                        (gemini-companion-run-terminals)))
+    (dolist (function gemini-companion-run--trackers)
+      (advice-remove function #'gemini-companion-run--not-ours-p))))
 
 (defun gemini-companion-run--not-ours-p (&rest _)
   "Return nil if the current buffer is a terminal of this package."

@@ -100,10 +100,10 @@ It could be an option, or go to a shell by the user's configuration."
 (defun gemini-companion-ssh-environment (environment)
   "Return ENVIRONMENT without what leads clients to this Emacs.
 The user's ssh may be configured to send variables to the host."
-  (let ((names (cl-loop for (_ . profile) in gemini-companion-agent-profiles
-                        nconc (mapcar #'car (plist-get profile :variables))
-                        if (plist-get profile :workspace)
-                        collect (plist-get profile :workspace))))
+  (let ((names (cl-loop for agent in (gemini-companion-agent-names)
+                        nconc (mapcar #'car (gemini-companion-agent-get agent :variables))
+                        if (gemini-companion-agent-get agent :workspace)
+                        collect (gemini-companion-agent-get agent :workspace))))
     (seq-remove (lambda (entry)
                   (member (substring entry 0 (string-search "=" entry)) names))
                 environment)))

@@ -405,7 +405,7 @@ directory alone, or nil in its place if it is on a host that is not served."
      (gemini-companion-status--lines
       (mapcar (pcase-lambda (`(,file . ,reason)) (format "%s: %s" file reason)) withheld))
      "\nThe message\n"
-     (gemini-companion-bridge-context-json files)
+     (gemini-companion-bridge-context-json files (gemini-companion-context-trusted-p directory))
      "\n")))
 
 (defun gemini-companion-status--scope (scope)

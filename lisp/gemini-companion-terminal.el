@@ -245,7 +245,8 @@ What it asks about a change shows as a review instead."
     (cond ((and asking (not before))
            (push (current-buffer) gemini-companion-ui-asking)
            (gemini-companion-terminal--announce)
-           (run-hook-with-args 'gemini-companion-terminal-asking-functions (current-buffer)))
+           (gemini-companion-log-run-hook 'gemini-companion-terminal-asking-functions
+                                          (current-buffer)))
           ((and before (not asking))
            (setq gemini-companion-ui-asking (delq (current-buffer) gemini-companion-ui-asking))))
     (unless (eq (and before t) (and asking t))

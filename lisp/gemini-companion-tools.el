@@ -287,7 +287,7 @@ Return nil if nobody waits for it any more."
 (defun gemini-companion-tools--run-hook ()
   "Run the hook for changes of calls."
   (gemini-companion-log-errors "tools"
-    (run-hooks 'gemini-companion-tools-change-hook)))
+    (gemini-companion-log-run-hook 'gemini-companion-tools-change-hook)))
 
 (defun gemini-companion-tools-describe-call (call)
   "Return a line about CALL for the user."

@@ -22,6 +22,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'filenotify)
 (require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -87,10 +88,10 @@ since the user has been asked about it."
 ;;;; Whether it was written
 
 (defconst gemini-companion-write--poll-interval 0.1
-  "Seconds between checks of a file that a client may write.")
+  "Seconds between checks of a file that a client may write, if none watches it.")
 
 (defconst gemini-companion-write--slow-interval 1.0
-  "Seconds between checks that are not urgent.")
+  "Seconds between other checks.")
 
 (defconst gemini-companion-write--decision-time 3.0
   "Seconds within which a client writes the file after the user accepts there.")
@@ -102,8 +103,15 @@ since the user has been asked about it."
   "Seconds after which a host that is connected has told of what was written there.
 It takes that long until a connection that was cut is known to be lost.")
 
+(cl-defstruct (gemini-companion-write--poll
+               (:constructor gemini-companion-write--make-poll)
+               (:copier nil))
+  "What calls a function until a client has written a file."
+  (timer nil :documentation "A timer.")
+  (watch nil :documentation "A descriptor of Emacs's library filenotify, or nil."))
+
 (defvar gemini-companion-write--polls nil
-  "The timers that check whether a client has written a file.")
+  "List of `gemini-companion-write--poll' for the files that clients may write.")
 
 (defun gemini-companion-write-await-decision (review stamp text &optional quietly)
   "Find out how REVIEW, which its client has closed, was decided there.
@@ -136,7 +144,10 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
           path
           (lambda ()
             (when (gemini-companion-write--contains-p review text)
-              (funcall finish t)))))))))
+              (funcall finish t))))))
+     (if (gemini-companion-review-host review)
+         gemini-companion-write--poll-interval
+       path))))
 
 (defun gemini-companion-write--contains-p (review text)
   "Return non-nil if the file of REVIEW contains TEXT, or what was proposed."
@@ -184,8 +195,7 @@ BEFORE is the stamp of the file before, by default its present one."
                 (gemini-companion-write--warn-of-lost-text review)))
          (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                                    (if written "written" "not written"))))
-     ;; Many changes may be accepted before the client writes any.
-     (and (or host (not exactly)) gemini-companion-write--slow-interval))))
+     (if host gemini-companion-write--slow-interval path))))
 
 (defun gemini-companion-write--cut-off-p (host)
   "Return non-nil if the clients on HOST, a prefix, are cut off, and may return."
@@ -201,31 +211,55 @@ Some CLIs write nothing until all changes of a turn are decided."
                    (gemini-companion-review-same-client-p other review))
            collect other))
 
-(defun gemini-companion-write--await (seconds check finish &optional interval)
+(defun gemini-companion-write--await (seconds check finish &optional watch)
   "Call CHECK until it returns non-nil, for at most SECONDS.
 Then call FINISH with the last value.  While that is `busy' the time does
-not count.  INTERVAL is the time between calls, by default a short one.
-Return the timer, for `gemini-companion-write--cancel'."
-  (let ((remaining seconds)
-        (interval (or interval gemini-companion-write--poll-interval))
-        (timer nil))
-    (setq timer
-          (run-at-time
-           interval interval
-           (lambda ()
-             (let ((value (gemini-companion-log-errors "checking a file" (funcall check))))
-               (unless (eq value 'busy)
-                 (setq remaining (- remaining interval))
-                 (when (or value (<= remaining 0))
-                   (gemini-companion-write--cancel timer)
-                   (gemini-companion-log-errors "a checked file" (funcall finish value))))))))
-    (push timer gemini-companion-write--polls)
-    timer))
+not count.  WATCH is how often, in seconds, or a local file: then CHECK is
+called when something happens to that.  Return an object for
+`gemini-companion-write--cancel'."
+  (let* ((begun (float-time))
+         (poll (gemini-companion-write--make-poll))
+         (look (lambda ()
+                 (when (memq poll gemini-companion-write--polls)
+                   (let ((value (gemini-companion-log-errors "checking a file" (funcall check))))
+                     (cond ((eq value 'busy) (setq begun (float-time)))
+                           ((or value (> (- (float-time) begun) seconds))
+                            (gemini-companion-write--cancel poll)
+                            (gemini-companion-log-errors "a checked file"
+                              (funcall finish value)))))))))
+    (push poll gemini-companion-write--polls)
+    (when (stringp watch)
+      (setf (gemini-companion-write--poll-watch poll)
+            (gemini-companion-write--watch watch look)))
+    (let ((interval (cond ((numberp watch) watch)
+                          ((gemini-companion-write--poll-watch poll)
+                           gemini-companion-write--slow-interval)
+                          (t gemini-companion-write--poll-interval))))
+      (setf (gemini-companion-write--poll-timer poll) (run-at-time interval interval look)))
+    poll))
 
-(defun gemini-companion-write--cancel (timer)
-  "Cancel TIMER, a value of `gemini-companion-write--await'."
-  (cancel-timer timer)
-  (setq gemini-companion-write--polls (delq timer gemini-companion-write--polls)))
+(defun gemini-companion-write--watch (file look)
+  "Call LOOK when something happens to FILE, and a moment later once more.
+It may then be only half written.  Return nil if Emacs cannot watch it; one
+in batch mode does not notice.  Otherwise return the descriptor."
+  (let ((directory (file-name-directory (file-truename file)))
+        (name (file-name-nondirectory (file-truename file))))
+    (unless noninteractive
+      (ignore-errors
+        (file-notify-add-watch
+         directory '(change)
+         (pcase-lambda (`(,_ ,_ ,changed ,renamed))
+           (when (or (equal name (file-name-nondirectory changed))
+                     (and (stringp renamed) (equal name (file-name-nondirectory renamed))))
+             (funcall look)
+             (run-at-time gemini-companion-write--settled-time nil look))))))))
+
+(defun gemini-companion-write--cancel (poll)
+  "Cancel POLL, a value of `gemini-companion-write--await'."
+  (setq gemini-companion-write--polls (delq poll gemini-companion-write--polls))
+  (cancel-timer (gemini-companion-write--poll-timer poll))
+  (when-let* ((watch (gemini-companion-write--poll-watch poll)))
+    (file-notify-rm-watch watch)))
 
 (defun gemini-companion-write--warn-of-lost-text (review)
   "Warn that the client of REVIEW has not written the accepted text."
@@ -256,6 +290,9 @@ M-x gemini-companion-review-history"
 
 (defconst gemini-companion-write--settling-time 0.15
   "Seconds after which a file that has not changed again was written in full.")
+
+(defconst gemini-companion-write--settled-time 0.2
+  "Seconds after which such a file is looked at again.")
 
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")
@@ -314,7 +351,8 @@ see `gemini-companion-write-revert'.  Return the timer."
        (gemini-companion-write--stop-polling path)
        (when written
          (gemini-companion-log-errors "reverting a buffer"
-           (gemini-companion-write--update path merged text)))))))
+           (gemini-companion-write--update path merged text))))
+     path)))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
@@ -519,7 +557,7 @@ is on, or nil.  Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (same (gemini-companion-write--same-text-p source)))
     (unless same
-      (run-hooks 'gemini-companion-write-before-hook)
+      (gemini-companion-log-run-hook 'gemini-companion-write-before-hook)
       ;; After an error in an after-change function the text is there all the same.
       (gemini-companion-log-errors "reverting a buffer"
         (gemini-companion-write--replace-text source)))

@@ -54,6 +54,7 @@ pub fn agent_from_lisp(value: Value) -> Result<Agent> {
         alias_pids: processes(slots.get(5)?)?,
         token: Token::generate()?,
         host: None,
+        allowance: Default::default(),
     })
 }
 
@@ -61,8 +62,10 @@ fn processes(ids: Vector) -> Result<Vec<u32>> {
     ids.into_iter().map(|id| Ok(u32::try_from(id.into_rust::<i64>()?)?)).collect()
 }
 
-pub fn context(files: Vector) -> Result<IdeContext> {
-    Ok(IdeContext::new(files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?))
+pub fn context(files: Vector, trusted: Value) -> Result<IdeContext> {
+    let files = files.into_iter().map(file_from_lisp).collect::<Result<Vec<_>>>()?;
+    let context = IdeContext::new(files);
+    Ok(if trusted.is_not_nil() { context.trusted() } else { context })
 }
 
 fn file_from_lisp(value: Value) -> Result<File> {

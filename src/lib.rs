@@ -242,6 +242,7 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             path,
             content,
             host,
+            ..
         } => env.vector((
             env.intern("open-review")?,
             review.0,
@@ -273,11 +274,11 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
         Event::Message { client, text } => {
             env.vector((env.intern("client-message")?, client, text))?
         }
-        Event::DecideReview { review, accept, call, directory } => {
+        Event::DecideReview { review, accept, call, directory, .. } => {
             env.vector((env.intern("decide-review")?, review.0, accept, call.0, directory))?
         }
         Event::ToolsWanted => env.vector((env.intern("tools-wanted")?,))?,
-        Event::CallTool { call, agent, tool, arguments, directory } => {
+        Event::CallTool { call, agent, tool, arguments, directory, .. } => {
             let arguments = arguments.into_iter().map(|value| argument_to_lisp(env, value));
             let arguments = vector(env, arguments)?;
             let (event, agent) = (env.intern("call-tool")?, env.intern(&agent)?);
@@ -299,7 +300,8 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
 
 /// Publish what the user looks at to the clients of COMPANION.
 ///
-/// CONTEXTS is a vector of [DIRECTORY FILES].  FILES is for the clients that work in DIRECTORY, one
+/// CONTEXTS is a vector of [DIRECTORY FILES TRUSTED].  With TRUSTED, clients that work in DIRECTORY are
+/// told that the user trusts it.  FILES is for these clients, DIRECTORY one
 /// of `gemini-companion--mod-places': a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
 /// the most recently focused file first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for
 /// the active file, which alone has LINE and CHARACTER (1-based, in UTF-16 code units) and
@@ -309,7 +311,7 @@ fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
     let contexts = contexts.into_iter().map(|value| {
         let slots = Vector::from_lisp(value)?;
         let directory: Option<String> = slots.get(0)?;
-        Ok((directory.as_deref().into(), context(slots.get(1)?)?))
+        Ok((directory.as_deref().into(), context(slots.get(1)?, slots.get(2)?)?))
     });
     companion.sessions().publish_contexts(contexts.collect::<Result<Vec<_>>>()?);
     Ok(())
@@ -325,10 +327,10 @@ fn places<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     vector(env, places.iter().map(|place| place.directory().into_lisp(env)))
 }
 
-/// Return as JSON what `gemini-companion--mod-publish-contexts' would send for FILES.
+/// Return as JSON what `gemini-companion--mod-publish-contexts' would send for FILES and TRUSTED.
 #[defun]
-fn context_json(files: Vector) -> Result<String> {
-    Ok(context(files)?.to_json())
+fn context_json(files: Vector, trusted: Value) -> Result<String> {
+    Ok(context(files, trusted)?.to_json())
 }
 
 /// Return t if the file IGNORE-FILE, a .geminiignore, names the file PATH, nil if it does not.
@@ -466,6 +468,7 @@ fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
                 None => true.into_lisp(env)?,
                 Some(place) => place.directory().into_lisp(env)?,
             },
+            session.has_own_front,
         ))
     });
     vector(env, described)
@@ -491,7 +494,7 @@ fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
 /// that proposed it.  Return non-nil if the call still waited.
 #[defun]
 fn answer_call(companion: &Companion, call: i64, text: Text, may_omit: Value) -> Result<bool> {
-    let answered = Answer { text: text.into(), may_omit: may_omit.is_not_nil() };
+    let answered = Answer { text: String::from(text).into(), may_omit: may_omit.is_not_nil() };
     Ok(companion.bridge().answer(CallId(call), Ok(answered)))
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 
+use crate::allowance::Allowance;
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::lock::lock;
@@ -34,6 +35,8 @@ pub struct Agent {
     pub token: Token,
     /// Where these are, unless they are on this machine.
     pub host: Option<Arc<Host>>,
+    /// What these may use. Set when the agent is served.
+    pub allowance: Arc<Allowance>,
 }
 
 /// The agents that are served, on this machine and on hosts.
@@ -49,8 +52,10 @@ impl PartialEq for Agent {
 }
 
 impl Roster {
-    pub fn new(agents: Vec<Agent>) -> Roster {
-        Roster { agents: Mutex::new(agents.into_iter().map(Arc::new).collect()) }
+    /// Serves `agents` on this machine.
+    pub fn new(agents: Vec<Agent>, limits: &Limits) -> Roster {
+        let served = |agent| Agent { allowance: Arc::new(Allowance::new(limits)), ..agent };
+        Roster { agents: Mutex::new(agents.into_iter().map(served).map(Arc::new).collect()) }
     }
 
     /// The agents at present.
@@ -109,6 +114,7 @@ impl Agent {
             file_has_pid: self.file_has_pid,
             token: Token::generate()?,
             host: Some(host.clone()),
+            allowance: host.allowance().clone(),
         })
     }
 
@@ -166,6 +172,7 @@ pub mod tests {
             file_has_pid: false,
             token: Token::generate().unwrap(),
             host: None,
+            allowance: Arc::default(),
         }
     }
 }

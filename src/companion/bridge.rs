@@ -12,21 +12,15 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
+use crate::allowance::Allowance;
 use crate::host::Host;
 use crate::ide::ReviewId;
 use crate::limits::Limits;
 use crate::lock::lock;
 use crate::quota::Quota;
 
-/// Proposals that may be queued while Emacs is busy; `Limits::queued_bytes` limits their bytes. More
-/// are refused. The number of all other events is bounded by these, or they are queued only once.
-const MAX_WAITING_PROPOSALS: usize = 256;
-/// Requests for decisions that may be queued. More are refused.
-const MAX_WAITING_DECISIONS: usize = 256;
-/// Calls of tools for the model that may be queued. More are refused.
-const MAX_WAITING_TOOL_CALLS: usize = 64;
 /// Messages of clients to the user that may be queued. More are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;
 /// Trace events that may be queued. More are dropped.
@@ -39,22 +33,25 @@ pub struct CallId(pub i64);
 /// The result of a tool call that Lisp handles.
 pub type CallResult = Result<Answer, CallError>;
 
+/// Where that will be.
+pub(crate) type Awaited = watch::Receiver<Option<CallResult>>;
+
 /// What Lisp answers to a tool call.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The text of the review.
-    pub text: String,
+    pub text: Arc<str>,
     /// See `Outcome::Accepted`.
     pub may_omit: bool,
 }
 
 /// Why a tool call failed in Lisp, in words for the client.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallError(pub String);
 
 impl From<String> for Answer {
     fn from(text: String) -> Answer {
-        Answer { text, may_omit: false }
+        Answer { text: text.into(), may_omit: false }
     }
 }
 
@@ -94,6 +91,7 @@ pub enum Event {
         content: String,
         /// Where the client and the file are, unless on this machine: `HostFile` came before.
         host: Option<Arc<Host>>,
+        allowance: Arc<Allowance>,
     },
     /// A client on a host tells what a file there contains now.
     HostFile(HostFile),
@@ -107,7 +105,13 @@ pub enum Event {
     Message { client: String, text: String },
     /// A client asks that the review be accepted or rejected; `call` waits for the answer.
     /// `directory` is where the client works, if that is known.
-    DecideReview { review: ReviewId, accept: bool, call: CallId, directory: Option<String> },
+    DecideReview {
+        review: ReviewId,
+        accept: bool,
+        call: CallId,
+        directory: Option<String>,
+        allowance: Arc<Allowance>,
+    },
     /// A client wants the tools for the model, which Lisp has not registered.
     ToolsWanted,
     /// A model asks for `tool`, with `arguments` in the order in which Lisp has declared them;
@@ -118,6 +122,7 @@ pub enum Event {
         tool: String,
         arguments: Vec<Option<ArgumentValue>>,
         directory: Option<String>,
+        allowance: Arc<Allowance>,
     },
     /// Nobody waits for the answer to `call` any more, for which Lisp works.
     CancelCall { call: CallId },
@@ -127,6 +132,45 @@ pub enum Event {
     ServerDied,
     /// Something went wrong that the user may want to know.
     Warning(String),
+}
+
+impl Event {
+    /// Of whose events this is one.
+    fn allowance(&self) -> Option<&Allowance> {
+        match self {
+            Event::OpenReview { allowance, .. }
+            | Event::DecideReview { allowance, .. }
+            | Event::CallTool { allowance, .. } => Some(allowance),
+            Event::HostFile(file) => Some(file.host.allowance()),
+            _ => None,
+        }
+    }
+
+    /// How many bytes its texts have, all of them.
+    pub(crate) fn size(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        match self {
+            Event::OpenReview { agent, client, info, path, content, .. } => {
+                let texts = [agent, client, &info.0, &info.1, path, content];
+                texts.into_iter().map(String::len).sum()
+            }
+            Event::HostFile(file) => file.path.len() + file.contents.size() + length(&file.stamp),
+            Event::DecideReview { directory, .. } => length(directory),
+            Event::CallTool { agent, tool, arguments, directory, .. } => {
+                let arguments: usize = arguments.iter().flatten().map(ArgumentValue::len).sum();
+                agent.len() + tool.len() + arguments + length(directory)
+            }
+            Event::Pong { client, .. } => client.len(),
+            Event::Message { client, text } => client.len() + text.len(),
+            Event::Trace { session, text, .. } => session.len() + text.len(),
+            Event::Warning(text) => text.len(),
+            Event::CloseReview { .. }
+            | Event::ClientsChanged
+            | Event::ToolsWanted
+            | Event::CancelCall { .. }
+            | Event::ServerDied => 0,
+        }
+    }
 }
 
 /// A file on a host, as a client there tells.
@@ -178,11 +222,9 @@ pub enum Direction {
 pub struct Bridge {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
-    /// Limits on the events that wait for Lisp: see `quotas`.
-    proposals: Quota,
-    proposal_bytes: Quota,
-    decisions: Quota,
-    tool_calls: Quota,
+    /// Limits on the events that wait for Lisp: see `quotas`. The number of others is bounded by
+    /// these, or they are queued only once.
+    bytes: Quota,
     messages: Quota,
     traces: Quota,
     lost_traces: AtomicUsize,
@@ -199,7 +241,7 @@ pub struct Bridge {
 #[derive(Default)]
 struct Calls {
     last: i64,
-    waiting: HashMap<CallId, oneshot::Sender<CallResult>>,
+    waiting: HashMap<CallId, watch::Sender<Option<CallResult>>>,
     /// The companion stops: Lisp will answer no more calls.
     over: bool,
 }
@@ -210,10 +252,7 @@ impl Bridge {
         Bridge {
             sender,
             receiver,
-            proposals: Quota::new(MAX_WAITING_PROPOSALS),
-            proposal_bytes: Quota::new(limits.queued_bytes),
-            decisions: Quota::new(MAX_WAITING_DECISIONS),
-            tool_calls: Quota::new(MAX_WAITING_TOOL_CALLS),
+            bytes: Quota::new(limits.queued_bytes),
             messages: Quota::new(MAX_WAITING_MESSAGES),
             traces: Quota::new(MAX_WAITING_TRACES),
             lost_traces: AtomicUsize::new(0),
@@ -225,19 +264,21 @@ impl Bridge {
         }
     }
 
-    /// Whether a proposal of `bytes` may be queued for Emacs.
-    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
-        self.proposals.has_room_for(1) && self.proposal_bytes.has_room_for(bytes)
-    }
-
-    /// Whether Emacs may be asked for one more decision.
-    pub(crate) fn has_room_for_decision(&self) -> bool {
-        self.decisions.has_room_for(1)
+    /// Whether all `events`, which are of one client, may be queued.
+    pub(crate) fn has_room_for<'a>(&self, events: impl IntoIterator<Item = &'a Event>) -> bool {
+        let events: Vec<&Event> = events.into_iter().collect();
+        let bytes = events.iter().map(|event| event.size()).sum();
+        self.bytes.has_room_for(bytes)
+            && events.iter().all(|event| {
+                let own = event.allowance();
+                own.is_none_or(|own| own.event_bytes.has_room_for(bytes))
+                    && self.quotas(event).all(|quota| quota.has_room_for(events.len()))
+            })
     }
 
     /// Queues an event unless too much is waiting. Returns whether it was queued.
     pub(crate) fn send_if_room(&self, event: Event) -> bool {
-        let has_room = self.quotas(&event).all(|(quota, amount)| quota.has_room_for(amount));
+        let has_room = self.has_room_for([&event]);
         if has_room {
             self.send(event);
         }
@@ -249,9 +290,9 @@ impl Bridge {
         if event == Event::ClientsChanged && self.clients_queued.swap(true, Ordering::AcqRel) {
             return;
         }
-        for (quota, amount) in self.quotas(&event) {
+        self.count(&event, |quota, amount| {
             quota.add(amount);
-        }
+        });
         // Cannot fail: this bridge owns a receiver.
         let _ = self.sender.send(event);
         self.wake_lisp();
@@ -291,42 +332,33 @@ impl Bridge {
         if event == Event::ClientsChanged {
             self.clients_queued.store(false, Ordering::Release);
         }
-        for (quota, amount) in self.quotas(&event) {
-            quota.remove(amount);
-        }
+        self.count(&event, Quota::remove);
         Some(event)
     }
 
-    /// How much of which quotas an event uses while it waits.
-    fn quotas<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = (&'a Quota, usize)> {
-        let host = match event {
-            Event::OpenReview { host, .. } => host.as_ref(),
-            Event::HostFile(file) => Some(&file.host),
+    /// The quotas of which an event uses one while it waits.
+    fn quotas<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = &'a Quota> {
+        let kind = match event {
+            Event::Message { .. } => Some(&self.messages),
+            Event::Trace { .. } => Some(&self.traces),
             _ => None,
         };
-        let (count, bytes) = match event {
-            Event::OpenReview { content, .. } => {
-                (Some(&self.proposals), Some((&self.proposal_bytes, content.len())))
-            }
-            Event::HostFile(file) => {
-                (Some(&self.proposals), Some((&self.proposal_bytes, file.contents.size())))
-            }
-            Event::CallTool { arguments, .. } => {
-                let bytes = arguments.iter().flatten().map(ArgumentValue::len).sum();
-                (Some(&self.tool_calls), Some((&self.proposal_bytes, bytes)))
-            }
-            Event::DecideReview { .. } => (Some(&self.decisions), None),
-            Event::Message { .. } => (Some(&self.messages), None),
-            Event::Trace { .. } => (Some(&self.traces), None),
-            _ => (None, None),
-        };
-        let host = host.map(|host| (&host.queued, 1));
-        count.map(|quota| (quota, 1)).into_iter().chain(bytes).chain(host)
+        kind.into_iter().chain(event.allowance().map(|allowance| &allowance.events))
+    }
+
+    /// Calls `change` for each quota, with how much of it an event uses while it waits.
+    fn count(&self, event: &Event, change: impl Fn(&Quota, usize)) {
+        let bytes = event.size();
+        change(&self.bytes, bytes);
+        if let Some(allowance) = event.allowance() {
+            change(&allowance.event_bytes, bytes);
+        }
+        self.quotas(event).for_each(|quota| change(quota, 1));
     }
 
     /// Registers a tool call that waits for Lisp.
-    pub(crate) fn call(&self) -> (CallId, oneshot::Receiver<CallResult>) {
-        let (sender, receiver) = oneshot::channel();
+    pub(crate) fn call(&self) -> (CallId, Awaited) {
+        let (sender, receiver) = watch::channel(None);
         let mut calls = lock(&self.calls);
         // Calls that gave up waiting have dropped their receiver.
         calls.waiting.retain(|_, waiting| !waiting.is_closed());
@@ -353,7 +385,7 @@ impl Bridge {
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
     pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, CallError>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);
-        waiting.is_some_and(|waiting| waiting.send(answer.map(Into::into)).is_ok())
+        waiting.is_some_and(|waiting| waiting.send(Some(answer.map(Into::into))).is_ok())
     }
 
     /// Whether `call` still waits for its answer.
@@ -379,36 +411,107 @@ impl Bridge {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::oneshot::error::TryRecvError;
-
     use super::*;
 
-    fn proposal(bytes: usize) -> Event {
+    fn proposal(allowance: &Arc<Allowance>, bytes: usize) -> Event {
         Event::OpenReview {
             review: ReviewId(1),
             agent: String::new(),
             client: String::new(),
             info: Default::default(),
             process: None,
-            path: "/a".to_owned(),
+            path: String::new(),
             content: "x".repeat(bytes),
             host: None,
+            allowance: allowance.clone(),
         }
     }
 
     #[test]
-    fn proposals_that_wait_for_emacs_are_bounded() {
-        let limits = Limits::default();
-        let (bridge, most) = (Bridge::new(&limits), limits.queued_bytes);
-        assert!(bridge.has_room_for(most));
-        bridge.send(proposal(1));
-        assert!(!bridge.has_room_for(most));
+    fn what_waits_for_emacs_is_bounded_for_each_agent_and_for_all() {
+        let limits = Limits {
+            queued_bytes: 150,
+            share_queued_bytes: 100,
+            share_events: 3,
+            ..Limits::default()
+        };
+        let bridge = Bridge::new(&limits);
+        let [one, other] = [(); 2].map(|()| Arc::new(Allowance::new(&limits)));
+        assert!(!bridge.send_if_room(proposal(&one, 101)));
+        assert!(bridge.send_if_room(proposal(&one, 100)));
+        assert!(!bridge.send_if_room(proposal(&one, 1)));
+        assert!(!bridge.send_if_room(proposal(&other, 51)));
+        assert!(bridge.send_if_room(proposal(&other, 50)));
         bridge.next_event();
-        assert!(bridge.has_room_for(most));
-        for _ in 0..MAX_WAITING_PROPOSALS {
-            bridge.send(proposal(0));
+        assert!(!bridge.has_room_for(&[proposal(&one, 50), proposal(&one, 51)]));
+        assert!(bridge.has_room_for(&[proposal(&one, 50), proposal(&one, 50)]));
+        for _ in 0..3 {
+            assert!(bridge.send_if_room(proposal(&one, 0)));
         }
-        assert!(!bridge.has_room_for(0));
+        assert!(!bridge.send_if_room(proposal(&one, 0)));
+        assert!(bridge.send_if_room(proposal(&other, 0)));
+    }
+
+    #[test]
+    fn every_text_of_an_event_counts() {
+        let text = || "x".repeat(10);
+        let (host, allowance) = (Host::new("/ssh:a:", &Limits::default()), Arc::default());
+        let info = (text(), text());
+        let review = ReviewId(1);
+        let (path, client, agent, session) = (text(), text(), text(), text());
+        let file = HostFile {
+            host: Arc::new(host),
+            path: text(),
+            contents: Contents::Bytes(text().into()),
+            stamp: Some(text()),
+            modified: None,
+        };
+        let call = CallId(1);
+        let argument = Some(ArgumentValue::Text(text()));
+        for (event, size) in [
+            (
+                Event::OpenReview {
+                    review,
+                    agent,
+                    client,
+                    info,
+                    process: None,
+                    path,
+                    content: text(),
+                    host: None,
+                    allowance: Arc::clone(&allowance),
+                },
+                60,
+            ),
+            (Event::HostFile(file), 30),
+            (
+                Event::DecideReview {
+                    review,
+                    accept: true,
+                    call,
+                    directory: Some(text()),
+                    allowance: Arc::clone(&allowance),
+                },
+                10,
+            ),
+            (
+                Event::CallTool {
+                    call,
+                    agent: text(),
+                    tool: text(),
+                    arguments: vec![argument, None],
+                    directory: Some(text()),
+                    allowance,
+                },
+                40,
+            ),
+            (Event::Message { client: text(), text: text() }, 20),
+            (Event::Trace { direction: Direction::ToClient, session, text: text() }, 20),
+            (Event::Pong { client: text(), after: Duration::ZERO }, 10),
+            (Event::Warning(text()), 10),
+        ] {
+            assert_eq!(event.size(), size, "{event:?}");
+        }
     }
 
     #[test]
@@ -452,9 +555,9 @@ mod tests {
     #[test]
     fn a_late_or_repeated_answer_is_discarded() {
         let bridge = Bridge::new(&Limits::default());
-        let (call, mut receiver) = bridge.call();
+        let (call, receiver) = bridge.call();
         assert!(bridge.answer(call, Ok("text".to_owned())));
-        assert_eq!(receiver.try_recv(), Ok(Ok("text".to_owned().into())));
+        assert_eq!(*receiver.borrow(), Some(Ok("text".to_owned().into())));
         assert!(!bridge.answer(call, Ok("again".to_owned())));
         let (call, receiver) = bridge.call();
         drop(receiver);
@@ -465,8 +568,8 @@ mod tests {
     fn a_call_after_the_end_does_not_wait() {
         let bridge = Bridge::new(&Limits::default());
         bridge.end_calls();
-        let (call, mut answer) = bridge.call();
-        assert_eq!(answer.try_recv(), Err(TryRecvError::Closed));
+        let (call, answer) = bridge.call();
+        assert!(answer.has_changed().is_err());
         assert!(!bridge.is_awaited(call));
     }
 }

@@ -51,7 +51,7 @@ impl Companion {
     ) -> Result<Companion> {
         let bridge = Arc::new(Bridge::new(&limits));
         let companion = Companion {
-            roster: Arc::new(Roster::new(agents)),
+            roster: Arc::new(Roster::new(agents, &limits)),
             sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
             model_tools: Arc::new(ModelTools::new(bridge.clone(), &limits)),
             bridge,

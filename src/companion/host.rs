@@ -7,18 +7,19 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::time::Instant;
 
+use crate::allowance::Allowance;
 use crate::ignore::Matcher;
 use crate::limits::Limits;
 use crate::lock::lock;
 use crate::name;
 use crate::place::Place;
-use crate::quota::{Quota, Share};
 
 /// The time that one request takes of those that a host may make, on average.
 const INTERVAL: Duration = Duration::from_millis(40);
@@ -32,12 +33,10 @@ const MAX_IGNORE_FILES: usize = 256;
 /// A host whose clients are served.
 pub struct Host {
     prefix: String,
-    /// Requests that are being answered, event streams among them.
-    requests: Arc<Quota>,
-    /// Bytes of messages that are being received or answered.
-    bodies: Arc<Quota>,
-    /// Events that wait for Lisp.
-    pub(crate) queued: Quota,
+    /// What all its clients may use.
+    allowance: Arc<Allowance>,
+    /// It is served no longer.
+    closed: AtomicBool,
     /// When the requests so far would have ended if they had come one by one.
     paid_until: Mutex<Option<Instant>>,
     /// Since when its clients can reach Emacs, if they can.
@@ -76,9 +75,8 @@ impl Host {
     pub(crate) fn new(prefix: &str, limits: &Limits) -> Host {
         Host {
             prefix: prefix.to_owned(),
-            requests: Arc::new(Quota::new(limits.host_requests)),
-            bodies: Arc::new(Quota::new(limits.host_bodies)),
-            queued: Quota::new(limits.host_events),
+            allowance: Arc::new(Allowance::new(limits)),
+            closed: AtomicBool::new(false),
             paid_until: Mutex::default(),
             reachable: Mutex::default(),
             ignore_files: Mutex::default(),
@@ -111,14 +109,17 @@ impl Host {
         *lock(&self.reachable)
     }
 
-    /// Begins a request, unless too many are being answered.
-    pub(crate) fn begin_request(&self) -> Option<Share> {
-        let mut share = Share::of(&self.requests);
-        share.grow(1).then_some(share)
+    pub(crate) fn allowance(&self) -> &Arc<Allowance> {
+        &self.allowance
     }
 
-    pub(crate) fn bodies(&self) -> &Arc<Quota> {
-        &self.bodies
+    /// Records that it is served no longer: no session of its clients begins from now on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Waits before a message of `bytes` is handled, if messages come too fast.

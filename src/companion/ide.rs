@@ -4,7 +4,7 @@
 //! Optional members are omitted rather than null: the client's schema rejects null, and it
 //! disconnects.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// How many files are listed, most recently focused ones first; the client uses no more.
 pub(crate) const MAX_OPEN_FILES: usize = 10;
@@ -53,6 +53,9 @@ pub(crate) struct ActiveFile {
 #[serde(rename_all = "camelCase")]
 struct WorkspaceState {
     open_files: Vec<File>,
+    /// `Some(true)` if the user trusts the workspace, else `None`: then the client decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_trusted: Option<bool>,
 }
 
 /// An open file.
@@ -117,7 +120,7 @@ pub(crate) enum Notification<'a> {
 /// What a relay needs to know of an outcome besides; clients ignore it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Meta<'a> {
-    /// See `mcp::session::Proposals`.
+    /// What the relay calls the proposal.
     pub proposal: &'a str,
 }
 
@@ -136,7 +139,13 @@ impl IdeContext {
                 truncate_utf16(text, MAX_SELECTION);
             }
         }
-        IdeContext { workspace_state: WorkspaceState { open_files: files } }
+        IdeContext { workspace_state: WorkspaceState { open_files: files, is_trusted: None } }
+    }
+
+    /// The same, of a workspace that the user trusts.
+    pub fn trusted(mut self) -> IdeContext {
+        self.workspace_state.is_trusted = Some(true);
+        self
     }
 
     /// The snapshot as JSON, indented for a reader.
@@ -184,20 +193,6 @@ impl Outcome {
     /// Accepted, with content that must not be omitted.
     pub fn accepted(content: String) -> Outcome {
         Outcome::Accepted { content, may_omit: false }
-    }
-
-    /// Parses the outcome from its notification.
-    pub(crate) fn from_event(json: &str) -> Outcome {
-        #[derive(Deserialize)]
-        struct Event {
-            params: Params,
-        }
-        #[derive(Deserialize)]
-        struct Params {
-            content: Option<String>,
-        }
-        let content = serde_json::from_str(json).ok().and_then(|event: Event| event.params.content);
-        content.map_or(Outcome::Rejected, Outcome::accepted)
     }
 }
 
@@ -264,6 +259,16 @@ mod tests {
             json,
             r#"{"method":"ide/contextUpdate","params":{"workspaceState":{"openFiles":[{"path":"/a","timestamp":7}]}}}"#
         );
+    }
+
+    #[test]
+    fn trust_is_told_only_if_the_user_wants_it() {
+        let json = |context: &IdeContext| serde_json::to_value(context).unwrap();
+        let context = IdeContext::new(Vec::new());
+        assert_eq!(json(&context), serde_json::json!({ "workspaceState": { "openFiles": [] } }));
+        let trusted =
+            serde_json::json!({ "workspaceState": { "openFiles": [], "isTrusted": true } });
+        assert_eq!(json(&context.trusted()), trusted);
     }
 
     #[test]

@@ -13,10 +13,10 @@ pub mod ignore;
 pub mod panics;
 
 mod agent;
+mod allowance;
 mod announcement;
 mod bridge;
 mod companion;
-mod descriptor;
 mod file;
 mod host;
 mod limits;
@@ -32,6 +32,7 @@ mod token;
 mod trace;
 
 pub use agent::Agent;
+pub use allowance::Allowance;
 pub use announcement::Announcement;
 pub use bridge::{
     Answer, ArgumentValue, Bridge, CallError, CallId, CallResult, Contents, Direction, Event,

@@ -2,23 +2,36 @@
 
 use std::time::Duration;
 
-use crate::descriptor;
+/// The part of a share that is for other messages while one of the largest size is received.
+const FOR_OTHERS: usize = 16 << 20;
+/// How many agents may use up their shares, and leave others theirs: Gemini CLI and its forks on this
+/// machine, or hosts in their place.
+const SHARES: usize = 3;
 
 /// What clients may use. The default is for production.
+///
+/// What has a name with `share` is for the clients of one agent on this machine, or for all clients on
+/// one host; the rest is for all of them together, or for one request.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Authenticated connections: two for each session, an event stream and one for requests, and
     /// some more. One more evicts the one that is idle for longest.
     pub connections: usize,
+    /// See `connections`.
+    pub share_connections: usize,
     /// Connections that have shown no valid token yet. One more evicts the oldest.
     pub unauthenticated: usize,
     /// Time for the headers of a request, and between two requests. Streams are not affected: their
     /// request has been read.
     pub header_time: Duration,
+    /// Requests that may be answered at once, event streams among them.
+    pub share_requests: usize,
     /// Bytes of one message, which may contain a whole file.
     pub body: usize,
     /// Bytes of all messages that are being received or answered.
     pub bodies: usize,
+    /// See `bodies`.
+    pub share_bodies: usize,
     /// Time for the body of a request to begin to arrive, and to go on.
     pub body_time: Duration,
     /// Bytes that must arrive in each further second, on average.
@@ -26,22 +39,40 @@ pub struct Limits {
     /// Sessions that may exist at once. Most clients never end theirs, so the least recently used
     /// one makes room.
     pub sessions: usize,
+    /// See `sessions`.
+    pub share_sessions: usize,
     /// Readers of `/events` that each agent may have. Each is sent all outcomes, so that each may hold
     /// as much of them as the others together.
     pub event_readers: usize,
-    /// Reviews of all clients that may be open at once.
+    /// Reviews that may be open at once.
     pub reviews: usize,
+    /// See `reviews`.
+    pub share_reviews: usize,
     /// Bytes of their proposals, and of the files as they are.
     pub review_bytes: usize,
-    /// Bytes of the proposals, files and arguments that are queued for Emacs while it is busy.
+    /// See `review_bytes`.
+    pub share_review_bytes: usize,
+    /// Events that may wait for Emacs while it is busy, of those that clients cause.
+    pub share_events: usize,
+    /// Bytes of these events.
     pub queued_bytes: usize,
-    /// Bytes of the outcomes that are kept after they were sent, in case the stream was broken.
+    /// See `queued_bytes`.
+    pub share_queued_bytes: usize,
+    /// Bytes of what is kept of the outcomes of reviews after it was sent, in case the stream or the
+    /// connection was broken.
     pub kept_bytes: usize,
+    /// How long it is kept for clients that ask once more.
+    pub kept_time: Duration,
+    /// How long a review of a client without a session stays open, of which nothing shows whether it
+    /// is still there.
+    pub unnamed_time: Duration,
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
     /// headers, 600 s in all), which would end the connection.
     pub emacs_time: Duration,
     /// Calls of tools for the model that may wait for Emacs at once.
     pub tool_calls: usize,
+    /// See `tool_calls`.
+    pub share_tool_calls: usize,
     /// How long one may take.
     pub tool_time: Duration,
     /// How long the answer to a request may take before it becomes an event stream, which is kept
@@ -53,18 +84,6 @@ pub struct Limits {
     pub file_checks: usize,
     /// How long one may take.
     pub file_check_time: Duration,
-    /// For each host: sessions that may exist at once, reviews that may be open, and their bytes.
-    pub host_sessions: usize,
-    /// See `host_sessions`.
-    pub host_reviews: usize,
-    /// See `host_sessions`.
-    pub host_review_bytes: usize,
-    /// For each host: requests that may be answered at once, event streams among them.
-    pub host_requests: usize,
-    /// For each host: bytes of messages that are being received or answered.
-    pub host_bodies: usize,
-    /// For each host: events that may wait for Emacs.
-    pub host_events: usize,
     /// Time between two comments on an idle stream. The client gives up after 300 s without a byte;
     /// proxies do so earlier.
     pub keep_alive: Duration,
@@ -74,33 +93,40 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
+        let body = 64 << 20;
+        let (share_bodies, share_review_bytes) = (body + FOR_OTHERS, 2 * body);
         Limits {
-            connections: descriptor::connections(1152),
+            connections: 250,
+            share_connections: 80,
             unauthenticated: 64,
             header_time: Duration::from_secs(30),
-            body: 64 << 20,
-            bodies: 256 << 20,
+            share_requests: 64,
+            body,
+            bodies: SHARES * share_bodies,
+            share_bodies,
             body_time: Duration::from_secs(60),
             body_rate: 16 << 10,
-            sessions: 512,
+            sessions: 64,
+            share_sessions: 20,
             event_readers: 16,
-            reviews: 512,
-            review_bytes: 512 << 20,
-            queued_bytes: 256 << 20,
-            kept_bytes: 64 << 20,
+            reviews: 128,
+            share_reviews: 40,
+            review_bytes: SHARES * share_review_bytes,
+            share_review_bytes,
+            share_events: 80,
+            queued_bytes: SHARES * body,
+            share_queued_bytes: body,
+            kept_bytes: body,
+            kept_time: Duration::from_secs(600),
+            unnamed_time: Duration::from_secs(24 * 3600),
             emacs_time: Duration::from_secs(60),
             tool_calls: 8,
+            share_tool_calls: 4,
             tool_time: Duration::from_secs(20),
             stream_after: Duration::from_secs(1),
             first_context: Duration::from_millis(800),
             file_checks: 16,
             file_check_time: Duration::from_secs(30),
-            host_sessions: 32,
-            host_reviews: 64,
-            host_review_bytes: 192 << 20,
-            host_requests: 128,
-            host_bodies: 192 << 20,
-            host_events: 64,
             keep_alive: Duration::from_secs(15),
             repair_interval: Duration::from_secs(60),
         }
@@ -109,20 +135,21 @@ impl Default for Limits {
 
 impl Limits {
     /// The limits of a companion whose user lets a message have `body` bytes: at least a MiB, or there
-    /// would be no messages. The other limits are raised so far that one of this size is served while
-    /// there are others, and so is a proposal of this size for a file of this size.
+    /// would be no messages. The other limits are raised so far that each agent may send one of this
+    /// size while there are others, and so may be a proposal of this size for a file of this size.
     pub fn for_messages(body: usize) -> Limits {
         let body = body.max(1 << 20);
         let usual = Limits::default();
         let at_least = |limit: usize, bodies: usize| limit.max(body.saturating_mul(bodies));
         Limits {
             body,
-            bodies: at_least(usual.bodies, 2),
-            review_bytes: at_least(usual.review_bytes, 4),
-            queued_bytes: at_least(usual.queued_bytes, 4),
+            bodies: at_least(usual.bodies, SHARES),
+            share_bodies: usual.share_bodies.max(body.saturating_add(FOR_OTHERS)),
+            review_bytes: at_least(usual.review_bytes, 2 * SHARES),
+            share_review_bytes: at_least(usual.share_review_bytes, 2),
+            queued_bytes: at_least(usual.queued_bytes, SHARES),
+            share_queued_bytes: at_least(usual.share_queued_bytes, 1),
             kept_bytes: at_least(usual.kept_bytes, 1),
-            host_review_bytes: at_least(usual.host_review_bytes, 3),
-            host_bodies: at_least(usual.host_bodies, 2),
             ..usual
         }
     }
@@ -139,12 +166,13 @@ mod tests {
             let limits = Limits::for_messages(body);
             assert_eq!(limits.body, body.max(1 << 20));
             for (limit, usual, bodies) in [
-                (limits.bodies, usual.bodies, 2),
-                (limits.review_bytes, usual.review_bytes, 4),
-                (limits.queued_bytes, usual.queued_bytes, 4),
+                (limits.bodies, usual.bodies, SHARES),
+                (limits.share_bodies, usual.share_bodies, 1),
+                (limits.review_bytes, usual.review_bytes, 2 * SHARES),
+                (limits.share_review_bytes, usual.share_review_bytes, 2),
+                (limits.queued_bytes, usual.queued_bytes, SHARES),
+                (limits.share_queued_bytes, usual.share_queued_bytes, 1),
                 (limits.kept_bytes, usual.kept_bytes, 1),
-                (limits.host_review_bytes, usual.host_review_bytes, 3),
-                (limits.host_bodies, usual.host_bodies, 2),
             ] {
                 assert!(limit >= usual && limit >= body.saturating_mul(bodies), "{limits:?}");
             }

@@ -49,6 +49,9 @@ const FORWARDERS: [&str; 10] = [
     "gvproxy",
 ];
 
+/// The arguments that have a CLI speak ACP.
+const ACP: [&[u8]; 2] = [b"--acp", b"--experimental-acp"];
+
 /// Whether a process with this id lives.
 #[cfg(unix)]
 pub fn is_alive(id: u32) -> bool {
@@ -116,6 +119,16 @@ impl Process {
     pub fn forwards(&self) -> bool {
         let name = read_short(&format!("/proc/{}/comm", self.id)).unwrap_or_default();
         FORWARDERS.contains(&name.trim_end().split('.').next().unwrap_or_default())
+    }
+
+    /// Whether it is a CLI whose user sits in another front, which speaks ACP with it.
+    pub fn has_own_front(&self) -> bool {
+        use std::io::Read;
+        const LENGTH: u64 = 64 << 10;
+        let mut arguments = Vec::new();
+        let file = std::fs::File::open(format!("/proc/{}/cmdline", self.id));
+        let read = file.and_then(|file| file.take(LENGTH).read_to_end(&mut arguments));
+        read.is_ok() && arguments.split(|byte| *byte == 0).any(|it| ACP.contains(&it))
     }
 
     /// The working directory. None for programs that forward connections, and for Emacs, in which

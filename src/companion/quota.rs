@@ -43,6 +43,12 @@ impl Share {
         Share { quota: quota.clone(), amount: 0 }
     }
 
+    /// One of `quota`, if there is room.
+    pub fn one_of(quota: &Arc<Quota>) -> Option<Share> {
+        let mut share = Share::of(quota);
+        share.grow(1).then_some(share)
+    }
+
     /// Adds `amount`. Returns whether the whole quota is within its limit.
     pub fn grow(&mut self, amount: usize) -> bool {
         self.amount += amount;

@@ -14,8 +14,8 @@ use crate::host::{Host, IgnoreFile};
 use crate::ignore;
 use crate::name;
 
-/// The longest name of a proposal.
-const MAX_PROPOSAL: usize = 128;
+/// The longest name of a proposal, and the longest stamp, in bytes.
+const MAX_NAME: usize = 128;
 
 /// The arguments of `openDiff` on a host.
 #[derive(Deserialize)]
@@ -70,8 +70,8 @@ impl OpenDiff {
     /// such a file.
     pub fn into_parts(self, host: &Arc<Host>) -> Result<(HostFile, String, String), String> {
         let OpenDiff { file_path, new_content, proposal, current, stamp, modified } = self;
-        if proposal.len() > MAX_PROPOSAL {
-            return Err(format!("proposal is longer than {MAX_PROPOSAL} bytes"));
+        if proposal.len() > MAX_NAME {
+            return Err(format!("proposal is longer than {MAX_NAME} bytes"));
         }
         let file = FileWritten { file_path, current, stamp, modified }.into_file(host)?;
         Ok((file, new_content, proposal))
@@ -82,6 +82,9 @@ impl FileWritten {
     /// The file as it is, or why there cannot be such a file.
     pub fn into_file(self, host: &Arc<Host>) -> Result<HostFile, String> {
         let FileWritten { file_path, current, stamp, modified } = self;
+        if stamp.as_ref().is_some_and(|stamp| stamp.len() > MAX_NAME) {
+            return Err(format!("stamp is longer than {MAX_NAME} bytes"));
+        }
         let contents = contents(&file_path, current)?;
         Ok(HostFile { host: host.clone(), path: file_path, contents, stamp, modified })
     }

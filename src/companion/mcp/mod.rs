@@ -11,6 +11,7 @@ mod session;
 
 mod calls;
 mod client;
+mod endings;
 mod host_tools;
 mod listeners;
 pub mod message;
@@ -123,7 +124,10 @@ impl Protocol {
                 session.ensure_context();
                 Ok(json!({}).into())
             }
-            "tools/list" => Ok(Output::Ready(Tools::list(session.host().is_some()))),
+            "tools/list" => {
+                let has_own_front = session.has_own_front();
+                Ok(Output::Ready(Tools::list(session.host().is_some(), has_own_front)))
+            }
             "tools/call" => self.tools.call(session, params).await.map(Output::from),
             "initialize" => Err(RpcError::invalid_request("this session is initialized already")),
             _ => Err(RpcError::method_not_found(method)),

@@ -18,10 +18,11 @@ use tokio::sync::watch;
 use super::message::{self, Params, Request, Response, RpcError, truncate};
 use super::tools::{self, Call};
 use super::{InitializeParams, server_info};
+use crate::agent::Agent;
 use crate::bridge::{Answer, ArgumentValue, Bridge, CallError, CallId, Event};
 use crate::limits::Limits;
 use crate::place::Place;
-use crate::quota::Quota;
+use crate::quota::{Quota, Share};
 
 /// Arguments beyond which no call is read.
 const MAX_ARGUMENTS: usize = 64;
@@ -174,8 +175,7 @@ pub struct ModelTools {
     /// `None` until Lisp has registered some.
     registered: watch::Sender<Option<Arc<[ModelTool]>>>,
     wanted: AtomicBool,
-    running: Quota,
-    most_running: usize,
+    running: Arc<Quota>,
     time: Duration,
 }
 
@@ -185,8 +185,7 @@ impl ModelTools {
             bridge,
             registered: watch::Sender::default(),
             wanted: AtomicBool::new(false),
-            running: Quota::new(limits.tool_calls),
-            most_running: limits.tool_calls,
+            running: Arc::new(Quota::new(limits.tool_calls)),
             time: limits.tool_time,
         }
     }
@@ -211,7 +210,7 @@ impl ModelTools {
     }
 
     /// Answers a request of a client of `agent` that works in `place`.
-    pub(crate) async fn serve(&self, request: Request, agent: &str, place: Place) -> Response {
+    pub(crate) async fn serve(&self, request: Request, agent: &Agent, place: Place) -> Response {
         let Request { id, method, params } = request;
         let outcome = match &*method {
             "initialize" => initialize(params),
@@ -230,7 +229,7 @@ impl ModelTools {
         json!({ "tools": listed })
     }
 
-    async fn call(&self, params: Params, agent: &str, place: Place) -> Result<Value, RpcError> {
+    async fn call(&self, params: Params, agent: &Agent, place: Place) -> Result<Value, RpcError> {
         let Call { name, arguments } = params.read()?;
         let tools = self.registered().await;
         let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
@@ -255,19 +254,20 @@ impl ModelTools {
         &self,
         tool: String,
         arguments: Vec<Option<ArgumentValue>>,
-        agent: &str,
+        agent: &Agent,
         place: Place,
     ) -> Result<String, String> {
         let event = |call| Event::CallTool {
             call,
-            agent: agent.to_owned(),
+            agent: agent.name.clone(),
+            allowance: agent.allowance.clone(),
             tool,
             arguments,
             directory: place.directory().map(str::to_owned),
         };
-        let Some(_running) = Running::begin(&self.running) else {
-            let most = self.most_running;
-            return Err(format!("Emacs answers {most} calls at the same time: call again later"));
+        let running = (agent.allowance.begin_call(), Share::one_of(&self.running));
+        let (Some(_of_agent), Some(_of_all)) = running else {
+            return Err("Emacs answers as many calls as it can: call again later".to_owned());
         };
         let (call, answer) = self.bridge.call();
         if !self.bridge.send_if_room(event(call)) {
@@ -275,7 +275,7 @@ impl ModelTools {
         }
         let _waiting = Waiting { bridge: &self.bridge, call };
         match tools::answer_within(self.time, answer).await {
-            Ok(Answer { text, .. }) => Ok(text),
+            Ok(Answer { text, .. }) => Ok(text.as_ref().to_owned()),
             Err(CallError(reason)) => Err(reason),
         }
     }
@@ -288,22 +288,6 @@ fn initialize(params: Params) -> Result<Value, RpcError> {
         "capabilities": { "tools": {} },
         "serverInfo": server_info(),
     }))
-}
-
-/// A call that runs.
-struct Running<'a>(&'a Quota);
-
-impl Running<'_> {
-    fn begin(quota: &Quota) -> Option<Running<'_>> {
-        let running = Running(quota);
-        quota.add(1).then_some(running) // dropping it removes what was added
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.remove(1);
-    }
 }
 
 /// A call for which Lisp works. If it is dropped before the answer, Lisp need not go on.

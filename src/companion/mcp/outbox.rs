@@ -192,11 +192,6 @@ impl Outbox {
         taken
     }
 
-    /// The outcome of the newest review of `path`.
-    pub fn outcome_of(&self, path: &str) -> Option<&Decided> {
-        self.outcomes().find(|decided| *decided.path == *path)
-    }
-
     fn outcomes(&self) -> impl Iterator<Item = &Decided> {
         self.messages.iter().filter_map(|(_, message)| match message {
             Outgoing::Outcome(decided) => Some(decided),

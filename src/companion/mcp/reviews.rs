@@ -30,6 +30,9 @@ struct Review {
     id: ReviewId,
     /// The session that opened it; its owner may be another one by now.
     proposer: SessionId,
+    /// What a client on a host calls the proposal, another one each time: its relay repeats one if it
+    /// did not receive the answer.
+    name: Option<Arc<str>>,
     /// The bytes of the proposal, and of the file as it was then.
     bytes: usize,
     /// The call in which the client asked Lisp to decide it.
@@ -45,6 +48,7 @@ pub struct Ended {
     pub owner: SessionId,
     pub proposer: SessionId,
     pub path: Arc<str>,
+    pub name: Option<Arc<str>>,
     pub superseded: bool,
 }
 
@@ -61,12 +65,13 @@ impl Reviews {
         &mut self,
         owner: &SessionId,
         path: &str,
+        name: Option<Arc<str>>,
         bytes: usize,
     ) -> (ReviewId, Option<ReviewId>) {
         self.last += 1;
         let id = ReviewId(self.last);
         let proposer = owner.clone();
-        let review = Review { id, proposer, bytes, deciding: None, superseded: false };
+        let review = Review { id, proposer, name, bytes, deciding: None, superseded: false };
         let older = self.open.insert(Key::new(owner, path), review);
         (id, older.map(|review| review.id))
     }
@@ -74,6 +79,12 @@ impl Reviews {
     /// The open review of `path` that `owner` has.
     pub fn find(&self, owner: &SessionId, path: &str) -> Option<ReviewId> {
         self.open.get(&Key::new(owner, path)).map(|review| review.id)
+    }
+
+    /// Whether the open review of `path` that `owner` has is of the proposal `name`.
+    pub fn is_named(&self, owner: &SessionId, path: &str, name: &str) -> bool {
+        let review = self.open.get(&Key::new(owner, path));
+        review.is_some_and(|review| review.name.as_deref() == Some(name))
     }
 
     /// All open reviews, oldest first.
@@ -103,8 +114,8 @@ impl Reviews {
     /// Removes a review. `None` if it was no longer open.
     pub fn end(&mut self, id: ReviewId) -> Option<Ended> {
         let key = self.key_of(id)?;
-        let Review { proposer, superseded, .. } = self.open.remove(&key)?;
-        Some(Ended { id, owner: key.owner, proposer, path: key.path, superseded })
+        let Review { proposer, name, superseded, .. } = self.open.remove(&key)?;
+        Some(Ended { id, owner: key.owner, proposer, path: key.path, name, superseded })
     }
 
     /// Whether the session that opened the review still owns it.
@@ -208,9 +219,9 @@ mod tests {
     #[test]
     fn a_second_review_of_a_file_replaces_the_first() {
         let ([one, two], mut reviews) = (owners(), Reviews::default());
-        let (first, _) = reviews.open(&one, "/a", 1);
-        let (other, _) = reviews.open(&two, "/a", 1);
-        let (second, replaced) = reviews.open(&one, "/a", 5);
+        let (first, _) = reviews.open(&one, "/a", None, 1);
+        let (other, _) = reviews.open(&two, "/a", None, 1);
+        let (second, replaced) = reviews.open(&one, "/a", None, 5);
         assert_eq!(replaced, Some(first));
         assert_eq!(reviews.find(&one, "/a"), Some(second));
         assert_eq!(reviews.end(first), None);
@@ -226,8 +237,8 @@ mod tests {
             if !heir_is_newer {
                 order.reverse();
             }
-            let [older, newer] = order.map(|owner| reviews.open(owner, "/a", 1).0);
-            let (alone, _) = reviews.open(&lost, "/b", 1);
+            let [older, newer] = order.map(|owner| reviews.open(owner, "/a", None, 1).0);
+            let (alone, _) = reviews.open(&lost, "/b", None, 1);
             assert_eq!(reviews.inherit(&successor, &lost), [older]);
             assert_eq!(reviews.of(&successor), [newer, alone]);
             assert_eq!(reviews.of(&lost), []);
@@ -237,8 +248,8 @@ mod tests {
     #[test]
     fn superseded_reviews_are_not_inherited() {
         let ([lost, successor], mut reviews) = (owners(), Reviews::default());
-        let (stale, _) = reviews.open(&lost, "/a", 1);
-        let (newer, _) = reviews.open(&successor, "/a", 1);
+        let (stale, _) = reviews.open(&lost, "/a", None, 1);
+        let (newer, _) = reviews.open(&successor, "/a", None, 1);
         reviews.supersede(&lost, "/a");
         reviews.end(newer);
         assert_eq!(reviews.inherit(&successor, &lost), [stale]);
@@ -248,8 +259,8 @@ mod tests {
     #[test]
     fn a_returning_session_gets_its_reviews_back() {
         let ([lost, successor], mut reviews) = (owners(), Reviews::default());
-        let (its, _) = reviews.open(&lost, "/a", 1);
-        let (other, _) = reviews.open(&successor, "/b", 1);
+        let (its, _) = reviews.open(&lost, "/a", None, 1);
+        let (other, _) = reviews.open(&successor, "/b", None, 1);
         reviews.inherit(&successor, &lost);
         assert!(!reviews.is_owned_by_proposer(its));
         assert_eq!(reviews.give_back(&lost), []);
@@ -260,7 +271,7 @@ mod tests {
     #[test]
     fn only_one_call_at_a_time_decides_a_review() {
         let ([one, _], mut reviews) = (owners(), Reviews::default());
-        let (review, _) = reviews.open(&one, "/a", 1);
+        let (review, _) = reviews.open(&one, "/a", None, 1);
         assert!(reviews.begin_decision(review, CallId(1), |_| true));
         assert!(!reviews.begin_decision(review, CallId(2), |call| call == CallId(1)));
         assert!(reviews.begin_decision(review, CallId(3), |_| false));

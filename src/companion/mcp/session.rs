@@ -1,6 +1,5 @@
 //! One session: its outbox, its stream, its calls, and whether its client is still there.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -9,9 +8,11 @@ use tokio::time::Instant;
 
 use super::calls::Calls;
 use super::client::{Client, Peer};
+use super::endings::Endings;
 use super::outbox::{Outbox, Outgoing};
 use super::revision::Revision;
 use crate::agent::Agent;
+use crate::allowance::Allowance;
 use crate::host::Host;
 use crate::place::Place;
 use crate::process::Process;
@@ -32,8 +33,6 @@ pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to check whether a client has changed its directory, which takes microseconds for
 /// each.
 const PLACE_INTERVAL: Duration = Duration::from_secs(1);
-/// Proposals of a client on a host that are remembered.
-const MAX_PROPOSALS: usize = 64;
 /// The id of all our pings: each supersedes the one before.
 pub const PING: &str = "ping";
 
@@ -58,8 +57,10 @@ pub struct Session {
     /// HTTP requests being answered.
     pub busy: usize,
     pub calls: Calls,
-    /// The newest proposals, of a client on a host.
-    pub proposals: Proposals,
+    /// How its last reviews have ended.
+    pub endings: Endings,
+    /// Its user decides changes in a front of its own, as in one that speaks ACP.
+    pub has_own_front: bool,
     pub last_used: Instant,
     /// When the client sent a request last.
     pub last_request: Instant,
@@ -82,27 +83,6 @@ pub enum Stream {
     Events,
 }
 
-/// What a client on a host calls its newest proposals, by their paths. Its relay repeats one if
-/// it did not receive the answer, by which time the user may have decided.
-#[derive(Default)]
-pub struct Proposals {
-    named: VecDeque<(Arc<str>, Arc<str>)>,
-}
-
-impl Proposals {
-    /// Records the newest proposal of `path`.
-    pub fn add(&mut self, path: &str, name: &str) {
-        self.named.retain(|(other, _)| **other != *path);
-        self.named.truncate(MAX_PROPOSALS - 1);
-        self.named.push_front((path.into(), name.into()));
-    }
-
-    /// The newest proposal of `path`.
-    pub fn of(&self, path: &str) -> Option<Arc<str>> {
-        self.named.iter().find(|(other, _)| **other == *path).map(|(_, name)| name.clone())
-    }
-}
-
 impl Session {
     pub fn new(client: Client, revision: Revision) -> Session {
         let now = Instant::now();
@@ -120,7 +100,8 @@ impl Session {
             stream: Stream::Never,
             busy: 0,
             calls: Calls::default(),
-            proposals: Proposals::default(),
+            endings: Endings::default(),
+            has_own_front: false,
             last_used: now,
             last_request: now,
             replaced: false,
@@ -131,6 +112,23 @@ impl Session {
         let (name, version) = (agent.title.clone(), String::new());
         let client = Client { agent: agent.clone(), name, version };
         Session { is_unnamed: true, ..Session::new(client, Revision::NEWEST) }
+    }
+
+    /// What its client and others like it may use.
+    pub fn allowance(&self) -> &Arc<Allowance> {
+        &self.client.agent.allowance
+    }
+
+    /// Bytes that are kept in case the stream or the connection was broken.
+    pub fn kept_bytes(&self) -> usize {
+        self.outbox.kept_bytes() + self.endings.bytes()
+    }
+
+    /// Has `excess` bytes less of them, as far as possible.
+    pub fn forget_kept(&mut self, excess: usize) {
+        let before = self.kept_bytes();
+        self.endings.forget_texts(excess);
+        self.outbox.forget_kept((self.kept_bytes() + excess).saturating_sub(before));
     }
 
     /// Where its client is, unless on this machine.

@@ -13,15 +13,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
+use super::endings::LastText;
 use super::host_tools::{self, FileWritten, IgnoreRules};
 use super::message::{Params, RpcError, truncate};
 use super::sessions::{ActiveSession, DecisionRequest, STOPPING, SessionId, Sessions};
-use crate::bridge::{Answer, Bridge, CallError, CallResult, Event};
+use crate::bridge::{Answer, Awaited, Bridge, CallError, Event};
 use crate::file::{FileChecks, Links, open_regular};
 use crate::host::Host;
-use crate::ide::{ActiveFile, Cursor, Outcome};
+use crate::ide::{ActiveFile, Cursor};
 use crate::name;
 
 const BUSY: &str = "Emacs is busy: ask again later";
@@ -79,12 +79,21 @@ impl Tools {
         Tools { bridge, sessions, checks }
     }
 
-    /// The result of `tools/list`, all on one page: on hosts only the tools of document 000.
-    pub fn list(on_host: bool) -> &'static RawValue {
+    /// The result of `tools/list`, all on one page: on hosts only the tools of document 000. A client
+    /// with a front of its own, where its user decides, is offered none of diffs: it would wait for
+    /// the outcome here, too.
+    pub fn list(on_host: bool, has_own_front: bool) -> &'static RawValue {
         type List = LazyLock<Box<RawValue>>;
         static ALL: List = LazyLock::new(|| list(&all()));
         static NEWEST: List = LazyLock::new(|| list(&all()[..2]));
-        if on_host { &NEWEST } else { &ALL }
+        static WITHOUT_DIFFS: List = LazyLock::new(|| list(&all()[2..3]));
+        static NONE: List = LazyLock::new(|| list(&[]));
+        match (on_host, has_own_front) {
+            (false, false) => &ALL,
+            (true, false) => &NEWEST,
+            (false, true) => &WITHOUT_DIFFS,
+            (true, true) => &NONE,
+        }
     }
 
     /// Runs `tools/call`.
@@ -172,8 +181,9 @@ impl Tools {
         if queued { Ok(Vec::new()) } else { Err(ToolError(BUSY.to_owned())) }
     }
 
-    /// Asks Emacs for the text of the review and closes it. Clients with a session parse the answer as
-    /// JSON. Those of document 004 get the plain text, also if the user has just accepted the review.
+    /// Asks Emacs for the text of the review and closes it. If it has ended already, the answer is the
+    /// same: the client may not have received it, or the user has just accepted the review. Clients
+    /// with a session parse the answer as JSON; those of document 004 get the plain text.
     async fn close_diff(
         &self,
         session: &ActiveSession,
@@ -181,21 +191,19 @@ impl Tools {
     ) -> Result<Vec<Value>, ToolError> {
         let silent = diff.suppress_notification.unwrap_or(false);
         let sessions = &self.sessions;
-        let (call, answer) = self.bridge.call();
-        let closed = sessions.close_review(session.session(), &diff.file_path, silent, call);
-        let Some(closed) = closed else {
-            return match sessions.outcome(session.session(), &diff.file_path) {
-                Some(Outcome::Accepted { content, .. }) => Ok(vec![text(&content)]),
-                Some(Outcome::Rejected) => Err(rejected(&diff.file_path)),
-                None => Err(not_open(&diff.file_path)),
-            };
+        let content = match sessions.close_review(session.session(), &diff.file_path, silent) {
+            None | Some(LastText::Forgotten) => return Err(not_open(&diff.file_path)),
+            Some(LastText::Rejected) => return Err(rejected(&diff.file_path)),
+            Some(LastText::Accepted(content)) => content,
+            Some(LastText::Closed { answer, by_proposer }) => {
+                let Answer { text, may_omit } = self.answer_of_emacs(answer).await?;
+                Some(text).filter(|_| !(may_omit && by_proposer && !session.is_unnamed()))
+            }
         };
-        let Answer { text: content, may_omit } = self.answer_of_emacs(answer).await?;
-        if session.is_unnamed() {
-            return Ok(vec![text(&content)]);
-        }
-        let content = Some(content).filter(|_| !(may_omit && closed.by_proposer));
-        Ok(vec![text(&json!({ "content": content }).to_string())])
+        Ok(vec![match content {
+            Some(content) if session.is_unnamed() => text(&content),
+            content => text(&json!({ "content": content.as_deref() }).to_string()),
+        }])
     }
 
     /// Has Emacs decide the review as the user would.
@@ -218,10 +226,7 @@ impl Tools {
         }
     }
 
-    async fn answer_of_emacs(
-        &self,
-        answer: oneshot::Receiver<CallResult>,
-    ) -> Result<Answer, ToolError> {
+    async fn answer_of_emacs(&self, answer: Awaited) -> Result<Answer, ToolError> {
         let answer = answer_within(self.sessions.limits().emacs_time, answer).await;
         answer.map_err(|CallError(reason)| ToolError(reason))
     }
@@ -363,12 +368,9 @@ fn not_open(path: &str) -> ToolError {
 }
 
 /// The answer of Lisp to a call, or why there is none after this time.
-pub async fn answer_within(
-    time: Duration,
-    answer: oneshot::Receiver<CallResult>,
-) -> Result<Answer, CallError> {
-    match tokio::time::timeout(time, answer).await {
-        Ok(Ok(answer)) => answer,
+pub async fn answer_within(time: Duration, mut answer: Awaited) -> Result<Answer, CallError> {
+    match tokio::time::timeout(time, answer.wait_for(Option::is_some)).await {
+        Ok(Ok(answer)) => answer.clone().expect("it has waited for that"),
         Ok(Err(_)) => Err(CallError(STOPPING.to_owned())),
         Err(_) => Err(CallError(format!("Emacs did not answer for {time:?}"))),
     }

@@ -27,8 +27,8 @@ pub type CallResult = Response<UnsyncBoxBody<Bytes, Infallible>>;
 /// What a request uses until it is answered.
 pub struct InUse {
     pub _connection: admission::InUse,
-    /// A share of the requests of its client's host.
-    pub _of_host: Option<Share>,
+    /// Of the requests of its client's agent, or host.
+    pub _share: Share,
 }
 
 /// The body of a response. As long as it is sent, its connection is in use.

@@ -9,7 +9,7 @@ use hyper::body::{Body, Bytes};
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::HttpError;
-use crate::host::Host;
+use crate::allowance::Allowance;
 use crate::limits::Limits;
 use crate::quota::{Quota, Share};
 
@@ -27,7 +27,7 @@ pub struct BodyReader {
 
 /// The bytes of one message, released when this is dropped.
 pub struct Reservation {
-    shares: Vec<Share>,
+    shares: [Share; 2],
 }
 
 impl BodyReader {
@@ -35,19 +35,19 @@ impl BodyReader {
         BodyReader { all: Arc::new(Quota::new(limits.bodies)), limits }
     }
 
-    /// Reads the body of a request of a client on `host`, or on this machine.
+    /// Reads the body of a request of a client with `allowance`.
     pub async fn read(
         &self,
         mut body: impl Body<Data = Bytes> + Unpin,
-        host: Option<&Host>,
+        allowance: &Allowance,
     ) -> Result<(Bytes, Reservation), HttpError> {
         let limit = self.limits.body;
         let announced = body.size_hint().lower();
         if announced > limit.saturating_add(MAX_DROPPED) as u64 {
             return Err(self.too_large());
         }
-        let quotas = std::iter::once(&self.all).chain(host.map(Host::bodies));
-        let mut reservation = Reservation { shares: quotas.map(Share::of).collect() };
+        let mut reservation =
+            Reservation { shares: [&self.all, allowance.bodies()].map(Share::of) };
         let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
         let (begun, mut received, mut dropped) = (Instant::now(), 0, 0);
         loop {
@@ -149,7 +149,8 @@ mod tests {
         let begun = Instant::now();
         let ticks = interval(Duration::from_secs(pause));
         let reader = BodyReader::new(Limits::default());
-        let read = reader.read(Slow { ticks, size, left: count, hangs }, None).await;
+        let read =
+            reader.read(Slow { ticks, size, left: count, hangs }, &Allowance::default()).await;
         let read = read.map(|(bytes, _)| bytes.len()).map_err(|error| error.status.as_u16());
         (read, begun.elapsed().as_secs())
     }

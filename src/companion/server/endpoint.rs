@@ -19,14 +19,13 @@ use super::answer::{
 use super::body::{BodyReader, Reservation};
 use super::guard::{Guard, Refusal};
 use super::headers::{
-    LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, named_revision, names_no_session,
-    prefers_stream, session_id, session_key,
+    LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front, named_revision,
+    names_no_session, prefers_stream, session_id, session_key,
 };
 use super::peer::{Finder, Peer};
 use super::sse::{EventStream, LateReply};
 use crate::agent::Agent;
 use crate::bridge::{Direction, Event};
-use crate::host::Host;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::mcp::message::{self, Message, Response as Reply, RpcError};
@@ -41,10 +40,10 @@ const FULL: Refusal = Refusal {
              answered: close some",
 };
 
-/// For a host with too many requests.
+/// For an agent, or a host, with too many requests.
 const BUSY: Refusal = Refusal {
     status: StatusCode::TOO_MANY_REQUESTS,
-    reason: "too many requests from this host are being answered: try again later",
+    reason: "too many requests of clients like this one are being answered: try again later",
 };
 
 /// Methods for clients of document 004, which have no sessions.
@@ -125,10 +124,9 @@ impl Endpoint {
         from: &Peer,
     ) -> Result<(Arc<Agent>, InUse), Refusal> {
         let agent = self.guard.check(request.uri(), request.headers())?;
-        let in_use = from.admission.begin_request().ok_or(FULL)?;
-        let begin = |host: &Arc<Host>| host.begin_request().ok_or(BUSY);
-        let of_host = agent.host.as_ref().map(begin).transpose()?;
-        Ok((agent, InUse { _connection: in_use, _of_host: of_host }))
+        let in_use = from.admission.begin_request(&agent.allowance).ok_or(FULL)?;
+        let share = agent.allowance.begin_request().ok_or(BUSY)?;
+        Ok((agent, InUse { _connection: in_use, _share: share }))
     }
 
     fn tracer(&self, headers: &HeaderMap) -> Tracer {
@@ -231,11 +229,11 @@ impl Endpoint {
             return Ok(method_not_allowed("POST"));
         }
         let (_, incoming, _reservation) =
-            self.read_post(request, "POST /mcp/tools", None, tracer).await?;
+            self.read_post(request, "POST /mcp/tools", agent, tracer).await?;
         match incoming {
             message::Incoming::One(Message::Request(request)) => {
                 let place = self.finder.clone().place_of(from.connection).await;
-                let reply = self.protocol.model_tools().serve(request, &agent.name, place).await;
+                let reply = self.protocol.model_tools().serve(request, agent, place).await;
                 Ok(json(StatusCode::OK, &reply))
             }
             message::Incoming::One(_) => Ok(accepted()),
@@ -252,9 +250,8 @@ impl Endpoint {
         from: &Peer,
         tracer: &Tracer,
     ) -> Result<CallResult, HttpError> {
-        let host = agent.host.as_deref();
         let (headers, incoming, reservation) =
-            self.read_post(request, "POST", host, tracer).await?;
+            self.read_post(request, "POST", &agent, tracer).await?;
         match incoming {
             message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
                 self.initialize(&headers, request, agent, from).await
@@ -282,13 +279,13 @@ impl Endpoint {
         }
     }
 
-    /// The headers and the message of a POST, which is logged as `what`, and the reservation for its
-    /// body. Its client is on `host`, or on this machine.
+    /// The headers and the message of a POST of `agent`, which is logged as `what`, and the
+    /// reservation for its body.
     async fn read_post(
         &self,
         request: Request<Incoming>,
         what: &str,
-        host: Option<&Host>,
+        agent: &Agent,
         tracer: &Tracer,
     ) -> Result<(HeaderMap, message::Incoming, Reservation), HttpError> {
         let (head, body) = request.into_parts();
@@ -305,8 +302,8 @@ impl Endpoint {
             ));
         }
         named_revision(&head.headers)?;
-        let (body, reservation) = self.bodies.read(body, host).await?;
-        if let Some(host) = host {
+        let (body, reservation) = self.bodies.read(body, &agent.allowance).await?;
+        if let Some(host) = &agent.host {
             host.slow_down(body.len()).await;
         }
         tracer.log(Direction::FromClient, what, &body);
@@ -335,7 +332,8 @@ impl Endpoint {
             match host {
                 // At the other end of the connection there is the local ssh.
                 Some(host) => {
-                    sessions.place_at(&session, host.place(directory(headers).as_deref()));
+                    let place = host.place(directory(headers).as_deref());
+                    sessions.place_at(&session, place, has_own_front(headers));
                 }
                 None => from.identify(&self.finder, sessions, &session).await,
             }

@@ -84,11 +84,13 @@ fn bearer_token(value: &HeaderValue) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use crate::agent::tests::agent;
+    use crate::limits::Limits;
 
     const PORT: u16 = 4711;
 
     fn guard() -> Guard {
-        Guard::new(Arc::new(Roster::new(vec![agent("gemini"), agent("qwen")])), PORT)
+        let agents = vec![agent("gemini"), agent("qwen")];
+        Guard::new(Arc::new(Roster::new(agents, &Limits::default())), PORT)
     }
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {

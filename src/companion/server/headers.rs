@@ -20,6 +20,13 @@ pub fn directory(headers: &HeaderMap) -> Option<String> {
     Some(percent_decode(value).decode_utf8().ok()?.into_owned())
 }
 
+/// Whether the client on a host has a front of its own: "own".
+const FRONT: HeaderName = HeaderName::from_static("gemini-companion-front");
+
+pub fn has_own_front(headers: &HeaderMap) -> bool {
+    headers.get(FRONT).is_some_and(|front| front == "own")
+}
+
 /// The beginning of the id of the session that is named; see `sessions::Description`.
 pub fn session_key(headers: &HeaderMap) -> String {
     let id = headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();

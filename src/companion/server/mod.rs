@@ -30,7 +30,6 @@ use tokio::sync::watch;
 use crate::agent::Roster;
 use crate::announcement::Announcement;
 use crate::bridge::Event;
-use crate::descriptor;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
@@ -83,7 +82,7 @@ impl Server {
         limits: &Limits,
     ) -> Result<Server> {
         let guard = Guard::new(roster, listener.local_addr()?.port());
-        let gate = Arc::new(Gate::new(limits.connections, limits.unauthenticated));
+        let gate = Arc::new(Gate::new(limits.clone()));
         let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -229,11 +228,12 @@ async fn accept(
     }
 }
 
-/// Prepares a new connection. Fails if the client has hung up already.
+/// Prepares a new connection. Fails if the client has hung up already, or is another user's.
 fn meet(socket: TcpStream, gate: &Arc<Gate>) -> std::io::Result<(TcpStream, Peer)> {
-    let admission = gate.admit();
-    let socket = descriptor::leave_low_ones(socket)?;
-    socket.set_nodelay(true)?; // messages are small, and the sender waits for each
     let connection = Connection { client: socket.peer_addr()?, server: socket.local_addr()? };
-    Ok((socket, Peer { connection, admission }))
+    if connection.is_of_another_user() {
+        return Err(std::io::ErrorKind::PermissionDenied.into());
+    }
+    socket.set_nodelay(true)?; // messages are small, and the sender waits for each
+    Ok((socket, Peer { connection, admission: gate.admit() }))
 }

@@ -15,6 +15,17 @@ pub struct Connection {
 #[cfg(target_os = "linux")]
 pub use linux::{client_inode, client_inode_by_netlink};
 
+impl Connection {
+    /// Whether the client is known to be another user of this machine. Programs of root may forward
+    /// connections out of containers.
+    pub fn is_of_another_user(self) -> bool {
+        #[cfg(target_os = "linux")]
+        return linux::client_user(self).is_some_and(linux::is_another_user);
+        #[cfg(not(target_os = "linux"))]
+        return false;
+    }
+}
+
 #[cfg(not(target_os = "linux"))]
 pub fn client_inode(_connection: Connection) -> Option<u32> {
     None
@@ -35,20 +46,40 @@ mod linux {
     use netlink_packet_sock_diag::SockDiagMessage;
     use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP};
     use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
-    use netlink_sys::{Socket, SocketAddr as NetlinkAddr, protocols::NETLINK_SOCK_DIAG};
+    use netlink_sys::{Socket as Netlink, SocketAddr as NetlinkAddr, protocols::NETLINK_SOCK_DIAG};
 
     /// The inode of the client's socket; `None` if the client has closed it.
     pub fn client_inode(connection: Connection) -> Option<u32> {
         let (client, server) = ends(connection)?;
         // The table has all connections of the machine, and takes milliseconds to read.
-        let inode = ask(client, server).or_else(|_| look_up(client, server)).ok()?;
+        let asked = ask(client, server).map(|socket| socket.inode);
+        let inode = asked.or_else(|_| look_up(client, server)).ok()?;
         Some(inode).filter(|inode| *inode != CLOSED)
     }
 
     /// The same, but `None` also where the kernel cannot be asked for it. Takes microseconds.
     pub fn client_inode_by_netlink(connection: Connection) -> Option<u32> {
         let (client, server) = ends(connection)?;
-        ask(client, server).ok().filter(|inode| *inode != CLOSED)
+        ask(client, server).ok().map(|socket| socket.inode).filter(|inode| *inode != CLOSED)
+    }
+
+    /// The user of the client's socket, if the kernel tells. Takes microseconds.
+    pub fn client_user(connection: Connection) -> Option<u32> {
+        let (client, server) = ends(connection)?;
+        let socket = ask(client, server).ok().filter(|socket| socket.inode != CLOSED)?;
+        Some(socket.user)
+    }
+
+    pub fn is_another_user(user: u32) -> bool {
+        // Safety: the call has no arguments, and cannot fail.
+        let own = unsafe { libc::geteuid() };
+        user != own && user != 0
+    }
+
+    /// The client's end of a connection.
+    pub(super) struct Socket {
+        pub inode: u32,
+        pub user: u32,
     }
 
     /// Instead of the inode of a socket that the client has closed.
@@ -62,7 +93,7 @@ mod linux {
     }
 
     /// Asks the kernel for this one connection, which not all systems answer.
-    pub(super) fn ask(client: SocketAddrV4, server: SocketAddrV4) -> Result<u32> {
+    pub(super) fn ask(client: SocketAddrV4, server: SocketAddrV4) -> Result<Socket> {
         let socket_id = SocketId {
             source_port: client.port(),
             destination_port: server.port(),
@@ -83,7 +114,7 @@ mod linux {
             NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found))
                 if found.header.socket_id.destination_port == server.port() =>
             {
-                Ok(found.header.inode)
+                Ok(Socket { inode: found.header.inode, user: found.header.uid })
             }
             other => bail!("the kernel does not answer: {other:?}"),
         }
@@ -97,7 +128,7 @@ mod linux {
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
 
-        let socket = Socket::new(NETLINK_SOCK_DIAG)?;
+        let socket = Netlink::new(NETLINK_SOCK_DIAG)?;
         socket.send_to(&bytes, &NetlinkAddr::new(0, 0), 0)?;
         let mut answer = Vec::with_capacity(4096);
         // The kernel answers while the question is sent: there is nothing to wait for.
@@ -158,7 +189,7 @@ pub mod tests {
         let inode = u32::try_from(std::fs::metadata(shown).unwrap().st_ino()).unwrap();
 
         let Connection { client, server } = connection;
-        assert_eq!(ask(v4(client), v4(server)).unwrap(), inode);
+        assert_eq!(ask(v4(client), v4(server)).unwrap().inode, inode);
         assert_eq!(look_up(v4(client), v4(server)).unwrap(), inode);
         assert_eq!(client_inode(connection), Some(inode));
     }

@@ -9,8 +9,9 @@ use super::table::Table;
 use crate::agent::Agent;
 use crate::host::Host;
 use crate::ide::Outcome;
+use crate::limits::Limits;
 use crate::mcp::client::{Peer, SessionId};
-use crate::mcp::session::{RECHECK_INTERVAL, STREAM_GRACE, Session};
+use crate::mcp::session::{RECHECK_INTERVAL, STREAM_GRACE, Session, Stream};
 
 /// Between two checks: with many clients something changes all the time.
 const MIN_EXPIRE_INTERVAL: Duration = Duration::from_millis(100);
@@ -55,19 +56,25 @@ impl Sessions {
         for id in table.sessions_where(|_, session| !session.may_return(now)) {
             self.close_reviews_of(&mut table, &id);
         }
+        let unnamed_time = self.limits.unnamed_time;
         let idle = table.sessions_where(|id, session| {
-            table.idle_until(id, session).is_some_and(|until| until <= now) && !table.is_owed(id)
+            let until = table.idle_until(id, session, unnamed_time);
+            until.is_some_and(|until| until <= now) && !table.is_owed(id)
         });
         for id in idle {
             self.remove(&mut table, &id);
         }
+        if let Some(since) = now.checked_sub(self.limits.kept_time) {
+            table.sessions.values_mut().for_each(|session| session.endings.forget_before(since));
+        }
         self.announce(&mut table, now);
-        table.next_deadline(now)
+        table.next_deadline(now, &self.limits)
     }
 
     /// Ends the sessions of clients on `host`, which is served no longer. Closes their reviews.
     pub(crate) fn leave(&self, host: &Host) {
         let mut table = self.table();
+        host.close(); // a request to begin a session may be under way
         for id in table.sessions_where(|_, session| session.host() == Some(host)) {
             self.remove(&mut table, &id);
         }
@@ -89,26 +96,39 @@ impl Sessions {
 }
 
 impl Table {
-    /// When to remove a session, unless it is used before. An unnamed one stays while it has an
-    /// open review: without a listener nothing shows whether its client is gone.
-    fn idle_until(&self, id: &SessionId, session: &Session) -> Option<Instant> {
+    /// When to remove a session, unless it is used before. An unnamed one with an open review stays
+    /// for `unnamed_time`: without a listener nothing shows whether its client is gone.
+    fn idle_until(
+        &self,
+        id: &SessionId,
+        session: &Session,
+        unnamed_time: Duration,
+    ) -> Option<Instant> {
         let waits = session.is_unnamed && !self.reviews.of(id).is_empty();
-        session.idle_until().filter(|_| !waits)
+        let until = session.idle_until()?;
+        Some(if waits { until.max(session.last_used + unnamed_time) } else { until })
     }
 
-    /// Whether a living client waits for something that this session has not been sent.
+    /// Whether a living client waits for something that this session has not been sent. One that has
+    /// never opened a stream waits for nothing.
     fn is_owed(&self, id: &SessionId) -> bool {
         let session = &self.sessions[id];
-        matches!(&session.peer, Peer::Client(process) if process.is_alive())
+        !matches!(session.stream, Stream::Never)
+            && matches!(&session.peer, Peer::Client(process) if process.is_alive())
             && (session.outbox.has_outcome() || !self.reviews.of(id).is_empty())
     }
 
-    fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        let idle = self.sessions.iter().filter_map(|(id, session)| self.idle_until(id, session));
+    fn next_deadline(&self, now: Instant, limits: &Limits) -> Option<Instant> {
+        let idle = self
+            .sessions
+            .iter()
+            .filter_map(|(id, session)| self.idle_until(id, session, limits.unnamed_time));
+        let kept = self.sessions.values().filter_map(|session| session.endings.oldest());
+        let kept = kept.map(|since| since + limits.kept_time);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
         let recognized = |session: &&Session| session.peer.process().is_some() && session.is_lost();
         let look = self.sessions.values().filter(recognized).map(|_| now + RECHECK_INTERVAL);
         // A session that is due, but whose client awaits something, is checked again later.
-        idle.chain(gone).map(|due| due.max(now + RECHECK_INTERVAL)).chain(look).min()
+        idle.chain(gone).chain(kept).map(|due| due.max(now + RECHECK_INTERVAL)).chain(look).min()
     }
 }

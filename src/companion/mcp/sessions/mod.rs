@@ -29,6 +29,7 @@ pub use streams::{EventReader, StreamReader};
 use super::revision::Revision;
 use super::session::{Session, Stream};
 use crate::bridge::{Bridge, Event};
+use crate::host::Host;
 use crate::ide::ReviewId;
 use crate::limits::Limits;
 use crate::lock::lock;
@@ -70,6 +71,8 @@ pub struct Description {
     pub reviews: Vec<ReviewId>,
     /// How many outcomes have not been sent.
     pub undelivered: usize,
+    /// Whether its user decides changes in a front of its own.
+    pub has_own_front: bool,
 }
 
 impl Sessions {
@@ -100,12 +103,15 @@ impl Sessions {
         if table.ending {
             anyhow::bail!(STOPPING);
         }
+        if session.host().is_some_and(Host::is_closed) {
+            anyhow::bail!("Emacs has disconnected from this machine");
+        }
         let id = SessionId::random()?;
-        if let Some(host) = session.host()
-            && table.sessions.values().filter(|other| other.host() == Some(host)).count()
-                >= self.limits.host_sessions
+        let is_own = |other: &Session| other.allowance() == session.allowance();
+        if table.sessions.values().filter(|other| is_own(other)).count()
+            >= self.limits.share_sessions
         {
-            self.make_room(table, &session, |other| other.host() == Some(host))?;
+            self.make_room(table, &session, is_own)?;
         }
         if table.sessions.len() >= self.limits.sessions {
             self.make_room(table, &session, |_| true)?;
@@ -153,6 +159,7 @@ impl Sessions {
             },
             reviews: table.reviews.of(id),
             undelivered: session.outbox.waiting(),
+            has_own_front: session.has_own_front,
         };
         let listeners =
             table.listeners.describe().map(|(number, agent, place, begun)| Description {
@@ -164,6 +171,7 @@ impl Sessions {
                 listens: Some(true),
                 reviews: Vec::new(),
                 undelivered: 0,
+                has_own_front: false,
             });
         sessions.into_iter().map(describe).chain(listeners).collect()
     }

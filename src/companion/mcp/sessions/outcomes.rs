@@ -7,6 +7,7 @@ use super::{STOPPING, Sessions};
 use crate::bridge::{CallId, Event, HostFile};
 use crate::ide::{Meta, Notification, Outcome, ReviewId};
 use crate::mcp::client::SessionId;
+use crate::mcp::endings::LastText;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Decided;
 use crate::mcp::reviews::Ended;
@@ -50,13 +51,14 @@ pub enum DecisionRequest {
     TooMany,
 }
 
-/// A review that its client has closed.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Closed {
-    pub review: ReviewId,
-    /// Whether the session that proposed it has closed it, rather than another one of the same
-    /// client.
-    pub by_proposer: bool,
+/// A change that a client proposes.
+struct Change<'a> {
+    path: String,
+    content: String,
+    /// The bytes of the file as it is.
+    bytes_now: usize,
+    /// On a host, what its client tells of the file, and what it calls the proposal.
+    on_host: Option<(HostFile, &'a str)>,
 }
 
 impl Sessions {
@@ -69,7 +71,8 @@ impl Sessions {
         content: String,
         bytes_now: usize,
     ) -> Result<ReviewId, Refused> {
-        self.propose(&mut self.table(), session, path, content, bytes_now, None)
+        let change = Change { path, content, bytes_now, on_host: None };
+        self.propose(&mut self.table(), session, change)
     }
 
     /// Opens a review of a file on a host. Lisp is told first what the file contains. Nothing
@@ -82,15 +85,12 @@ impl Sessions {
         name: &str,
     ) -> Result<(), Refused> {
         let mut table = self.table();
-        let newest = table.sessions.get(session).and_then(|it| it.proposals.of(&file.path));
-        if newest.as_deref() == Some(name) {
+        if table.is_last_proposal(session, &file.path, name) {
             return Ok(());
         }
-        let (path, size) = (file.path.clone(), file.contents.size());
-        self.propose(&mut table, session, path.clone(), content, size, Some(file))?;
-        if let Some(session) = table.sessions.get_mut(session) {
-            session.proposals.add(&path, name);
-        }
+        let (path, bytes_now) = (file.path.clone(), file.contents.size());
+        let change = Change { path, content, bytes_now, on_host: Some((file, name)) };
+        self.propose(&mut table, session, change)?;
         Ok(())
     }
 
@@ -98,78 +98,100 @@ impl Sessions {
         &self,
         table: &mut Table,
         session: &SessionId,
-        path: String,
-        content: String,
-        bytes_now: usize,
-        file: Option<HostFile>,
+        change: Change,
     ) -> Result<ReviewId, Refused> {
+        let Change { path, content, bytes_now, on_host } = change;
         if table.ending {
             return Err(Refused::Stopping);
         }
         let Some(entry) = table.sessions.get_mut(session) else {
             return Err(Refused::SessionEnded);
         };
-        let (client, info) = (entry.client.describe(), entry.client.info());
-        let agent = entry.client.agent.name.clone();
-        let process = entry.peer.own_process().map(Process::id);
+        let allowance = entry.allowance().clone();
+        let mut proposal = Event::OpenReview {
+            review: ReviewId(0),
+            agent: entry.client.agent.name.clone(),
+            client: entry.client.describe(),
+            info: entry.client.info(),
+            process: entry.peer.own_process().map(Process::id),
+            path: path.clone(),
+            content,
+            host: on_host.as_ref().map(|(file, _)| file.host.clone()),
+            allowance: allowance.clone(),
+        };
+        entry.endings.forget(&path);
         entry.outbox.forget_outcomes_of(&path);
         if entry.outbox.is_full() {
             return Err(Refused::TooManyUnread);
         }
-        let bytes = content.len() + bytes_now;
-        let host = file.as_ref().map(|file| file.host.clone());
-        let load = table.reviews.load_without(session, &path, |_| true);
-        let fits = load.count < self.limits.reviews
-            && load.bytes + table.undelivered_bytes() + bytes <= self.limits.review_bytes
-            && self.bridge.has_room_for(bytes);
-        let fits_host = host.as_ref().is_none_or(|host| {
-            let load = table.reviews.load_without(session, &path, |owner| table.is_on(owner, host));
-            load.count < self.limits.host_reviews
-                && load.bytes + bytes <= self.limits.host_review_bytes
-                && host.queued.has_room_for(2)
-        });
-        if !(fits && fits_host) {
+        let bytes = proposal.size() + bytes_now;
+        let name: Option<Arc<str>> = on_host.as_ref().map(|(_, name)| (*name).into());
+        let told = on_host.map(|(file, _)| Event::HostFile(file));
+        if !(self.has_room_for_review(table, session, &path, bytes)
+            && self.bridge.has_room_for(told.iter().chain([&proposal])))
+        {
             return Err(Refused::TooManyOpen);
         }
         table.supersede(session, &path);
-        let (review, older) = table.reviews.open(session, &path, bytes);
+        let (id, older) = table.reviews.open(session, &path, name, bytes);
         self.notify_closed(older);
-        if let Some(file) = file {
-            self.bridge.send(Event::HostFile(file));
+        if let Some(file) = told {
+            self.bridge.send(file);
         }
-        self.bridge.send(Event::OpenReview {
-            review,
-            agent,
-            client,
-            info,
-            process,
-            path,
-            content,
-            host,
-        });
-        Ok(review)
+        if let Event::OpenReview { review, .. } = &mut proposal {
+            *review = id;
+        }
+        self.bridge.send(proposal);
+        Ok(id)
     }
 
-    /// Closes a review, as its client wishes; Lisp answers `call` with the final text. Unless
-    /// `silent`, the session is notified that the review was rejected.
+    /// Whether a review of `path` with so many bytes may be opened, in place of the one there is.
+    fn has_room_for_review(
+        &self,
+        table: &Table,
+        session: &SessionId,
+        path: &str,
+        bytes: usize,
+    ) -> bool {
+        let limits = &self.limits;
+        let all = table.reviews.load_without(session, path, |_| true);
+        let own = |owner: &SessionId| table.share_an_allowance(owner, session);
+        let share = table.reviews.load_without(session, path, own);
+        all.count < limits.reviews
+            && all.bytes + table.undelivered_bytes() + bytes <= limits.review_bytes
+            && share.count < limits.share_reviews
+            && share.bytes + bytes <= limits.share_review_bytes
+    }
+
+    /// Closes a review, as its client wishes. Unless `silent`, the session is notified that the review
+    /// was rejected. Returns the final text, for which Lisp is asked, or what is known of the last
+    /// review of the file.
     pub(crate) fn close_review(
         &self,
         session: &SessionId,
         path: &str,
         silent: bool,
-        call: CallId,
-    ) -> Option<Closed> {
+    ) -> Option<LastText> {
         let mut table = self.table();
         self.claim(&mut table, session, path);
-        let review = table.reviews.find(session, path)?;
+        let Some(review) = table.reviews.find(session, path) else {
+            return table.sessions.get(session)?.endings.last_text(path).cloned();
+        };
         let by_proposer = table.reviews.is_owned_by_proposer(review);
-        if silent {
-            table.reviews.end(review);
+        let ended = if silent {
+            table.reviews.end(review)
         } else {
-            table.settle(review, &Outcome::Rejected);
-        }
+            table.settle(review, &Outcome::Rejected)
+        };
+        let (call, answer) = self.bridge.call();
+        let last = LastText::Closed { answer, by_proposer };
+        let Ended { path, name, .. } = ended?;
+        table.sessions.get_mut(session)?.endings.add(path, name, last.clone());
+        table.limit_kept(self.limits.kept_bytes);
         self.bridge.send(Event::CloseReview { review, call: Some(call) });
-        Some(Closed { review, by_proposer })
+        drop(table);
+        self.changed.notify_one();
+        Some(last)
     }
 
     /// Asks Lisp to decide a review in place of the user, for the client that proposed it. The
@@ -186,16 +208,19 @@ impl Sessions {
         let Some(review) = table.reviews.find(session, path) else {
             return DecisionRequest::NotOpen;
         };
-        if !self.bridge.has_room_for_decision() {
+        let own = || table.sessions.get(session).and_then(|session| session.place.clone());
+        let place = place.or_else(own).unwrap_or(Place::Unknown);
+        let directory = place.directory().map(str::to_owned);
+        let Some(entry) = table.sessions.get(session) else { return DecisionRequest::NotOpen };
+        let allowance = entry.allowance().clone();
+        let event = Event::DecideReview { review, accept, call, directory, allowance };
+        if !self.bridge.has_room_for([&event]) {
             return DecisionRequest::TooMany; // events of cancelled calls may still be queued
         }
         if !table.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
             return DecisionRequest::Already;
         }
-        let own = || table.sessions.get(session).and_then(|session| session.place.clone());
-        let place = place.or_else(own).unwrap_or(Place::Unknown);
-        let directory = place.directory().map(str::to_owned);
-        self.bridge.send(Event::DecideReview { review, accept, call, directory });
+        self.bridge.send(event);
         DecisionRequest::Sent
     }
 
@@ -203,56 +228,51 @@ impl Sessions {
     /// is not open.
     pub fn decide(&self, review: ReviewId, outcome: Outcome) -> bool {
         let mut table = self.table();
-        let settled = table.settle(review, &outcome);
+        let settled = table.settle(review, &outcome).is_some();
         table.limit_kept(self.limits.kept_bytes);
         drop(table);
         self.changed.notify_one();
         settled
     }
-
-    /// The outcome of the latest review of `path` in an unnamed session, if it is still kept.
-    pub(crate) fn outcome(&self, session: &SessionId, path: &str) -> Option<Outcome> {
-        let event = self.kept_event(session, path)?;
-        Some(Outcome::from_event(&event)) // which may be long: without the lock
-    }
-
-    fn kept_event(&self, session: &SessionId, path: &str) -> Option<Arc<str>> {
-        let table = self.table();
-        let session = table.sessions.get(session).filter(|session| session.is_unnamed)?;
-        session.outbox.outcome_of(path).map(|decided| decided.text.clone())
-    }
 }
 
 impl Table {
-    /// Ends a review and queues its outcome for the session that owns it.
-    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> bool {
-        let Some(ended) = self.reviews.end(review) else { return false };
-        let Ended { id, owner, proposer, path, superseded } = ended;
-        let Some(session) = self.sessions.get(&owner) else { return true };
+    /// Ends a review and queues its outcome for the session that owns it. None if it has ended.
+    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> Option<Ended> {
+        let ended = self.reviews.end(review)?;
+        let Ended { id, owner, proposer, path, name, superseded } = &ended;
+        let Some(session) = self.sessions.get_mut(owner) else { return Some(ended) };
         let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
         let has_readers = self.listeners.any_of(&agent);
         let event = (has_readers || is_unnamed)
-            .then(|| notification_json(&Notification::outcome_event(&path, outcome)).into());
+            .then(|| notification_json(&Notification::outcome_event(path, outcome)).into());
         if let Some(event) = &event {
             self.listeners.queue_outcome(&agent, event);
         }
-        let name = session.proposals.of(&path);
         let meta = name.as_deref().map(|proposal| Meta { proposal });
         let text = match event.filter(|_| is_unnamed) {
             Some(event) => event,
-            None => notification_json(&Notification::outcome(&path, outcome, meta)).into(),
+            None => notification_json(&Notification::outcome(path, outcome, meta)).into(),
         };
-        let brief = Notification::brief_outcome(&path, outcome, meta)
+        let brief = Notification::brief_outcome(path, outcome, meta)
             .filter(|_| owner == proposer && !is_unnamed)
             .map(|notification| notification_json(&notification).into());
-        self.deliver(&owner, [Decided { review: id, proposer, path, text, brief, superseded }]);
-        if let Some(session) = self.sessions.get_mut(&owner).filter(|_| is_unnamed) {
+        let last = match outcome {
+            Outcome::Rejected => LastText::Rejected,
+            Outcome::Accepted { .. } if brief.is_some() => LastText::Accepted(None),
+            Outcome::Accepted { content, .. } => LastText::Accepted(Some(content.as_str().into())),
+        };
+        session.endings.add(path.clone(), name.clone(), last);
+        let (path, proposer) = (path.clone(), proposer.clone());
+        let superseded = *superseded;
+        self.deliver(owner, [Decided { review: *id, proposer, path, text, brief, superseded }]);
+        if let Some(session) = self.sessions.get_mut(owner).filter(|_| is_unnamed) {
             session.last_used = Instant::now();
             if has_readers {
                 session.outbox.mark_all_sent();
             }
         }
-        true
+        Some(ended)
     }
 
     /// Records that the client of a session proposes a change of `path`: it no longer awaits the
@@ -277,13 +297,13 @@ impl Table {
     /// used sessions first, until all sessions together keep at most `limit` bytes.
     fn limit_kept(&mut self, limit: usize) {
         let mut sessions: Vec<_> =
-            self.sessions.values_mut().filter(|session| session.outbox.kept_bytes() > 0).collect();
+            self.sessions.values_mut().filter(|session| session.kept_bytes() > 0).collect();
         sessions.sort_unstable_by_key(|session| session.last_used);
-        let mut kept: usize = sessions.iter().map(|session| session.outbox.kept_bytes()).sum();
+        let mut kept: usize = sessions.iter().map(|session| session.kept_bytes()).sum();
         for session in sessions {
-            let before = session.outbox.kept_bytes();
-            session.outbox.forget_kept(kept.saturating_sub(limit));
-            kept -= before - session.outbox.kept_bytes();
+            let before = session.kept_bytes();
+            session.forget_kept(kept.saturating_sub(limit));
+            kept -= before - session.kept_bytes();
         }
     }
 }

@@ -108,6 +108,12 @@ impl ActiveSession {
         self.host.as_ref()
     }
 
+    /// Whether its user decides changes in a front of its own.
+    pub fn has_own_front(&self) -> bool {
+        let table = self.sessions.table();
+        table.sessions.get(&self.session).is_some_and(|session| session.has_own_front)
+    }
+
     /// Whether the request names no session.
     pub fn is_unnamed(&self) -> bool {
         self.unnamed.is_some()

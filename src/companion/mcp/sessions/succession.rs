@@ -15,9 +15,14 @@ use crate::place::Place;
 use crate::process::Process;
 
 impl Sessions {
-    /// Records where the client of a session works, whose process cannot be known, as on a host.
-    pub(crate) fn place_at(&self, id: &SessionId, place: Place) {
-        self.set_place(&mut self.table(), id, place);
+    /// Records where the client of a session works, whose process cannot be known, as on a host, and
+    /// whether it has a front of its own.
+    pub(crate) fn place_at(&self, id: &SessionId, place: Place, has_own_front: bool) {
+        let mut table = self.table();
+        self.set_place(&mut table, id, place);
+        if let Some(session) = table.sessions.get_mut(id) {
+            session.has_own_front = has_own_front;
+        }
     }
 
     /// Records that the process of a session's client is being looked for.
@@ -38,8 +43,10 @@ impl Sessions {
         let mut table = self.table();
         self.set_place(&mut table, id, place);
         let Some(process) = process else { return };
+        let has_own_front = process.has_own_front();
         let shared = forwards || table.sessions.values().any(|other| other.peer.shares(&process));
         let Some(session) = table.sessions.get_mut(id) else { return };
+        session.has_own_front = has_own_front;
         session.peer = if shared { Peer::Shared(process) } else { Peer::Client(process) };
         self.hand_over(&mut table, Instant::now());
         self.changed.notify_one();
@@ -57,13 +64,15 @@ impl Sessions {
     }
 
     /// Has `session` inherit at once from a lost session of its process if it closes a review of
-    /// that: it is the same client, and there is no need to wait for the other to return.
+    /// that: it is the same client, and there is no need to wait for the other to return. It must have
+    /// a stream, or what it inherits would stay with it.
     pub(super) fn claim(&self, table: &mut Table, session: &SessionId, path: &str) {
         if table.reviews.find(session, path).is_some() {
             return;
         }
         table.update_shared_processes();
-        let Some(claimant) = table.sessions.get(session) else { return };
+        let claimant = table.sessions.get(session).filter(|session| session.is_open());
+        let Some(claimant) = claimant else { return };
         let lost = table.sessions_where(|id, lost| {
             table.reviews.find(id, path).is_some() && lost.may_be_replaced_by(claimant)
         });

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use crate::agent::Agent;
-use crate::host::Host;
 use crate::mcp::client::SessionId;
 use crate::mcp::listeners::Listeners;
 use crate::mcp::outbox::{Decided, Outgoing};
@@ -38,9 +37,16 @@ impl Table {
         Some((id, session))
     }
 
-    /// Whether a session is that of a client on `host`.
-    pub fn is_on(&self, id: &SessionId, host: &Host) -> bool {
-        self.sessions.get(id).is_some_and(|session| session.host() == Some(host))
+    /// Whether two sessions are of the same agent on this machine, or on the same host.
+    pub fn share_an_allowance(&self, one: &SessionId, other: &SessionId) -> bool {
+        let allowance = |id| self.sessions.get(id).map(Session::allowance);
+        allowance(one) == allowance(other)
+    }
+
+    /// Whether the last proposal of `path` in a session is called `name`.
+    pub fn is_last_proposal(&self, id: &SessionId, path: &str, name: &str) -> bool {
+        self.reviews.is_named(id, path, name)
+            || self.sessions.get(id).is_some_and(|session| session.endings.is_last(path, name))
     }
 
     /// The unnamed session of `agent`.
@@ -132,8 +138,8 @@ mod tests {
     fn an_outcome_is_not_delivered_while_a_newer_review_of_the_file_is_open() {
         let mut table = table(agent("gemini"), &["one"]);
         let id = SessionId::from("one");
-        let (older, _) = table.reviews.open(&id, "/a", 0);
-        let (newer, _) = table.reviews.open(&id, "/a", 0);
+        let (older, _) = table.reviews.open(&id, "/a", None, 0);
+        let (newer, _) = table.reviews.open(&id, "/a", None, 0);
         let outcome = |review| Decided {
             review,
             proposer: id.clone(),
@@ -155,7 +161,7 @@ mod tests {
         let id = SessionId::from("one");
         let (gemini, qwen) = (agent("gemini"), agent("qwen"));
         assert_eq!(table.least_used(&qwen, |_| true), Some(id.clone()));
-        table.reviews.open(&id, "/a", 0);
+        table.reviews.open(&id, "/a", None, 0);
         assert_eq!(table.least_used(&qwen, |_| true), None);
         assert_eq!(table.least_used(&gemini, |_| true), Some(id.clone()));
         table.sessions.get_mut(&id).unwrap().busy = 1;

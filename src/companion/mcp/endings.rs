@@ -1,0 +1,170 @@
+//! How the last review of each file has ended, for the client of a session that asks once more,
+//! because the connection broke before it had the answer: a `closeDiff` that is repeated has the same
+//! answer, and an `openDiff` that is repeated opens no second review.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::bridge::CallResult;
+
+/// Endings that a session remembers: more proposals than its client has under way at once.
+const MAX: usize = 64;
+
+#[derive(Default)]
+pub struct Endings {
+    /// Oldest first, one for each path.
+    all: VecDeque<Ending>,
+}
+
+struct Ending {
+    path: Arc<str>,
+    name: Option<Arc<str>>,
+    at: Instant,
+    last: LastText,
+}
+
+/// What there is in place of the review.
+#[derive(Clone, Debug)]
+pub enum LastText {
+    Rejected,
+    /// The user has accepted this text; `None` if the client knows it.
+    Accepted(Option<Arc<str>>),
+    /// The client has closed the review, and Lisp tells the text. It may be omitted if it is what the
+    /// client has proposed, and `by_proposer`: in the session in which it was proposed.
+    Closed {
+        answer: watch::Receiver<Option<CallResult>>,
+        by_proposer: bool,
+    },
+    /// There was no room for the text.
+    Forgotten,
+}
+
+impl Endings {
+    /// Records how the review of `path` has ended. `name` is what its client calls the proposal.
+    pub fn add(&mut self, path: Arc<str>, name: Option<Arc<str>>, last: LastText) {
+        self.forget(&path);
+        if self.all.len() >= MAX {
+            self.all.pop_front();
+        }
+        self.all.push_back(Ending { path, name, at: Instant::now(), last });
+    }
+
+    /// The client proposes another change of `path`.
+    pub fn forget(&mut self, path: &str) {
+        self.all.retain(|ending| *ending.path != *path);
+    }
+
+    pub fn last_text(&self, path: &str) -> Option<&LastText> {
+        let ending = self.find(path)?;
+        Some(&ending.last).filter(|last| !matches!(last, LastText::Forgotten))
+    }
+
+    /// Whether the last proposal of `path` is called `name`.
+    pub fn is_last(&self, path: &str, name: &str) -> bool {
+        self.find(path).is_some_and(|ending| ending.name.as_deref() == Some(name))
+    }
+
+    fn find(&self, path: &str) -> Option<&Ending> {
+        self.all.iter().find(|ending| *ending.path == *path)
+    }
+
+    /// The bytes of all texts.
+    pub fn bytes(&self) -> usize {
+        self.all.iter().map(|ending| ending.last.len()).sum()
+    }
+
+    /// Forgets the oldest texts, until these have `excess` bytes less.
+    pub fn forget_texts(&mut self, excess: usize) {
+        let mut freed = 0;
+        for ending in &mut self.all {
+            if freed >= excess {
+                break;
+            }
+            freed += ending.last.len();
+            if ending.last.len() > 0 {
+                ending.last = LastText::Forgotten;
+            }
+        }
+    }
+
+    /// Forgets what is older than `since`.
+    pub fn forget_before(&mut self, since: Instant) {
+        self.all.retain(|ending| ending.at > since);
+    }
+
+    /// When the oldest was recorded.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.all.front().map(|ending| ending.at)
+    }
+}
+
+impl LastText {
+    fn len(&self) -> usize {
+        match self {
+            LastText::Accepted(Some(text)) => text.len(),
+            LastText::Closed { answer, .. } => match &*answer.borrow() {
+                Some(Ok(answer)) => answer.text.len(),
+                _ => 0,
+            },
+            LastText::Rejected | LastText::Accepted(None) | LastText::Forgotten => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(text: &str) -> LastText {
+        LastText::Accepted(Some(text.into()))
+    }
+
+    fn text(endings: &Endings, path: &str) -> Option<String> {
+        match endings.last_text(path)? {
+            LastText::Accepted(Some(text)) => Some(text.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_last_of_each_file_is_known_until_the_next_proposal() {
+        let mut endings = Endings::default();
+        endings.add("/a".into(), Some("one".into()), accepted("1"));
+        endings.add("/b".into(), None, accepted("b"));
+        endings.add("/a".into(), Some("two".into()), accepted("2"));
+        assert_eq!(text(&endings, "/a").as_deref(), Some("2"));
+        assert!(endings.is_last("/a", "two") && !endings.is_last("/a", "one"));
+        endings.forget("/a");
+        assert!(text(&endings, "/a").is_none() && !endings.is_last("/a", "two"));
+        assert_eq!(text(&endings, "/b").as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_are_forgotten_and_of_too_much_text_only_the_text() {
+        let mut endings = Endings::default();
+        for number in 0..=MAX {
+            endings.add(format!("/{number}").into(), Some("name".into()), accepted("1234"));
+        }
+        assert_eq!(endings.bytes(), 4 * MAX);
+        assert!(text(&endings, "/0").is_none() && text(&endings, "/1").is_some());
+        endings.forget_texts(5);
+        assert_eq!(endings.bytes(), 4 * (MAX - 2));
+        assert!(text(&endings, "/2").is_none() && text(&endings, "/3").is_some());
+        assert!(endings.is_last("/1", "name"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn old_ones_are_forgotten() {
+        let mut endings = Endings::default();
+        endings.add("/a".into(), None, accepted("a"));
+        let first = Instant::now();
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        endings.add("/b".into(), None, accepted("b"));
+        assert_eq!(endings.oldest(), Some(first));
+        endings.forget_before(first);
+        assert!(text(&endings, "/a").is_none() && text(&endings, "/b").is_some());
+    }
+}
