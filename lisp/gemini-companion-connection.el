@@ -696,10 +696,11 @@ OUTPUT is what ssh has printed."
 PROCESS was its ssh, whose status is 255 if the connection was lost.  Return
 non-nil if that was so too often in a row."
   (setf (gemini-companion-connection-deaths connection)
-        (if (or (gemini-companion-connection--steady-p connection)
-                (eql 255 (process-exit-status process)))
-            0
-          (1+ (gemini-companion-connection-deaths connection))))
+        (cond ((gemini-companion-connection--steady-p connection) 0)
+              ((and (eq (process-status process) 'exit)
+                    (not (eql 255 (process-exit-status process))))
+               (1+ (gemini-companion-connection-deaths connection)))
+              (t 0)))
   (>= (gemini-companion-connection-deaths connection)
       gemini-companion-connection--max-deaths))
 

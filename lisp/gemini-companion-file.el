@@ -130,7 +130,9 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
   "Return the prefix of the host that the file PATH is on."
   (if-let* ((host (gemini-companion-host-of-name path)))
       (gemini-companion-host-prefix host)
-    (file-remote-p path)))
+    ;; See `gemini-companion-file--flush'.
+    (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
+      (file-remote-p path))))
 
 (defun gemini-companion-file-forget (&optional all)
   "Forget the files on hosts that nobody needs, or ALL of them.

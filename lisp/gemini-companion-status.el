@@ -195,7 +195,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 (defun gemini-companion-status--session (session)
   "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
-  (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,undelivered ,directory] session))
+  (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,undelivered ,directory ,own-front]
+               session))
     (concat (gemini-companion-ui-one-line client)
             (and process (format ", process %d" process))
             (and (stringp directory)
@@ -211,6 +212,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
             (pcase stream
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
+            (and own-front "; reviews are in its own front")
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
             (unless (zerop undelivered) (format ", %d decisions not delivered" undelivered)))))
 

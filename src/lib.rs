@@ -442,11 +442,11 @@ fn ping(companion: &Companion) -> Result<i64> {
 
 /// Return the sessions of COMPANION as a vector, the oldest first.
 ///
-/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNDELIVERED DIRECTORY]: KEY
+/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNDELIVERED DIRECTORY OWN-FRONT]: KEY
 /// identifies it, CLIENT is its name, PROCESS the process id if known, SECONDS its age, STREAM one
 /// of never, open and lost, REVIEWS how many are open, UNDELIVERED how many outcomes wait for it,
-/// and DIRECTORY where the client works, nil if that is not known, or t while its process is being
-/// looked for.
+/// DIRECTORY where the client works, nil if that is not known, or t while its process is being
+/// looked for, and OWN-FRONT t if its user decides changes in a front of its own.
 #[defun]
 fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let sessions = companion.sessions().describe();

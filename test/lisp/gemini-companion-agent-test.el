@@ -237,7 +237,7 @@ visits the file a.txt."
     (read (current-buffer))))
 
 (ert-deftest gemini-companion-agent/the-example-in-the-manual-works ()
-  (let ((gemini-companion-agent-profiles gemini-companion-agent-profiles)
+  (let ((gemini-companion-agent-profiles nil)
         (gemini-companion-agents '(gemini))
         (gemini-companion-export-workspace t))
     (eval (gemini-companion-agent-test--example) t)
@@ -249,6 +249,21 @@ visits the file a.txt."
       (should (member (concat "OTHER_CODE_IDE_AUTH_TOKEN=" (gemini-companion-bridge-token 'other))
                       (gemini-companion-run--environment 'other gemini-companion-test-project)))
       (should (equal (gemini-companion-run-program 'other) "other")))))
+
+;;;; Ours and the user's
+
+(ert-deftest gemini-companion-agent/what-the-user-leaves-out-is-ours ()
+  "So later versions of this package reach those who have customized it."
+  (let ((gemini-companion-agent-profiles '((gemini :program "my-gemini" :takes-edits nil)
+                                           (other :title "Other")))
+        (gemini-companion-agents '(other gemini stranger)))
+    (should (equal (gemini-companion-agent-get 'gemini :program) "my-gemini"))
+    (should-not (gemini-companion-agent-get 'gemini :takes-edits))
+    (should (equal (gemini-companion-agent-get 'gemini :title) "Gemini CLI"))
+    (should (equal (gemini-companion-agent-get 'other :title) "Other"))
+    (should (equal (gemini-companion-agent-served) '(other gemini)))
+    (should (equal (sort (gemini-companion-agent-names) #'string<)
+                   '(gemini llxprt other qwen)))))
 
 ;;;; Customize
 
@@ -265,7 +280,7 @@ visits the file a.txt."
                             collect property))))
 
 (ert-deftest gemini-companion-agent/the-table-matches-its-custom-type ()
-  (should-not (gemini-companion-agent-test--mistyped gemini-companion-agent-profiles))
+  (should-not (gemini-companion-agent-test--mistyped gemini-companion-agent--known))
   (let ((gemini-companion-agent-profiles nil)
         (gemini-companion-agents nil))
     (eval (gemini-companion-agent-test--example) t)
@@ -283,8 +298,6 @@ visits the file a.txt."
       (customize-option 'gemini-companion-agent-profiles)
       (unwind-protect
           (progn
-            (dolist (title '("Gemini CLI" "Qwen Code" "LLxprt Code"))
-              (should (string-search title (buffer-string))))
             ;; Otherwise it would be shown as edited and be saved with the next option.
             (should (eq (widget-get (car custom-options) :custom-state) 'standard)))
         (kill-buffer)))))

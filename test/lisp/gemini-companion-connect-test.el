@@ -480,7 +480,25 @@ exec sleep 1000" path))
         (should (equal gemini-companion-test-messages
                        '("The connection to build is back"
                          "The connection to build is lost; trying again")))
-        (should (= (gemini-companion-connection-pause connection) 0.01))))))
+        ;; One that has held for a while begins with a short pause when it is lost.
+        (let ((gemini-companion-connection--steady -1))
+          (gemini-companion-connect-test--kill)
+          (gemini-companion-test-wait
+           "the loss" (lambda () (= (gemini-companion-connection-pause connection) 0.02))))
+        (gemini-companion-connect-test--await connection '(ready))))))
+
+(ert-deftest gemini-companion-connect/a-keeper-that-dies-at-once-is-not-started-for-ever ()
+  (gemini-companion-connect-test--with-host
+    (let ((connection (gemini-companion-connect-test--open)))
+      (gemini-companion-connect-test--put
+       "home/say" "[ \"$line\" = forwarded ] && { echo 'gemini-companion: ready 1 far 1'; exit 1; }")
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-connect-test--kill)
+        (gemini-companion-connect-test--await connection '(failed))
+        (should (string-search "it cannot announce this Emacs (what it runs there ends at once)"
+                               (gemini-companion-connection-explanation connection)))
+        (should (string-search "M-x gemini-companion-connect"
+                               (car gemini-companion-test-messages)))))))
 
 (ert-deftest gemini-companion-connect/what-worked-before-is-tried-again ()
   "The connection may end while it is made, and there may be too many open files."
@@ -713,8 +731,8 @@ echo end\nexec cat\n")
     (let ((connection (gemini-companion-connect-test--open)))
       (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
                  (lambda ()
-                   '(["1" "stdio-client" nil 5 open 0 0 "/ssh:build:/src"]
-                     ["2" "other" nil 5 open 0 0 nil] ["3" "new" nil 1 open 0 0 t]))))
+                   '(["1" "stdio-client" nil 5 open 0 0 "/ssh:build:/src" nil]
+                     ["2" "other" nil 5 open 0 0 nil nil] ["3" "new" nil 1 open 0 0 t t]))))
         (should (string-match-p
                  "Other machines\n  build: connected for [0-9]+ s (far, process [0-9]+ there), \
 1 session, /src  \\[disconnect\\]\n" (gemini-companion-connect-test--status))))

@@ -8,6 +8,16 @@
 (require 'gemini-companion-decide)
 (require 'gemini-companion-test-companion)
 
+(defmacro gemini-companion-decide-for-client-test--with (client &rest body)
+  "Evaluate BODY with CLIENT, which may accept changes that were on screen."
+  (declare (indent 1) (debug (symbolp body)))
+  `(gemini-companion-test-with-client ,client
+     (let ((gemini-companion-accept-by-client 'seen))
+       ,@body)))
+
+(ert-deftest gemini-companion-decide-for-client/by-default-the-user-is-asked ()
+  (should (eq (default-value 'gemini-companion-accept-by-client) 'ask)))
+
 (defun gemini-companion-decide-for-client-test--call (client tool)
   "Have CLIENT call TOOL for the file a.txt; return the text of the answer.
 The text of an error is returned in a list."
@@ -32,7 +42,7 @@ The text of an error is returned in a list."
                    (funcall function)))))
 
 (ert-deftest gemini-companion-decide-for-client/an-accept-is-written-and-shown ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t)
           (review (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
@@ -55,7 +65,7 @@ The text of an error is returned in a list."
                                    (gemini-companion-test-file "a.txt"))))))))
 
 (ert-deftest gemini-companion-decide-for-client/a-reject-leaves-the-file-unchanged ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t))
       (gemini-companion-test-propose client "a.txt" "proposed\n")
       (should (equal (gemini-companion-decide-for-client-test--call client "rejectDiff")
@@ -67,7 +77,7 @@ The text of an error is returned in a list."
                   'rejected)))))
 
 (ert-deftest gemini-companion-decide-for-client/a-change-not-yet-seen-is-not-accepted ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t)
           (review (gemini-companion-test-propose client "a.txt" "proposed\n")))
       (should (equal (gemini-companion-decide-for-client-test--call client "acceptDiff")
@@ -80,7 +90,7 @@ The text of an error is returned in a list."
   (pcase-dolist (`(,decide ,answer ,text)
                  `((gemini-companion-accept "Accepted, and applied to" "proposed\n")
                    (gemini-companion-reject "Rejected: " "one\ntwo\n")))
-    (gemini-companion-test-with-client client
+    (gemini-companion-decide-for-client-test--with client
       (let ((inhibit-message t)
             (gemini-companion-accept-by-client 'ask)
             (review (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n"))
@@ -99,7 +109,7 @@ The text of an error is returned in a list."
 (ert-deftest gemini-companion-decide-for-client/what-has-changed-since-the-question-is-not-written ()
   "A program replaces a directory by a link before the user accepts, or makes it a repository."
   (dolist (trick '(link repository))
-    (gemini-companion-test-with-client client
+    (gemini-companion-decide-for-client-test--with client
       (let* ((inhibit-message t)
              (gemini-companion-accept-by-client 'ask)
              (elsewhere (gemini-companion-test-temp-directory))
@@ -134,7 +144,7 @@ it is part of a repository"))))
           (delete-directory elsewhere t))))))
 
 (ert-deftest gemini-companion-decide-for-client/clients-can-be-refused ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t)
           (gemini-companion-accept-by-client nil))
       (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")
@@ -153,7 +163,7 @@ Return the text of the answer; the text of an error is returned in a list."
     (if (eq (alist-get 'isError result) t) (list text) text)))
 
 (ert-deftest gemini-companion-decide-for-client/files-that-run-programs-are-refused ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t)
           (user-emacs-directory (gemini-companion-test-file "emacs/")))
       (dolist (name '("bare/HEAD" "tree/HEAD" "tree/commondir"))
@@ -180,7 +190,7 @@ Return the text of the answer; the text of an error is returned in a list."
                                        (gemini-companion-test-read file))))))))))
 
 (ert-deftest gemini-companion-decide-for-client/a-client-accepts-in-its-own-project ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let* ((inhibit-message t)
            (other (gemini-companion-test-temp-directory))
            (directory nil))
@@ -209,7 +219,7 @@ this change")))
         (delete-directory other t)))))
 
 (ert-deftest gemini-companion-decide-for-client/outside-of-projects-only-clients-there-accept ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let* ((inhibit-message t)
            (notes (gemini-companion-test-temp-directory))
            (gemini-companion-test-project notes)
@@ -228,7 +238,7 @@ this change")))
         (delete-directory notes t)))))
 
 (ert-deftest gemini-companion-decide-for-client/new-files-in-new-directories ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t))
       (should (stringp (gemini-companion-decide-for-client-test--accept client "new/deep/a.txt")))
       (should (equal (gemini-companion-test-read
@@ -240,7 +250,7 @@ this change")))
 
 (ert-deftest gemini-companion-decide-for-client/a-failed-write-is-not-an-accept ()
   "The file becomes a FIFO before the client accepts."
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let* ((inhibit-message t)
            (file (gemini-companion-test-file "new.txt"))
            (review (gemini-companion-decide-for-client-test--show client "new.txt" "changed\n")))
@@ -254,7 +264,7 @@ this change")))
       (fake-cli-wait-notification client "ide/diffRejected"))))
 
 (ert-deftest gemini-companion-decide-for-client/remote-names-are-refused ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t)
           (opened nil))
       (cl-letf (((symbol-function 'tramp-file-name-handler)
@@ -268,7 +278,7 @@ this change")))
         (should-not (gemini-companion-review-list-open))))))
 
 (ert-deftest gemini-companion-decide-for-client/changes-of-the-user-are-not-overwritten ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t)
           (file (gemini-companion-test-file "a.txt")))
       (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")
@@ -286,7 +296,7 @@ this change")))
 
 (ert-deftest gemini-companion-decide-for-client/only-the-user-accepts-risky-changes ()
   "Outside of projects, for private files and if most of a file would be removed."
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t)
           (outside (make-temp-file "gemini-companion-outside-"))
           (private (gemini-companion-test-file ".env" "A=1\n"))
@@ -316,7 +326,7 @@ this change")))
         (delete-file outside)))))
 
 (ert-deftest gemini-companion-decide-for-client/a-change-decided-before-is-not-written ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((inhibit-message t))
       (gemini-companion-decide-for-client-test--show client "a.txt" "proposed\n")
       (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'ignore))
@@ -343,7 +353,7 @@ this change")))
     (should (equal (gemini-companion-file-encode text base) bytes))))
 
 (ert-deftest gemini-companion-decide-for-client/messages-of-a-client-are-shown ()
-  (gemini-companion-test-with-client client
+  (gemini-companion-decide-for-client-test--with client
     (let ((shown nil))
       (cl-letf (((symbol-function 'message)
                  (lambda (format &rest arguments)

@@ -219,4 +219,19 @@ WRITE has the arguments of `write-region'."
       (gemini-companion-file-write file "new\n")
       (should (equal (gemini-companion-test-read file) "new\n")))))
 
+;;;; Files on hosts
+
+(ert-deftest gemini-companion-file/a-name-from-a-host-removes-no-handlers ()
+  "Tramp's handler for archives would, in Emacs 28, if the name is like that of one."
+  (require 'tramp)
+  (require 'tramp-cache)
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let ((handlers (copy-tree file-name-handler-alist))
+          (file "/ssh:nowhere:/home/dev/proj/app.zip/readme.txt"))
+      (gemini-companion-file-note file "text" "1" nil)
+      (gemini-companion-file-note file "other" "2" nil)
+      (should (equal file-name-handler-alist handlers))
+      (gemini-companion-file-forget 'all))))
+
 ;;; gemini-companion-file-test.el ends here

@@ -369,7 +369,7 @@ No host is asked."
     (gemini-companion-host-context-test--visit "here/x")
     (gemini-companion-host-context-test--pretend "/mock:a:/p/y")
     (let ((session (lambda (directory)
-                     (vector "k" "Gemini CLI" nil 1 'open 0 0 directory)))
+                     (vector "k" "Gemini CLI" nil 1 'open 0 0 directory nil)))
           (here (directory-file-name (gemini-companion-test-file "here"))))
       (gemini-companion-test-host-unasked
         (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)

@@ -884,6 +884,26 @@ Gemini CLI, or in M-x gemini-companion-review-list"
       (gemini-companion-accept)
       (should (gemini-companion-review-test--outcome client "ide/diffAccepted")))))
 
+(ert-deftest gemini-companion-review/a-faulty-function-on-the-hook-silences-no-other ()
+  (gemini-companion-test-with-client client
+    (let* ((seen nil)
+           (gemini-companion-review-waiting-hook
+            (list (lambda () (error "Not today"))
+                  (lambda () (push gemini-companion-review-waiting seen))))
+           (review (gemini-companion-test-propose client "a.txt" "x\n")))
+      (should (memq review seen)))))
+
+(ert-deftest gemini-companion-review/another-base-is-another-change ()
+  "A merge of what was written to the file may change the base alone."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "one\ntwo\nthree\n")))
+      (should (equal (gemini-companion-change-size (gemini-companion-review-change review))
+                     "+1 -0"))
+      (setf (gemini-companion-review-base review) "")
+      (gemini-companion-test-file "a.txt" "")
+      (should (equal (gemini-companion-change-size (gemini-companion-review-change review))
+                     "+3 -0")))))
+
 (ert-deftest gemini-companion-review/the-user-is-told-what-emacs-rejects-by-itself ()
   (gemini-companion-test-with-client client
     (let ((file (gemini-companion-test-file "a.txt")))

@@ -122,7 +122,7 @@ SESSIONS are their keys, and ENDED those that were disconnected."
        (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
                   (lambda ()
                     (mapcar (lambda (key)
-                              (vector key (concat "client " key) nil 5 'open 0 0 nil))
+                              (vector key (concat "client " key) nil 5 'open 0 0 nil nil))
                             sessions)))
                  ((symbol-function 'gemini-companion-bridge-disconnect)
                   (lambda (key)

@@ -185,7 +185,7 @@ PROGRAM is a file for Node."
       (mapconcat #'shell-quote-argument
                  (append environment (list (gemini-companion-test-node) program))
                  " ")
-      "\n"))
+      " \"$@\"\n"))
     (set-file-modes file #o755)
     file))
 
