@@ -258,12 +258,13 @@ Return the number of clients."
 (defun gemini-companion-bridge-sessions ()
   "Return the sessions as a list of vectors, the oldest first.
 Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS OUTCOMES DIRECTORY
-OWN-FRONT]: a string that identifies the session, the name of the client, its process id
-or nil, the age of the session, the state of its stream (`never', `open'
-or `lost'), the number of its open reviews, the number of outcomes that
-wait for the stream, the directory in which the client works, nil if that
-is not known, t if it is not known yet, and t if its user decides changes in
-a front of its own, such as an editor that speaks ACP with it."
+OWN-FRONT]: a string that identifies the session, the name of the client,
+its process id or nil, the age of the session, the state of its
+stream (`never', `open' or `lost'), the number of its open reviews, the
+number of outcomes that wait for the stream, the directory in which the
+client works, nil if that is not known, t if it is not known yet, and t if
+its user decides changes in a front of its own, such as an editor that
+speaks ACP with it."
   (and gemini-companion-bridge--companion
        (append (gemini-companion--mod-sessions gemini-companion-bridge--companion) nil)))
 

@@ -93,6 +93,10 @@ since the user has been asked about it."
 (defconst gemini-companion-write--slow-interval 1.0
   "Seconds between other checks.")
 
+(defconst gemini-companion-write--settled-time 0.2
+  "Seconds after which a file that has just changed is looked at once more.
+That is a little longer than `gemini-companion-write--settling-time'.")
+
 (defconst gemini-companion-write--decision-time 3.0
   "Seconds within which a client writes the file after the user accepts there.")
 
@@ -290,9 +294,6 @@ M-x gemini-companion-review-history"
 
 (defconst gemini-companion-write--settling-time 0.15
   "Seconds after which a file that has not changed again was written in full.")
-
-(defconst gemini-companion-write--settled-time 0.2
-  "Seconds after which such a file is looked at again.")
 
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")

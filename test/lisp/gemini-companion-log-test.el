@@ -40,6 +40,7 @@
             (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
             (gemini-companion-log-test--wait "-> .* event {.*ide/diffRejected"))
         (funcall command))
+      (gemini-companion-bridge-drain)
       (let ((last (gemini-companion-log-last 1)))
         (fake-cli-request client "ping")
         (gemini-companion-bridge-drain)
