@@ -152,7 +152,7 @@ Return the phases in which EMACS was blocked too long, with the seconds."
                       gemini-companion-heavy-e2e--names)
                      (t (seq-take (sort (copy-sequence gemini-companion-heavy-e2e--names)
                                         (lambda (_ _) (zerop (random 2))))
-                                  10))))
+                                  6))))
         (blocked nil))
     (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
       (gemini-companion-test-eval emacs gemini-companion-heavy-e2e--observer)

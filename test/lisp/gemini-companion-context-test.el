@@ -400,4 +400,29 @@ all projects\n" (funcall shown)))
         (kill-buffer))
       (should-not gemini-companion-context-change-hook))))
 
+;;;; Trust
+
+(ert-deftest gemini-companion-context/only-roots-of-the-option-are-trusted ()
+  (gemini-companion-test-with-project
+    (let* ((root (gemini-companion-test-file "root/"))
+           (inside (gemini-companion-test-file "root/inside"))
+           (beside (gemini-companion-test-file "root2"))
+           (link (gemini-companion-test-file "link"))
+           (trusted (lambda (&rest directories)
+                      (mapcar #'gemini-companion-context-trusted-p directories))))
+      (make-directory inside t)
+      (make-directory beside)
+      (make-symbolic-link root link)
+      (should (equal (funcall trusted root inside nil) '(nil nil nil)))
+      (let ((gemini-companion-trusted-roots (list (directory-file-name root) "/mock:a:/p/")))
+        (should (equal (funcall trusted root inside link beside nil "/mock:a:/p" "/mock:b:/p" "/p")
+                       '(t t t nil nil t nil nil))))
+      (let ((gemini-companion-trusted-roots 'trusted-content))
+        (should-not (gemini-companion-context-trusted-p inside))
+        (cl-progv '(trusted-content) (list (list root beside))
+          ;; The second one would be a file.
+          (should (equal (funcall trusted root inside beside) '(t t nil))))
+        (cl-progv '(trusted-content) '(:all)
+          (should (gemini-companion-context-trusted-p beside)))))))
+
 ;;; gemini-companion-context-test.el ends here

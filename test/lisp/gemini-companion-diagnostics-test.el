@@ -330,7 +330,7 @@ a.served:3:1: error: fake: bad line: bad one")))
 
 (ert-deftest gemini-companion-diagnostics/buffers-that-eglot-manages-already-count ()
   (gemini-companion-test-with-server buffer "bad one\n"
-    (gemini-companion-test-wait "a publication" (lambda () gemini-companion-diagnostics--published))
+    (gemini-companion-test-call-tool "getDiagnostics" "a.served")
     (setq gemini-companion-diagnostics--published nil
           gemini-companion-diagnostics--sent nil)
     (gemini-companion-diagnostics--observe-present)

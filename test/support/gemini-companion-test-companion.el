@@ -136,7 +136,7 @@ for them last."
              ((symbol-function 'gemini-companion-bridge-publish-contexts)
               (lambda (contexts)
                 (dolist (context contexts)
-                  (setf (alist-get (car context) ,told nil nil #'equal) (cdr context))))))
+                  (setf (alist-get (car context) ,told nil nil #'equal) (cadr context))))))
      ,@body))
 
 ;;;; Questions and messages
