@@ -424,7 +424,9 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
 (defun gemini-companion-connection--take-home (connection home)
   "Make HOME the workspace root of the host of CONNECTION if it has none."
   (when (and (null (gemini-companion-host-roots (gemini-companion-connection-host connection)))
-             (string-match-p "\\`/[^[:cntrl:]]*\\'" home))
+             (string-match-p "\\`/[^[:cntrl:]]*\\'" home)
+             ;; It must be the name of a directory as Emacs writes it.
+             (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" home)))
     (gemini-companion-connection-add-root connection home)))
 
 (defun gemini-companion-connection--warn (connection text)

@@ -170,5 +170,27 @@ Return the phases in which EMACS was blocked too long, with the seconds."
       (gemini-companion-test-eval emacs '(cancel-timer gemini-companion-test-inner-beating)))
     (should (equal blocked nil))))
 
+(ert-deftest gemini-companion-heavy/an-ordinary-text-is-fontified ()
+  "All of it, soon after it is shown, and what the user adds."
+  :tags '(e2e)
+  (let ((text (mapconcat (lambda (n) (format "def function_%d():\n    return %d\n" n n))
+                         (number-sequence 1 1500) "\n"))
+        (last '(with-current-buffer (gemini-companion-review-proposal
+                                     (gemini-companion-review-shown))
+                 (goto-char (point-max))
+                 (re-search-backward "return\\|while")
+                 (get-text-property (point) 'face))))
+    (gemini-companion-test-with-fake-client (emacs client '(("a.py" . "x = 1\n")))
+      (gemini-companion-test-eval
+       emacs '(setq gemini-companion-diff-function #'gemini-companion-ediff-show))
+      (gemini-companion-test-fake-propose emacs client text "a.py")
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-wait-eval emacs `(eq ,last 'font-lock-keyword-face))
+      (gemini-companion-test-append-to-proposal emacs "while 1: pass")
+      (gemini-companion-test-wait-eval emacs `(eq ,last 'font-lock-keyword-face))
+      (should (gemini-companion-test-eval
+               emacs '(string-suffix-p "while 1: pass" (gemini-companion-review-current-text
+                                                        (gemini-companion-review-shown))))))))
+
 (provide 'heavy-test)
 ;;; heavy-test.el ends here
