@@ -23,11 +23,10 @@ use std::time::{Duration, Instant};
 use gemini_companion::Limits;
 use serde_json::json;
 
-use crate::support::raise_descriptors;
 use crate::support::{DEADLINE, Session, Stream, TestCompanion, request};
 use crate::wire::{Next, Wire};
 
-const SESSIONS: usize = 500;
+const SESSIONS: usize = 64;
 const REQUESTS: usize = 1000;
 /// How much more may be in use in the end than before, in bytes: less than two for each session and
 /// one for each request.
@@ -141,11 +140,15 @@ fn main() {
 }
 
 fn session_cost() {
-    // Both ends of each stream are here.
-    raise_descriptors(4 * SESSIONS as u64);
-    // No signs of life while it is measured.
-    let server =
-        TestCompanion::with(Limits { keep_alive: Duration::from_secs(3600), ..Limits::default() });
+    // All sessions are of one agent. No signs of life while it is measured.
+    let server = TestCompanion::with(Limits {
+        keep_alive: Duration::from_secs(3600),
+        share_sessions: SESSIONS + 1,
+        share_requests: 2 * SESSIONS,
+        share_connections: Limits::default().connections,
+        sessions: SESSIONS + 1,
+        ..Limits::default()
+    });
     COUNTS.set(false);
     println!();
     open_and_close(&server, 1); // what is there only from first use on

@@ -305,10 +305,10 @@ fn ignore_files_are_as_the_host_tells() {
 #[test]
 fn what_one_host_uses_is_limited() {
     let limits = Limits {
-        host_sessions: 2,
-        host_reviews: 2,
-        host_requests: 2,
-        host_bodies: 10_000,
+        share_sessions: 2,
+        share_reviews: 2,
+        share_requests: 2,
+        share_bodies: 10_000,
         ..Limits::default()
     };
     let server = TestCompanion::with(limits);

@@ -4,13 +4,12 @@ mod handover;
 
 use std::task::{Poll, Waker};
 
-use super::outcomes::Closed;
 use super::*;
 use crate::agent::Agent;
 use crate::agent::tests::agent;
-use crate::bridge::CallId;
 use crate::host::Host;
 use crate::ide::{File, IdeContext, Notification, Outcome};
+use crate::mcp::endings::LastText;
 use crate::mcp::message::notification_json;
 use crate::mcp::session::{
     HOST_GRACE, IDLE_LIMIT, REACHABLE_GRACE, RECHECK_INTERVAL, STREAM_GRACE,
@@ -239,9 +238,10 @@ async fn undelivered_outcomes_of_an_unnamed_client_are_kept_for_a_while() {
     advance(&sessions, 2 * IDLE_LIMIT).await;
     assert!(sessions.decide(review, Outcome::Rejected));
     advance(&sessions, IDLE_LIMIT / 2).await;
-    assert_eq!(sessions.outcome(&session, "/a"), Some(Outcome::Rejected));
+    let last_text = || sessions.close_review(&session, "/a", true);
+    assert!(matches!(last_text(), Some(LastText::Rejected)));
     advance(&sessions, IDLE_LIMIT).await;
-    assert_eq!(sessions.outcome(&session, "/a"), None);
+    assert!(last_text().is_none());
 }
 
 /// Advances the clock.
@@ -342,16 +342,22 @@ async fn a_successor_identified_late_receives_no_superseded_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_session_may_close_reviews_of_the_lost_one() {
-    let (_, sessions) = sessions();
+    let (bridge, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
     let review = open_review(&sessions, &lost);
-    let close = |session| sessions.close_review(session, "/a", true, CallId(1));
+    let close = |session| sessions.close_review(session, "/a", true);
     let other = sessions.open(client(""), Revision::NEWEST).unwrap();
     let (successor, successors_stream) = open_here(&sessions).await;
-    assert_eq!(close(&successor), None);
-    drop((stream, successors_stream));
-    assert_eq!(close(&other), None);
-    assert_eq!(close(&successor), Some(Closed { review, by_proposer: false }));
+    assert!(close(&successor).is_none());
+    drop(stream);
+    assert!(close(&other).is_none());
+    events(&bridge);
+    drop(successors_stream); // what it inherited without one would stay with it
+    assert!(close(&successor).is_none());
+    let _stream = sessions.open_stream(&successor, None);
+    assert!(matches!(close(&successor), Some(LastText::Closed { by_proposer: false, .. })));
+    let closed = |event: &Event| matches!(event, Event::CloseReview { call: Some(_), review: it } if *it == review);
+    assert!(events(&bridge).iter().any(closed));
 }
 
 #[tokio::test(start_paused = true)]
