@@ -1,5 +1,6 @@
 //! JSON-RPC 2.0 messages, parsed once into types.
 
+use hyper::body::Bytes;
 use memchr::memchr2;
 use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -38,22 +39,60 @@ pub struct Request {
     pub params: Params,
 }
 
-/// The parameters of a request, or the arguments of a tool, not parsed yet.
+/// The parameters of a request, or the arguments of a tool, not parsed yet: a part of the body, no
+/// copy, since that may be large.
 #[derive(Debug, Default)]
-pub struct Params(Option<Box<RawValue>>);
+pub struct Params(Option<Bytes>);
 
 impl Params {
     /// Parses them as an object; if they are missing, as an empty one. Drops their text, which may
     /// be large, while the call may wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
-        read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(RpcError::invalid_params)
+        text(&self.0).and_then(read).map_err(RpcError::invalid_params)
     }
+
+    /// Parses those of `tools/call`.
+    pub fn read_call(self) -> Result<Call, RpcError> {
+        #[derive(Deserialize)]
+        struct Parts<'a> {
+            name: String,
+            #[serde(borrow, default)]
+            arguments: Option<&'a RawValue>,
+        }
+        let parse = |whole: &Option<Bytes>| -> serde_json::Result<Call> {
+            let Parts { name, arguments } = parse_object(text(whole)?)?;
+            let part = |raw| whole.as_ref().map(|whole| Params::part_of(whole, raw));
+            Ok(Call { name, arguments: arguments.and_then(part).unwrap_or_default() })
+        };
+        let mend = |whole: &Bytes| replace_lone_surrogates(whole).map(Bytes::from);
+        parse(&self.0)
+            .or_else(|error| match self.0.as_ref().and_then(mend) {
+                Some(mended) => parse(&Some(mended)),
+                None => Err(error),
+            })
+            .map_err(RpcError::invalid_params)
+    }
+
+    fn part_of(whole: &Bytes, raw: &RawValue) -> Params {
+        Params(Some(whole.slice_ref(raw.get().as_bytes())).filter(|text| *text != "null"))
+    }
+}
+
+/// The parameters of `tools/call`.
+pub struct Call {
+    pub name: String,
+    pub arguments: Params,
+}
+
+fn text(params: &Option<Bytes>) -> serde_json::Result<&str> {
+    let text = params.as_ref().map_or(Ok("{}"), |text| std::str::from_utf8(text));
+    text.map_err(serde::de::Error::custom)
 }
 
 impl<'de> Deserialize<'de> for Params {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Params, D::Error> {
-        let raw = Box::<RawValue>::deserialize(from)?;
-        Ok(Params(Some(raw).filter(|raw| raw.get() != "null")))
+        let raw: Box<str> = Box::<RawValue>::deserialize(from)?.into();
+        Ok(Params(Some(raw.into_string()).filter(|raw| raw != "null").map(Bytes::from)))
     }
 }
 
@@ -114,6 +153,12 @@ impl RpcError {
         }
     }
 
+    /// Messages and answers use up what they may.
+    pub fn too_large_an_answer() -> RpcError {
+        let message = "too many large messages and answers at once: ask again";
+        RpcError { message: message.to_owned(), ..RpcError::internal_error() }
+    }
+
     pub fn internal_error() -> RpcError {
         RpcError { code: -32603, message: "Internal error".to_owned() }
     }
@@ -121,40 +166,57 @@ impl RpcError {
 
 /// Parses the body of a POST. Parameters stay unparsed until their type is known: a generic tree
 /// would take a hundred times the memory.
-pub fn parse(body: &[u8]) -> Result<Incoming, RpcError> {
+pub fn parse(body: &Bytes) -> Result<Incoming, RpcError> {
     let text = std::str::from_utf8(body).map_err(RpcError::parse_error)?;
     if is_too_deep(text) {
         return Err(RpcError::parse_error("nested too deeply"));
     }
     if !text.trim_ascii_start().starts_with('[') {
-        return parse_one(text).map(Incoming::One);
+        return parse_one(text, body).map(Incoming::One);
     }
     let Batch(items) = serde_json::from_str(text).map_err(RpcError::parse_error)?;
     match items.len() {
         0 => Err(RpcError::invalid_request("an empty batch")),
         1..=MAX_BATCH => {
-            Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get())).collect()))
+            Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get(), body)).collect()))
         }
         _ => Err(RpcError::invalid_request(format!("a batch of more than {MAX_BATCH} messages"))),
     }
 }
 
-fn parse_one(text: &str) -> Result<Message, RpcError> {
-    let raw: RawMessage = read(text).map_err(|error| match error.classify() {
+/// Parses one message, a part of `body`.
+fn parse_one(text: &str, body: &Bytes) -> Result<Message, RpcError> {
+    parse_as_written(text, body).or_else(|failure| {
+        let mended = replace_lone_surrogates(text.as_bytes()).map(Bytes::from).ok_or(failure)?;
+        let text = std::str::from_utf8(&mended).map_err(RpcError::parse_error)?;
+        parse_as_written(text, &mended)
+    })
+}
+
+fn parse_as_written(text: &str, body: &Bytes) -> Result<Message, RpcError> {
+    let raw: RawMessage = parse_object(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => RpcError::invalid_request(error),
         _ => RpcError::parse_error(error),
     })?;
-    raw.check()
+    raw.check(body)
 }
 
 /// Parses an object.
-fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> {
     // Serde would accept an array for a struct, too.
     if !json.trim_ascii_start().starts_with('{') {
         serde_json::from_str::<IgnoredAny>(json)?;
         return Err(serde::de::Error::custom("an object is wanted"));
     }
-    parse_value(json)
+    serde_json::from_str(json)
+}
+
+/// The same; see `parse_value`.
+fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    parse_object(json).or_else(|error| {
+        let mended = replace_lone_surrogates(json.as_bytes()).ok_or(error)?;
+        parse_object(std::str::from_utf8(&mended).map_err(serde::de::Error::custom)?)
+    })
 }
 
 /// Parses any value. Lone surrogates are replaced rather than refused: after an error the client
@@ -167,19 +229,19 @@ pub(super) fn parse_value<T: DeserializeOwned>(json: &str) -> serde_json::Result
 }
 
 /// The messages of a batch; if there are too many, only enough to know that.
-struct Batch(Vec<Box<RawValue>>);
+struct Batch<'a>(Vec<&'a RawValue>);
 
-impl<'de> Deserialize<'de> for Batch {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Batch, D::Error> {
+impl<'de> Deserialize<'de> for Batch<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Batch<'de>, D::Error> {
         struct Items;
         impl<'de> Visitor<'de> for Items {
-            type Value = Batch;
+            type Value = Batch<'de>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
                 formatter.write_str("an array")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Batch, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Batch<'de>, A::Error> {
                 let mut kept = Vec::new();
                 while kept.len() <= MAX_BATCH
                     && let Some(item) = items.next_element()?
@@ -256,14 +318,14 @@ fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
 
 /// The members of a message, not checked yet. `Some(null)` differs from a missing member.
 #[derive(Deserialize)]
-struct RawMessage {
+struct RawMessage<'a> {
     jsonrpc: String,
-    #[serde(default, deserialize_with = "present")]
-    id: Option<Box<RawValue>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present")]
     method: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    params: Option<Box<RawValue>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present")]
     result: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "present")]
@@ -274,8 +336,9 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Op
     T::deserialize(from).map(Some)
 }
 
-impl RawMessage {
-    fn check(self) -> Result<Message, RpcError> {
+impl RawMessage<'_> {
+    /// Checks the message, a part of `body`.
+    fn check(self, body: &Bytes) -> Result<Message, RpcError> {
         if self.jsonrpc != "2.0" {
             return Err(RpcError::invalid_request("\"jsonrpc\" must be \"2.0\""));
         }
@@ -290,7 +353,7 @@ impl RawMessage {
         if self.params.as_ref().is_some_and(|params| !params.get().starts_with(['{', '['])) {
             return Err(RpcError::invalid_request("\"params\" must be structured"));
         }
-        let params = Params(self.params);
+        let params = self.params.map(|raw| Params::part_of(body, raw)).unwrap_or_default();
         match (self.method, id, is_response) {
             (Some(_), _, true) => Err(RpcError::invalid_request("both \"method\" and a response")),
             (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
@@ -311,7 +374,7 @@ fn notification(method: &str, params: Params) -> Message {
         return for_user(method, params).map_or(Message::Notification, Message::ForUser);
     }
     // One that names no request is ignored: notifications get no answer, not even an error.
-    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(request_id).ok());
+    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(&request_id).ok());
     id.map_or(Message::Notification, Message::Cancelled)
 }
 
@@ -334,12 +397,12 @@ fn for_user(method: &str, params: Params) -> Option<String> {
 }
 
 /// An id is a string or a number. Null is neither, nor is it the same as no id.
-fn check_id(raw: Box<RawValue>) -> Result<Id, RpcError> {
+fn check_id(raw: &RawValue) -> Result<Id, RpcError> {
     if raw.get().len() > MAX_ID {
         return Err(RpcError::invalid_request("\"id\" is too long"));
     }
     match raw.get().as_bytes().first() {
-        Some(b'"' | b'-' | b'0'..=b'9') => Ok(Id(raw)),
+        Some(b'"' | b'-' | b'0'..=b'9') => Ok(Id(raw.to_owned())),
         _ => Err(RpcError::invalid_request("\"id\" must be a string or a number")),
     }
 }
@@ -395,6 +458,11 @@ impl Response {
         String::from_utf8(json).expect("JSON is text")
     }
 
+    /// The same request, refused.
+    pub fn refused(self, failure: RpcError) -> Response {
+        Response { outcome: Outcome::Error(failure), ..self }
+    }
+
     /// For a message whose id is unknown.
     pub fn failure(failure: RpcError) -> Response {
         Response { jsonrpc: "2.0", id: None, outcome: Outcome::Error(failure) }
@@ -436,12 +504,16 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    fn parse(text: impl AsRef<[u8]>) -> Result<Incoming, RpcError> {
+        super::parse(&Bytes::copy_from_slice(text.as_ref()))
+    }
+
     fn code(text: &str) -> Option<i32> {
-        parse(text.as_bytes()).err().map(|failure| failure.code)
+        parse(text).err().map(|failure| failure.code)
     }
 
     fn request(text: &str) -> Request {
-        match parse(text.as_bytes()) {
+        match parse(text) {
             Ok(Incoming::One(Message::Request(request))) => request,
             other => panic!("{other:?}"),
         }
@@ -550,7 +622,7 @@ mod tests {
     #[test]
     fn a_batch_keeps_its_valid_messages() {
         let text = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 7]"#;
-        let Ok(Incoming::Batch(items)) = parse(text.as_bytes()) else { panic!() };
+        let Ok(Incoming::Batch(items)) = parse(text) else { panic!() };
         assert!(matches!(items[0], Ok(Message::Request(_))));
         assert_eq!(items[1].as_ref().unwrap_err().code, -32600);
     }
@@ -568,7 +640,7 @@ mod tests {
         for (method, shown) in [("sendNotification", true), ("notifications/progress", false)] {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"message":"half"}}}}"#);
-            let Ok(Incoming::One(message)) = parse(text.as_bytes()) else { panic!() };
+            let Ok(Incoming::One(message)) = parse(text) else { panic!() };
             assert_eq!(matches!(message, Message::ForUser(_)), shown, "{method}");
         }
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::endings::LastText;
 use super::host_tools::{self, FileWritten, IgnoreRules};
-use super::message::{Params, RpcError, truncate};
+use super::message::{Call, Params, RpcError, truncate};
 use super::sessions::{ActiveSession, DecisionRequest, STOPPING, SessionId, Sessions};
 use crate::bridge::{Answer, Awaited, Bridge, CallError, Event};
 use crate::file::{FileChecks, Links, open_regular};
@@ -41,14 +41,6 @@ enum Fault {
     UnknownTool,
     Arguments(RpcError),
     Failed(ToolError),
-}
-
-/// The parameters of `tools/call`.
-#[derive(Deserialize)]
-pub struct Call {
-    pub name: String,
-    #[serde(default)]
-    pub arguments: Params,
 }
 
 #[derive(Deserialize)]
@@ -98,7 +90,7 @@ impl Tools {
 
     /// Runs `tools/call`.
     pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Value, RpcError> {
-        let Call { name, arguments } = params.read()?;
+        let Call { name, arguments } = params.read_call()?;
         let reason = match self.run(session, &name, arguments).await {
             Ok(content) => return Ok(json!({ "content": content })),
             Err(Fault::Failed(ToolError(reason))) => reason,
