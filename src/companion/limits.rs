@@ -103,6 +103,7 @@ impl Default for Limits {
     fn default() -> Limits {
         let body = 64 << 20;
         let (share_bodies, share_review_bytes) = (body + FOR_OTHERS, 2 * body);
+        let share_tool_calls = 4;
         Limits {
             connections: 250,
             share_connections: 80,
@@ -131,8 +132,8 @@ impl Default for Limits {
             kept_time: Duration::from_secs(600),
             unnamed_time: Duration::from_secs(24 * 3600),
             emacs_time: Duration::from_secs(60),
-            tool_calls: 8,
-            share_tool_calls: 4,
+            tool_calls: SHARES * share_tool_calls,
+            share_tool_calls,
             tool_time: Duration::from_secs(20),
             stream_after: Duration::from_secs(1),
             first_context: Duration::from_millis(800),

@@ -281,6 +281,16 @@ impl Session<'_> {
 }
 
 impl Stream {
+    /// One on a connection of which some may have been read.
+    pub fn of(connection: TcpStream) -> Stream {
+        Stream { reader: BufReader::new(connection), text: String::new() }
+    }
+
+    /// The head, without what has been read.
+    pub fn rest_of_head(&mut self) -> String {
+        self.read_head().to_ascii_lowercase()
+    }
+
     pub fn read_head(&mut self) -> String {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
