@@ -2,6 +2,7 @@
 
 mod agents;
 mod announcement;
+mod bounds;
 mod calls;
 mod diff;
 mod discovery;

@@ -27,17 +27,18 @@ pub struct Client {
 
 impl Client {
     pub fn start(server: &TestCompanion, directory: &Path, request: String) -> Client {
-        Client::start_with(server, directory, request, &[])
+        Client::start_by(server, Path::new("bash"), directory, request, &[])
     }
 
-    /// The same, with further `arguments`.
-    fn start_with(
+    /// The same, by `program`, with further `arguments`.
+    fn start_by(
         server: &TestCompanion,
+        program: &Path,
         directory: &Path,
         request: String,
         arguments: &[&str],
     ) -> Client {
-        let mut process = Command::new("bash")
+        let mut process = Command::new(program)
             .args(["-c", CLIENT])
             .args(arguments)
             .current_dir(directory)
@@ -62,10 +63,20 @@ impl Client {
         directory: &Path,
         arguments: &[&str],
     ) -> (Client, Session<'a>) {
+        Client::initialize_by(server, Path::new("bash"), directory, arguments)
+    }
+
+    /// The same, by `program`, which is bash by some name.
+    pub fn initialize_by<'a>(
+        server: &'a TestCompanion,
+        program: &Path,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> (Client, Session<'a>) {
         let body = request(0, "initialize", json!({ "protocolVersion": "2025-06-18" }));
         let head = server.head("POST", "/mcp", &[]);
         let text = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        let mut client = Client::start_with(server, directory, text, arguments);
+        let mut client = Client::start_by(server, program, directory, text, arguments);
         let answer = client.read_until("that is all");
         let id = answer.iter().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
         (client, server.session(id.to_owned()))
