@@ -1,9 +1,12 @@
 //! JSON-RPC 2.0 messages, parsed once into types.
 
+use std::sync::Arc;
+use std::{fmt, io};
+
 use hyper::body::Bytes;
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -293,11 +296,7 @@ fn rest_of_string(json: &[u8]) -> usize {
 /// cannot, with that of U+FFFD, which Node writes to files in their place. Returns `None` if there
 /// are none.
 fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
-    const ESCAPE: usize = r"\u0000".len();
-    let unit = |at: usize| {
-        let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
-        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
+    let unit = |at: usize| code_unit(json, at);
     let mut mended: Option<Vec<u8>> = None;
     let mut at = 0;
     while let Some(offset) = json.get(at..)?.iter().position(|byte| *byte == b'\\') {
@@ -314,6 +313,67 @@ fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
         };
     }
     mended
+}
+
+/// The bytes of an escape with a number.
+const ESCAPE: usize = r"\u0000".len();
+
+/// The number of such an escape, if there is one.
+fn code_unit(json: &[u8], at: usize) -> Option<u16> {
+    let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// A string that may be large: serde_json would have a copy besides while it removes the escapes.
+/// Lone surrogates are replaced.
+pub struct LongText(pub String);
+
+impl<'de> Deserialize<'de> for LongText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LongText, D::Error> {
+        let raw: Box<str> = Box::<RawValue>::deserialize(from)?.into();
+        let text = unescape(raw.into());
+        text.map(LongText).ok_or_else(|| serde::de::Error::custom("a string is wanted"))
+    }
+}
+
+/// What a valid JSON string means, in its own memory; `None` if `json` is another value.
+fn unescape(json: String) -> Option<String> {
+    let mut bytes = json.into_bytes();
+    let (mut from, mut to) = (1, 0);
+    let end = bytes.len().checked_sub(1).filter(|_| bytes[0] == b'"')?;
+    while from < end {
+        let run = memchr(b'\\', &bytes[from..end]).unwrap_or(end - from);
+        bytes.copy_within(from..from + run, to);
+        (from, to) = (from + run, to + run);
+        if from < end {
+            let (meant, length) = escaped(&bytes[from..end])?;
+            let mut buffer = [0; 4];
+            let meant = meant.encode_utf8(&mut buffer).as_bytes();
+            bytes[to..to + meant.len()].copy_from_slice(meant); // never longer than the escape
+            (from, to) = (from + length, to + meant.len());
+        }
+    }
+    bytes.truncate(to);
+    String::from_utf8(bytes).ok()
+}
+
+/// The character that the escape means with which `json` begins, and its length.
+fn escaped(json: &[u8]) -> Option<(char, usize)> {
+    let short = |meant| Some((meant, 2));
+    match json.get(1)? {
+        b'n' => short('\n'),
+        b't' => short('\t'),
+        b'r' => short('\r'),
+        b'b' => short('\u{8}'),
+        b'f' => short('\u{c}'),
+        b'u' => {
+            let first = code_unit(json, 0)?;
+            let pair = [first, code_unit(json, ESCAPE).unwrap_or(0)];
+            let meant = char::decode_utf16(pair).next()?.unwrap_or(char::REPLACEMENT_CHARACTER);
+            Some((meant, meant.len_utf16() * ESCAPE))
+        }
+        other => short(char::from(*other)),
+    }
 }
 
 /// The members of a message, not checked yet. `Some(null)` differs from a missing member.
@@ -428,8 +488,92 @@ enum Outcome {
 #[serde(untagged)]
 pub enum Output {
     Made(Value),
+    Tool(ToolResult),
     /// A constant, which is serialized only once.
     Ready(&'static RawValue),
+}
+
+/// The result of a tool.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    content: Vec<Content>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+enum Content {
+    Text { text: Text },
+}
+
+/// The text of a result.
+#[derive(Debug)]
+pub enum Text {
+    Plain(Arc<str>),
+    /// JSON: an object with this `content`. It may be large, and is made only when it is sent.
+    Object(Option<Arc<str>>),
+}
+
+impl ToolResult {
+    pub fn nothing() -> ToolResult {
+        ToolResult { content: Vec::new(), is_error: false }
+    }
+
+    pub fn text(text: Text) -> ToolResult {
+        ToolResult { content: vec![Content::Text { text }], is_error: false }
+    }
+
+    pub fn failure(reason: &str) -> ToolResult {
+        ToolResult { is_error: true, ..ToolResult::text(reason.into()) }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        Text::Plain(text.into())
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Text::Plain(text) => to.serialize_str(text),
+            Text::Object(content) => to.collect_str(&AsObject(content.as_deref())),
+        }
+    }
+}
+
+/// Writes that object piece by piece.
+struct AsObject<'a>(Option<&'a str>);
+
+impl fmt::Display for AsObject<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("{\"content\":")?;
+        serde_json::to_writer(Pieces(formatter), &self.0).map_err(|_| fmt::Error)?;
+        formatter.write_str("}")
+    }
+}
+
+struct Pieces<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl io::Write for Pieces<'_, '_> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(piece).map_err(io::Error::other)?; // each is a whole text
+        self.0.write_str(text).map_err(io::Error::other)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl From<ToolResult> for Output {
+    fn from(result: ToolResult) -> Output {
+        Output::Tool(result)
+    }
 }
 
 impl From<Value> for Output {
@@ -550,12 +694,15 @@ mod tests {
             (r"\ud83d\ud83d\ude00", "\u{fffd}😀"),
             (r"\\ud83d\ud83d", "\\ud83d\u{fffd}"),
             (r"\u00e9\n\ud83d\n", "é\n\u{fffd}\n"),
+            (r#"\"\/\b\f\r\t\u0000\uffff"#, "\"/\u{8}\u{c}\r\t\0\u{ffff}"),
         ] {
             let json = format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"text":"{escaped}"}}}}"#
             );
             let params: BTreeMap<String, String> = request(&json).params.read().unwrap();
             assert_eq!(params["text"], text, "{escaped}");
+            let params: BTreeMap<String, LongText> = request(&json).params.read().unwrap();
+            assert_eq!(params["text"].0, text, "{escaped}");
         }
         for broken in [r"\ud83", r"\", r"\u", r"\ud83d\u", r"\ud83d\"] {
             assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","method":"{broken}"#)), Some(-32700));
