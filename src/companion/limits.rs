@@ -41,6 +41,14 @@ pub struct Limits {
     pub sessions: usize,
     /// See `sessions`.
     pub share_sessions: usize,
+    /// A session without a stream or requests is removed after this time.
+    pub idle_time: Duration,
+    /// A session of a client on a host, whose relay ends it with the client, is removed after this
+    /// time without a stream: the way there may be interrupted for as long as a laptop is elsewhere.
+    pub host_time: Duration,
+    /// The same if the way is open: the relay takes seconds to return. But Lisp tells when the way is
+    /// interrupted, and may be busy for minutes.
+    pub reachable_time: Duration,
     /// Readers of `/events` that each agent may have. Each is sent all outcomes, so that each may hold
     /// as much of them as the others together.
     pub event_readers: usize,
@@ -95,6 +103,7 @@ impl Default for Limits {
     fn default() -> Limits {
         let body = 64 << 20;
         let (share_bodies, share_review_bytes) = (body + FOR_OTHERS, 2 * body);
+        let share_tool_calls = 4;
         Limits {
             connections: 250,
             share_connections: 80,
@@ -108,6 +117,9 @@ impl Default for Limits {
             body_rate: 16 << 10,
             sessions: 64,
             share_sessions: 20,
+            idle_time: Duration::from_secs(120),
+            host_time: Duration::from_secs(3600),
+            reachable_time: Duration::from_secs(600),
             event_readers: 16,
             reviews: 128,
             share_reviews: 40,
@@ -120,8 +132,8 @@ impl Default for Limits {
             kept_time: Duration::from_secs(600),
             unnamed_time: Duration::from_secs(24 * 3600),
             emacs_time: Duration::from_secs(60),
-            tool_calls: 8,
-            share_tool_calls: 4,
+            tool_calls: SHARES * share_tool_calls,
+            share_tool_calls,
             tool_time: Duration::from_secs(20),
             stream_after: Duration::from_secs(1),
             first_context: Duration::from_millis(800),

@@ -54,11 +54,16 @@ impl Share {
         self.amount += amount;
         self.quota.add(amount)
     }
+
+    /// Removes what it has added.
+    pub fn release(&mut self) {
+        self.quota.remove(std::mem::take(&mut self.amount));
+    }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.quota.remove(self.amount);
+        self.release();
     }
 }
 

@@ -15,6 +15,7 @@ pub fn gemini(directories: Vec<PathBuf>) -> Agent {
         file_has_pid: false,
         token: Token::generate().unwrap(),
         host: None,
+        allowance: Default::default(),
     }
 }
 

@@ -92,7 +92,10 @@ fn a_cancelled_call_has_no_answer() {
     let (mut answer, call) = session.begin_close_diff(PATH);
     cancel(&session, json!(7));
     assert!(assert_is_stream(&mut answer).contains("content-length: 0"));
-    assert!(!server.companion.bridge().answer(call, Ok("too late".to_owned())));
+    // The review is closed all the same, and the text is there for who asks again.
+    assert!(server.companion.bridge().answer(call, Ok("too late".to_owned())));
+    let again = session.call("closeDiff", json!({ "filePath": PATH }));
+    assert_eq!(again["result"]["content"][0]["text"], r#"{"content":"too late"}"#);
 }
 
 #[test]
@@ -134,7 +137,11 @@ fn hanging_up_cancels_nothing() {
 fn a_call_whose_client_has_hung_up_can_be_cancelled() {
     let server = TestCompanion::start();
     let session = server.open_session();
-    let (answer, call) = session.begin_close_diff(PATH);
+    session.open_diff(PATH, "text");
+    server.opened();
+    let accept = json!({ "name": "acceptDiff", "arguments": { "filePath": PATH } });
+    let answer = session.post_slowly(&[], &request(7, "tools/call", accept));
+    let Event::DecideReview { call, .. } = server.next_event() else { panic!("no decision") };
     drop(answer);
     cancel(&session, json!(7));
     wait_for("the end of the call", || (!server.companion.bridge().is_awaited(call)).then_some(()));

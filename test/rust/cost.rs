@@ -1,6 +1,7 @@
 //! What a session and a request cost in memory: what the server asks the allocator for, whatever
 //! that makes of it. What the kernel keeps for each connection is not in it. `make bench` runs it.
-//! `scripts/soak cost waiting-calls` measures instead what calls hold that wait for Emacs.
+//! `scripts/soak cost waiting-calls` measures instead what calls hold that wait for Emacs, and
+//! `scripts/soak cost flood` the memory of the process while one agent sends it the largest proposals.
 //!
 //! The clients are on the test's thread, which is not counted. The test takes the events for Lisp,
 //! which the server has made: that is counted, so that whatever is counted when it comes is counted
@@ -20,14 +21,14 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use gemini_companion::Limits;
+use gemini_companion::ide::Outcome;
+use gemini_companion::{Event, Limits};
 use serde_json::json;
 
-use crate::support::raise_descriptors;
 use crate::support::{DEADLINE, Session, Stream, TestCompanion, request};
 use crate::wire::{Next, Wire};
 
-const SESSIONS: usize = 500;
+const SESSIONS: usize = 64;
 const REQUESTS: usize = 1000;
 /// How much more may be in use in the end than before, in bytes: less than two for each session and
 /// one for each request.
@@ -136,16 +137,22 @@ fn counted(action: impl FnOnce()) {
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("waiting-calls") => waiting_calls_cost(),
+        Some("flood") => flood_cost(),
+        Some("flood-client") => flood_client(),
         _ => session_cost(),
     }
 }
 
 fn session_cost() {
-    // Both ends of each stream are here.
-    raise_descriptors(4 * SESSIONS as u64);
-    // No signs of life while it is measured.
-    let server =
-        TestCompanion::with(Limits { keep_alive: Duration::from_secs(3600), ..Limits::default() });
+    // All sessions are of one agent. No signs of life while it is measured.
+    let server = TestCompanion::with(Limits {
+        keep_alive: Duration::from_secs(3600),
+        share_sessions: SESSIONS + 1,
+        share_requests: 2 * SESSIONS,
+        share_connections: Limits::default().connections,
+        sessions: SESSIONS + 1,
+        ..Limits::default()
+    });
     COUNTS.set(false);
     println!();
     open_and_close(&server, 1); // what is there only from first use on
@@ -200,6 +207,147 @@ fn waiting_calls_cost() {
     });
     println!("memory: waiting calls, MiB at most: {}", (peak - before.kept()) >> 20);
     drop(waiting);
+}
+
+/// Clients of one agent, in a process of their own, propose changes of 60 MiB on several connections, and
+/// do not read what they get, while Emacs is mostly busy.
+fn flood_cost() {
+    COUNTS.set(false);
+    let server = TestCompanion::start();
+    let mut flood = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["flood-client", &server.companion.port().to_string()])
+        .arg(server.companion.token("gemini").unwrap())
+        .spawn()
+        .unwrap();
+    let healthy = bearer_session(&server);
+    let (mut proposals, mut closed) = (0, 0);
+    while flood.try_wait().unwrap().is_none() {
+        std::thread::sleep(BUSY);
+        // One at a time, as Lisp takes them.
+        while let Some(event) = server.companion.bridge().next_event() {
+            match event {
+                Event::OpenReview { review, content, .. } => {
+                    proposals += 1;
+                    if proposals % 4 == 0 {
+                        server.companion.sessions().decide(review, Outcome::accepted(content));
+                    }
+                }
+                Event::CloseReview { call: Some(call), .. } => {
+                    closed += 1;
+                    let text = "x\n".repeat(FLOOD_BYTES / 2);
+                    server.companion.bridge().answer(call, Ok(text));
+                }
+                _ => {}
+            }
+        }
+        let ping = server.post(&healthy.each_ref().map(|(a, b)| (*a, b.as_str())), &ping());
+        assert_eq!(ping.status, 200, "{}", ping.body);
+    }
+    let peak = peak_kilobytes() >> 10;
+    println!("memory: a flood, proposals: {proposals}, closed: {closed}");
+    println!("memory: a flood, MiB resident at most: {peak}");
+    assert!(proposals > 4 && closed > 0);
+    assert!(peak < 256, "{peak} MiB");
+}
+
+const FLOOD_BYTES: usize = 60 << 20;
+/// How long Emacs is busy at a time.
+const BUSY: Duration = Duration::from_millis(300);
+
+fn ping() -> String {
+    request(1, "ping", json!({}))
+}
+
+/// The headers of a session of another agent.
+fn bearer_session(server: &TestCompanion) -> [(&'static str, String); 2] {
+    let bearer = format!("Bearer {}", server.companion.token("qwen").unwrap());
+    let hello = request(0, "initialize", json!({}));
+    let answer = server.post(&[("Authorization", &bearer)], &hello);
+    [("Authorization", bearer), ("Mcp-Session-Id", answer.header("mcp-session-id").unwrap())]
+}
+
+/// The most memory that this process has had.
+fn peak_kilobytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// What floods: six threads, each with sessions of its own.
+fn flood_client() {
+    COUNTS.set(false);
+    let mut arguments = std::env::args().skip(2);
+    let port: u16 = arguments.next().unwrap().parse().unwrap();
+    let token = arguments.next().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let token = &token;
+            scope.spawn(move || {
+                let mut kept = Vec::new();
+                for round in 0.. {
+                    if Instant::now() > deadline {
+                        break;
+                    }
+                    kept.push(flood_once(port, token, &format!("/no/such/{thread}/{}", round % 7)));
+                }
+            });
+        }
+    });
+}
+
+/// Proposes a change, opens a stream, and closes the review several times; reads only what it has to.
+fn flood_once(port: u16, token: &str, path: &str) -> Vec<TcpStream> {
+    let connect = || TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, port)).unwrap();
+    let head = |method: &str, session: &str, length: usize| {
+        let session = if session.is_empty() {
+            String::new()
+        } else {
+            format!("Mcp-Session-Id: {session}\r\n")
+        };
+        format!(
+            "{method} /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n\
+             {session}Connection: close\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    let read = |mut connection: TcpStream| {
+        let mut bytes = Vec::new();
+        let _ = std::io::Read::read_to_end(&mut connection, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let hello = request(0, "initialize", json!({}));
+    let mut connection = connect();
+    let _ = write!(connection, "{}{hello}", head("POST", "", hello.len()));
+    let answer = read(connection);
+    let id = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    let Some(id) = id.map(str::trim) else { return Vec::new() };
+    let (before, after) = (
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"openDiff","arguments":{{"filePath":"{path}","newContent":""#
+        ),
+        r#""}}}"#,
+    );
+    let line = r"let x = 1;\n".repeat(1000);
+    let count = FLOOD_BYTES / line.len();
+    let mut connection = connect();
+    let length = before.len() + count * line.len() + after.len();
+    let _ = write!(connection, "{}{before}", head("POST", id, length));
+    let sent = (0..count).all(|_| connection.write_all(line.as_bytes()).is_ok());
+    if sent {
+        let _ = write!(connection, "{after}");
+    }
+    read(connection);
+    let mut unread = vec![connect()];
+    let _ = write!(unread[0], "{}", head("GET", id, 0));
+    let arguments = json!({ "filePath": path, "suppressNotification": true });
+    let close = request(7, "tools/call", json!({ "name": "closeDiff", "arguments": arguments }));
+    for _ in 0..3 {
+        let mut connection = connect();
+        let _ = write!(connection, "{}{close}", head("POST", id, close.len()));
+        unread.push(connection);
+    }
+    unread
 }
 
 /// Posts what may be refused before it has arrived.

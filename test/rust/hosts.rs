@@ -1,6 +1,7 @@
 //! Clients on hosts, as their relays speak for them: what they may do, and that what comes from one
 //! host reaches neither this machine nor another host.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -250,6 +251,95 @@ fn a_proposal_that_is_repeated_is_the_same_one() {
 }
 
 #[test]
+fn a_proposal_is_known_by_its_name_however_many_follow() {
+    let server = TestCompanion::start();
+    let client = Client::connect(&server, BUILD, "");
+    let mut stream = client.stream();
+    let propose = |path: &str, name: &str| {
+        client.propose(path, json!({ "text": "old" }), name).unwrap();
+        let events = server.events();
+        let opened = |event: Event| match event {
+            Event::OpenReview { review, .. } => Some(review),
+            _ => None,
+        };
+        events.into_iter().find_map(opened)
+    };
+    let decide = |review| assert!(server.companion.sessions().decide(review, Outcome::Rejected));
+    let open = propose("/open", "open").unwrap();
+    decide(propose("/decided", "decided").unwrap());
+    assert_eq!(stream.notification().1["filePath"], "/decided");
+    for number in 0..100 {
+        let path = format!("/{number}");
+        decide(propose(&path, &path).unwrap());
+        let meta = json!({ "proposal": path });
+        assert_eq!(stream.notification().1, json!({ "filePath": path, "_meta": meta }));
+    }
+    assert_eq!(propose("/open", "open"), None);
+    assert_eq!(propose("/decided", "decided"), None);
+    decide(open);
+    let meta = json!({ "proposal": "open" });
+    assert_eq!(stream.notification().1, json!({ "filePath": "/open", "_meta": meta }));
+    assert!(propose("/decided", "another").is_some());
+}
+
+#[test]
+fn names_and_stamps_have_at_most_128_bytes() {
+    let server = TestCompanion::start();
+    let client = Client::connect(&server, BUILD, "");
+    for (length, refused) in [(128, false), (129, true)] {
+        let long = "x".repeat(length);
+        let named = client.propose("/a", json!(null), &long);
+        assert_eq!(named.is_err(), refused, "{named:?}");
+        let written = json!({ "filePath": "/a", "current": null, "stamp": long });
+        let stamped = client.call("fileWritten", written);
+        assert_eq!(stamped.is_err(), refused, "{stamped:?}");
+        if refused {
+            assert_eq!(named.unwrap_err(), "proposal is longer than 128 bytes");
+            assert_eq!(stamped.unwrap_err(), "stamp is longer than 128 bytes");
+        }
+    }
+}
+
+#[test]
+fn a_client_with_a_front_of_its_own_says_so() {
+    let server = TestCompanion::start();
+    let bearer = bearer(&server, BUILD);
+    for (front, tools) in [("own", 0), ("", 2), ("terminal", 2)] {
+        let changes = [("Authorization", &*bearer), ("Gemini-Companion-Front", front)];
+        let id = server.post(&changes, &hello()).header("mcp-session-id").unwrap();
+        let client = Client { server: &server, bearer: bearer.clone(), id };
+        let list = client.post(&request(1, "tools/list", json!({}))).json();
+        assert_eq!(list["result"]["tools"].as_array().unwrap().len(), tools, "{front}");
+    }
+    // Here the process tells; what a client says is not believed.
+    let local = [("Gemini-Companion-Front", "own")];
+    let id = server.post(&local, &hello()).header("mcp-session-id").unwrap();
+    let list = server.session(id).request("tools/list", json!({}));
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_session_that_begins_while_its_host_is_closed_is_refused() {
+    let server = TestCompanion::start();
+    let bearer = bearer(&server, BUILD);
+    let body = hello();
+    let head = server.head("POST", "/mcp", &[("Authorization", &bearer)]);
+    let mut connection = server.connect();
+    // Its token is valid when its request begins.
+    write!(connection, "{head}Expect: 100-continue\r\nContent-Length: {}\r\n\r\n", body.len())
+        .unwrap();
+    let mut continues = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+    connection.read_exact(&mut continues).unwrap();
+    server.companion.close_host(BUILD);
+    connection.write_all(body.as_bytes()).unwrap();
+    let answer = Response::read(connection);
+    assert_eq!(answer.error_code(), -32603);
+    assert!(answer.body.contains("Emacs has disconnected from this machine"), "{}", answer.body);
+    assert_eq!(answer.header("mcp-session-id"), None);
+    assert_eq!(server.companion.sessions().describe(), []);
+}
+
+#[test]
 fn a_host_that_is_closed_is_served_no_longer() {
     let server = TestCompanion::start();
     let (far, other) =
@@ -305,10 +395,10 @@ fn ignore_files_are_as_the_host_tells() {
 #[test]
 fn what_one_host_uses_is_limited() {
     let limits = Limits {
-        host_sessions: 2,
-        host_reviews: 2,
-        host_requests: 2,
-        host_bodies: 10_000,
+        share_sessions: 2,
+        share_reviews: 2,
+        share_requests: 2,
+        share_bodies: 10_000,
         ..Limits::default()
     };
     let server = TestCompanion::with(limits);

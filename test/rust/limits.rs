@@ -8,7 +8,7 @@ use gemini_companion::ide::Outcome;
 use gemini_companion::{Event, Limits};
 use serde_json::{Value, json};
 
-use crate::support::{DEADLINE, Session, TestCompanion, raise_descriptors, request, wait_for};
+use crate::support::{DEADLINE, Session, TestCompanion, request, wait_for};
 use crate::wire::{Next, Wire};
 
 /// As short as a limit can be that a test waits for.
@@ -227,12 +227,11 @@ fn no_connection_makes_room_that_has_a_stream_or_a_request() {
 }
 
 #[test]
-fn thousands_of_connections_of_a_client_leave_the_streams_of_others() {
-    raise_descriptors(8192);
+fn hundreds_of_connections_of_a_client_leave_the_streams_of_others() {
     let server = server(|limits| limits.connections = 50);
     let session = server.open_session();
     let mut streams = [(); 3].map(|()| server.open_session().open_stream());
-    let mut kept: Vec<_> = (0..1000).map(|_| Kept::open(&server, &session)).collect();
+    let mut kept: Vec<_> = (0..300).map(|_| Kept::open(&server, &session)).collect();
     let served = kept.iter_mut().rev().map(Kept::is_served).collect::<Vec<_>>();
     assert_eq!(served.iter().position(|served| !served), Some(50 - streams.len()));
     assert_eq!(served.iter().filter(|served| **served).count(), 50 - streams.len());
@@ -287,9 +286,14 @@ fn try_open_diff(session: &Session, path: &str) -> Value {
     session.call("openDiff", json!({ "filePath": path, "newContent": "text" }))["result"].clone()
 }
 
+/// The bytes of all strings of a proposal of `path` by `try_open_diff`.
+fn size(path: &str) -> usize {
+    ["gemini", "test 1", "test", "1", path, "text"].map(str::len).iter().sum()
+}
+
 #[test]
 fn reviews_are_limited_in_number_and_bytes() {
-    for (reviews, bytes) in [(2, usize::MAX), (9, 11)] {
+    for (reviews, bytes) in [(2, usize::MAX), (9, 2 * size("/no/such/1") + 9)] {
         let server = server(|limits| {
             limits.reviews = reviews;
             limits.review_bytes = bytes;
@@ -345,21 +349,22 @@ fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
 
 #[test]
 fn the_file_as_it_is_counts_for_its_review() {
-    let server = server(|limits| limits.review_bytes = 1000);
-    let session = server.open_session();
     let file = tempfile::NamedTempFile::new().unwrap();
-    file.as_file().set_len(998).unwrap();
     let path = file.path().to_str().unwrap();
-    let refused = try_open_diff(&session, path); // with a text of four bytes
+    let server = server(|limits| limits.review_bytes = size(path) + 1000);
+    let session = server.open_session();
+    file.as_file().set_len(1001).unwrap();
+    let refused = try_open_diff(&session, path);
     assert!(refused.to_string().contains("too many reviews"), "{refused}");
-    file.as_file().set_len(996).unwrap();
+    file.as_file().set_len(1000).unwrap();
     assert_eq!(try_open_diff(&session, path), json!({ "content": [] }));
     assert_eq!(try_open_diff(&session, "/no/such/2")["isError"], true);
 }
 
 #[test]
 fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
-    let server = server(|limits| limits.kept_bytes = 2500);
+    // The notification of each acceptance, and its text, are kept.
+    let server = server(|limits| limits.kept_bytes = 3500);
     let sessions = [(); 3].map(|()| server.open_session());
     let mut streams = sessions.each_ref().map(Session::open_stream);
     for (session, stream) in sessions.iter().zip(&mut streams) {
@@ -380,6 +385,11 @@ fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
         std::iter::from_fn(|| again.next()).take_while(|(_, it)| it["method"] != "ping").count()
     });
     assert_eq!((first, second, third), (0, 1, 2));
+    let last = sessions.each_ref().map(|session| {
+        let answer = session.call("closeDiff", json!({ "filePath": "/no/such/file" }));
+        answer["result"]["content"][0]["text"].as_str().unwrap().len() > 1000
+    });
+    assert_eq!(last, [false, false, true]);
 }
 
 #[test]
@@ -436,7 +446,6 @@ fn decisions_that_a_busy_emacs_has_not_seen_are_limited() {
 #[test]
 fn a_burst_of_good_clients_is_served() {
     const CLIENTS: usize = 300;
-    raise_descriptors(4096);
     let server = TestCompanion::start();
     let body = request(1, "initialize", json!({}));
     let head = server.head("POST", "/mcp", &[]);
@@ -458,11 +467,14 @@ fn a_burst_of_good_clients_is_served() {
 
 #[test]
 fn many_clients_with_a_stream_and_another_connection_each_are_held() {
-    const CLIENTS: usize = 512;
-    // Each connection has two ends here.
-    raise_descriptors(8192);
-    let server = TestCompanion::start();
-    let sessions: Vec<Session> = (0..CLIENTS).map(|_| server.open_session()).collect();
+    let usual = Limits::default();
+    let clients = usual.sessions;
+    // All of them are of one agent.
+    let (share_sessions, share_connections) = (clients, usual.connections);
+    let share_requests = 2 * clients;
+    let server =
+        TestCompanion::with(Limits { share_sessions, share_connections, share_requests, ..usual });
+    let sessions: Vec<Session> = (0..clients).map(|_| server.open_session()).collect();
     let mut kept: Vec<_> = sessions.iter().map(|session| Kept::open(&server, session)).collect();
     let mut streams: Vec<_> = sessions.iter().map(Session::open_stream).collect();
     let file = gemini_companion::ide::File {

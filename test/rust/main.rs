@@ -2,9 +2,13 @@
 
 mod agents;
 mod announcement;
+mod bounds;
 mod calls;
 mod diff;
 mod discovery;
+mod endings;
+mod floods;
+mod fronts;
 mod hostile;
 mod hosts;
 mod lifecycle;

@@ -11,7 +11,7 @@ use crate::support::{Session, TestCompanion, request};
 
 /// Sends the request in $REQUEST to $PORT, prints the answer, and then changes to each directory that it
 /// reads.
-const CLIENT: &str = r#"
+pub const CLIENT: &str = r#"
     exec 3<>"/dev/tcp/127.0.0.1/$PORT"
     printf '%s' "$REQUEST" >&3
     while IFS= read -r line <&3; do printf '%s\n' "$line"; done
@@ -27,8 +27,20 @@ pub struct Client {
 
 impl Client {
     pub fn start(server: &TestCompanion, directory: &Path, request: String) -> Client {
-        let mut process = Command::new("bash")
+        Client::start_by(server, Path::new("bash"), directory, request, &[])
+    }
+
+    /// The same, by `program`, with further `arguments`.
+    fn start_by(
+        server: &TestCompanion,
+        program: &Path,
+        directory: &Path,
+        request: String,
+        arguments: &[&str],
+    ) -> Client {
+        let mut process = Command::new(program)
             .args(["-c", CLIENT])
+            .args(arguments)
             .current_dir(directory)
             .env("PORT", server.companion.port().to_string())
             .env("REQUEST", request)
@@ -42,10 +54,29 @@ impl Client {
 
     /// Begins a session.
     pub fn initialize<'a>(server: &'a TestCompanion, directory: &Path) -> (Client, Session<'a>) {
+        Client::initialize_with(server, directory, &[])
+    }
+
+    /// The same, as a program with these `arguments`.
+    pub fn initialize_with<'a>(
+        server: &'a TestCompanion,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> (Client, Session<'a>) {
+        Client::initialize_by(server, Path::new("bash"), directory, arguments)
+    }
+
+    /// The same, by `program`, which is bash by some name.
+    pub fn initialize_by<'a>(
+        server: &'a TestCompanion,
+        program: &Path,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> (Client, Session<'a>) {
         let body = request(0, "initialize", json!({ "protocolVersion": "2025-06-18" }));
         let head = server.head("POST", "/mcp", &[]);
         let text = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        let mut client = Client::start(server, directory, text);
+        let mut client = Client::start_by(server, program, directory, text, arguments);
         let answer = client.read_until("that is all");
         let id = answer.iter().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
         (client, server.session(id.to_owned()))

@@ -29,6 +29,8 @@ fn a_proposal_reaches_lisp_unchanged() {
     let server = TestCompanion::start();
     let content = "\u{feff}a\0b\r\nc\n\u{1f600}\u{2028} no newline";
     server.open_session().open_diff(PATH, content);
+    let event = server.next_event();
+    let Event::OpenReview { allowance, .. } = &event else { panic!("{event:?}") };
     let expected = Event::OpenReview {
         agent: "gemini".to_owned(),
         review: ReviewId(1),
@@ -38,8 +40,9 @@ fn a_proposal_reaches_lisp_unchanged() {
         path: PATH.to_owned(),
         content: content.to_owned(),
         host: None,
+        allowance: allowance.clone(),
     };
-    assert_eq!(server.next_event(), expected);
+    assert_eq!(event, expected);
 }
 
 #[test]
@@ -85,7 +88,7 @@ fn the_text_is_omitted_only_for_the_proposing_session() {
 fn an_omitted_text_is_null_in_an_answer() {
     let server = TestCompanion::start();
     let arguments = json!({ "filePath": PATH, "suppressNotification": true });
-    let answer = || Ok(Answer { text: "proposed".to_owned(), may_omit: true });
+    let answer = || Ok(Answer { text: "proposed".into(), may_omit: true });
     let result = close_diff(&server, arguments.clone(), answer());
     assert_eq!(result["content"][0]["text"], r#"{"content":null}"#);
     let unnamed = server.unnamed_session();

@@ -281,6 +281,16 @@ impl Session<'_> {
 }
 
 impl Stream {
+    /// One on a connection of which some may have been read.
+    pub fn of(connection: TcpStream) -> Stream {
+        Stream { reader: BufReader::new(connection), text: String::new() }
+    }
+
+    /// The head, without what has been read.
+    pub fn rest_of_head(&mut self) -> String {
+        self.read_head().to_ascii_lowercase()
+    }
+
     pub fn read_head(&mut self) -> String {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -372,17 +382,6 @@ pub fn faulty_waker() -> Waker {
     }
 
     Waker::from(Arc::new(Faulty(AtomicBool::new(false))))
-}
-
-/// Raises the limit of descriptors of this process, as far as permitted.
-pub fn raise_descriptors(wanted: u64) {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // Safety: both pointers are to a live value of the right type.
-    unsafe {
-        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit), 0);
-        limit.rlim_cur = limit.rlim_cur.max(wanted).min(limit.rlim_max);
-        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), 0);
-    }
 }
 
 /// The boot and the PID namespace of this process, as in discovery files.

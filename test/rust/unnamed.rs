@@ -57,18 +57,18 @@ fn the_final_text_is_available_after_the_decision() {
 fn unnamed_clients_and_sessions_decide_no_reviews_of_each_other() {
     let server = TestCompanion::start();
     let (unnamed, session) = (server.unnamed_session(), server.open_session());
-    for (proposer, other) in [(&unnamed, &session), (&session, &unnamed)] {
-        proposer.open_diff(PATH, "new");
+    for (number, (proposer, other)) in
+        [(&unnamed, &session), (&session, &unnamed)].into_iter().enumerate()
+    {
+        let path = format!("{PATH}{number}");
+        proposer.open_diff(&path, "new");
         server.opened();
         for tool in ["acceptDiff", "rejectDiff", "closeDiff"] {
-            let answer = other.call(tool, this_file());
-            assert_eq!(
-                answer_text(&answer),
-                ("no diff of /no/such/file.txt is open", true),
-                "{tool}"
-            );
+            let answer = other.call(tool, json!({ "filePath": path }));
+            let refused = format!("no diff of {path} is open");
+            assert_eq!(answer_text(&answer), (refused.as_str(), true), "{tool}");
         }
-        let silently = json!({ "filePath": PATH, "suppressNotification": true });
+        let silently = json!({ "filePath": path, "suppressNotification": true });
         let close = json!({ "name": "closeDiff", "arguments": silently });
         let _answer = proposer.post_slowly(&[], &request(1, "tools/call", close));
         assert!(matches!(server.next_event(), Event::CloseReview { call: Some(_), .. }));

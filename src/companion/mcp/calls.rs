@@ -40,7 +40,7 @@ mod tests {
     use crate::mcp::message::{Incoming, Message, parse};
 
     fn id() -> Id {
-        match parse(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#) {
+        match parse(&br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#[..].into()) {
             Ok(Incoming::One(Message::Request(request))) => request.id,
             other => panic!("{other:?}"),
         }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::bridge::CallResult;
 
-/// Endings that a session remembers: more proposals than its client has under way at once.
-const MAX: usize = 64;
+/// Endings that a session remembers: many more proposals than its client has under way at once.
+const MAX: usize = 256;
 
 #[derive(Default)]
 pub struct Endings {

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::message::truncate;
+use super::message::{LongText, truncate};
 use crate::bridge::{Contents, HostFile};
 use crate::host::{Host, IgnoreFile};
 use crate::ignore;
@@ -22,7 +22,7 @@ const MAX_NAME: usize = 128;
 #[serde(rename_all = "camelCase")]
 pub struct OpenDiff {
     pub file_path: String,
-    pub new_content: String,
+    pub new_content: LongText,
     /// Another one for each proposal of the client, and the same if it is repeated.
     pub proposal: String,
     #[serde(deserialize_with = "required")]
@@ -54,7 +54,7 @@ pub struct IgnoreRules {
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Current {
-    Text(String),
+    Text(LongText),
     Base64(String),
     /// With the reason, which is only for the log of the relay.
     Unreadable(IgnoredAny),
@@ -74,7 +74,7 @@ impl OpenDiff {
             return Err(format!("proposal is longer than {MAX_NAME} bytes"));
         }
         let file = FileWritten { file_path, current, stamp, modified }.into_file(host)?;
-        Ok((file, new_content, proposal))
+        Ok((file, new_content.0, proposal))
     }
 }
 
@@ -115,7 +115,7 @@ fn contents(path: &str, current: Option<Current>) -> Result<Contents, String> {
     }
     Ok(match current {
         None => Contents::Missing,
-        Some(Current::Text(text)) => Contents::Bytes(text.into_bytes()),
+        Some(Current::Text(text)) => Contents::Bytes(text.0.into_bytes()),
         Some(Current::Base64(text)) => Contents::Bytes(
             BASE64_STANDARD.decode(text).map_err(|error| format!("current.base64: {error}"))?,
         ),

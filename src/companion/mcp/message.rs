@@ -1,8 +1,12 @@
 //! JSON-RPC 2.0 messages, parsed once into types.
 
-use memchr::memchr2;
+use std::sync::Arc;
+use std::{fmt, io};
+
+use hyper::body::Bytes;
+use memchr::{memchr, memchr2};
 use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -38,22 +42,60 @@ pub struct Request {
     pub params: Params,
 }
 
-/// The parameters of a request, or the arguments of a tool, not parsed yet.
+/// The parameters of a request, or the arguments of a tool, not parsed yet: a part of the body, no
+/// copy, since that may be large.
 #[derive(Debug, Default)]
-pub struct Params(Option<Box<RawValue>>);
+pub struct Params(Option<Bytes>);
 
 impl Params {
     /// Parses them as an object; if they are missing, as an empty one. Drops their text, which may
     /// be large, while the call may wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
-        read(self.0.as_ref().map_or("{}", |raw| raw.get())).map_err(RpcError::invalid_params)
+        text(&self.0).and_then(read).map_err(RpcError::invalid_params)
     }
+
+    /// Parses those of `tools/call`.
+    pub fn read_call(self) -> Result<Call, RpcError> {
+        #[derive(Deserialize)]
+        struct Parts<'a> {
+            name: String,
+            #[serde(borrow, default)]
+            arguments: Option<&'a RawValue>,
+        }
+        let parse = |whole: &Option<Bytes>| -> serde_json::Result<Call> {
+            let Parts { name, arguments } = parse_object(text(whole)?)?;
+            let part = |raw| whole.as_ref().map(|whole| Params::part_of(whole, raw));
+            Ok(Call { name, arguments: arguments.and_then(part).unwrap_or_default() })
+        };
+        let mend = |whole: &Bytes| replace_lone_surrogates(whole).map(Bytes::from);
+        parse(&self.0)
+            .or_else(|error| match self.0.as_ref().and_then(mend) {
+                Some(mended) => parse(&Some(mended)),
+                None => Err(error),
+            })
+            .map_err(RpcError::invalid_params)
+    }
+
+    fn part_of(whole: &Bytes, raw: &RawValue) -> Params {
+        Params(Some(whole.slice_ref(raw.get().as_bytes())).filter(|text| *text != "null"))
+    }
+}
+
+/// The parameters of `tools/call`.
+pub struct Call {
+    pub name: String,
+    pub arguments: Params,
+}
+
+fn text(params: &Option<Bytes>) -> serde_json::Result<&str> {
+    let text = params.as_ref().map_or(Ok("{}"), |text| std::str::from_utf8(text));
+    text.map_err(serde::de::Error::custom)
 }
 
 impl<'de> Deserialize<'de> for Params {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Params, D::Error> {
-        let raw = Box::<RawValue>::deserialize(from)?;
-        Ok(Params(Some(raw).filter(|raw| raw.get() != "null")))
+        let raw: Box<str> = Box::<RawValue>::deserialize(from)?.into();
+        Ok(Params(Some(raw.into_string()).filter(|raw| raw != "null").map(Bytes::from)))
     }
 }
 
@@ -114,6 +156,12 @@ impl RpcError {
         }
     }
 
+    /// Messages and answers use up what they may.
+    pub fn too_large_an_answer() -> RpcError {
+        let message = "too many large messages and answers at once: ask again";
+        RpcError { message: message.to_owned(), ..RpcError::internal_error() }
+    }
+
     pub fn internal_error() -> RpcError {
         RpcError { code: -32603, message: "Internal error".to_owned() }
     }
@@ -121,40 +169,57 @@ impl RpcError {
 
 /// Parses the body of a POST. Parameters stay unparsed until their type is known: a generic tree
 /// would take a hundred times the memory.
-pub fn parse(body: &[u8]) -> Result<Incoming, RpcError> {
+pub fn parse(body: &Bytes) -> Result<Incoming, RpcError> {
     let text = std::str::from_utf8(body).map_err(RpcError::parse_error)?;
     if is_too_deep(text) {
         return Err(RpcError::parse_error("nested too deeply"));
     }
     if !text.trim_ascii_start().starts_with('[') {
-        return parse_one(text).map(Incoming::One);
+        return parse_one(text, body).map(Incoming::One);
     }
     let Batch(items) = serde_json::from_str(text).map_err(RpcError::parse_error)?;
     match items.len() {
         0 => Err(RpcError::invalid_request("an empty batch")),
         1..=MAX_BATCH => {
-            Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get())).collect()))
+            Ok(Incoming::Batch(items.iter().map(|item| parse_one(item.get(), body)).collect()))
         }
         _ => Err(RpcError::invalid_request(format!("a batch of more than {MAX_BATCH} messages"))),
     }
 }
 
-fn parse_one(text: &str) -> Result<Message, RpcError> {
-    let raw: RawMessage = read(text).map_err(|error| match error.classify() {
+/// Parses one message, a part of `body`.
+fn parse_one(text: &str, body: &Bytes) -> Result<Message, RpcError> {
+    parse_as_written(text, body).or_else(|failure| {
+        let mended = replace_lone_surrogates(text.as_bytes()).map(Bytes::from).ok_or(failure)?;
+        let text = std::str::from_utf8(&mended).map_err(RpcError::parse_error)?;
+        parse_as_written(text, &mended)
+    })
+}
+
+fn parse_as_written(text: &str, body: &Bytes) -> Result<Message, RpcError> {
+    let raw: RawMessage = parse_object(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => RpcError::invalid_request(error),
         _ => RpcError::parse_error(error),
     })?;
-    raw.check()
+    raw.check(body)
 }
 
 /// Parses an object.
-fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> {
     // Serde would accept an array for a struct, too.
     if !json.trim_ascii_start().starts_with('{') {
         serde_json::from_str::<IgnoredAny>(json)?;
         return Err(serde::de::Error::custom("an object is wanted"));
     }
-    parse_value(json)
+    serde_json::from_str(json)
+}
+
+/// The same; see `parse_value`.
+fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    parse_object(json).or_else(|error| {
+        let mended = replace_lone_surrogates(json.as_bytes()).ok_or(error)?;
+        parse_object(std::str::from_utf8(&mended).map_err(serde::de::Error::custom)?)
+    })
 }
 
 /// Parses any value. Lone surrogates are replaced rather than refused: after an error the client
@@ -167,19 +232,19 @@ pub(super) fn parse_value<T: DeserializeOwned>(json: &str) -> serde_json::Result
 }
 
 /// The messages of a batch; if there are too many, only enough to know that.
-struct Batch(Vec<Box<RawValue>>);
+struct Batch<'a>(Vec<&'a RawValue>);
 
-impl<'de> Deserialize<'de> for Batch {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Batch, D::Error> {
+impl<'de> Deserialize<'de> for Batch<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Batch<'de>, D::Error> {
         struct Items;
         impl<'de> Visitor<'de> for Items {
-            type Value = Batch;
+            type Value = Batch<'de>;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
                 formatter.write_str("an array")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Batch, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Batch<'de>, A::Error> {
                 let mut kept = Vec::new();
                 while kept.len() <= MAX_BATCH
                     && let Some(item) = items.next_element()?
@@ -231,11 +296,7 @@ fn rest_of_string(json: &[u8]) -> usize {
 /// cannot, with that of U+FFFD, which Node writes to files in their place. Returns `None` if there
 /// are none.
 fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
-    const ESCAPE: usize = r"\u0000".len();
-    let unit = |at: usize| {
-        let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
-        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
+    let unit = |at: usize| code_unit(json, at);
     let mut mended: Option<Vec<u8>> = None;
     let mut at = 0;
     while let Some(offset) = json.get(at..)?.iter().position(|byte| *byte == b'\\') {
@@ -254,16 +315,77 @@ fn replace_lone_surrogates(json: &[u8]) -> Option<Vec<u8>> {
     mended
 }
 
+/// The bytes of an escape with a number.
+const ESCAPE: usize = r"\u0000".len();
+
+/// The number of such an escape, if there is one.
+fn code_unit(json: &[u8], at: usize) -> Option<u16> {
+    let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// A string that may be large: serde_json would have a copy besides while it removes the escapes.
+/// Lone surrogates are replaced.
+pub struct LongText(pub String);
+
+impl<'de> Deserialize<'de> for LongText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LongText, D::Error> {
+        let raw: Box<str> = Box::<RawValue>::deserialize(from)?.into();
+        let text = unescape(raw.into());
+        text.map(LongText).ok_or_else(|| serde::de::Error::custom("a string is wanted"))
+    }
+}
+
+/// What a valid JSON string means, in its own memory; `None` if `json` is another value.
+fn unescape(json: String) -> Option<String> {
+    let mut bytes = json.into_bytes();
+    let (mut from, mut to) = (1, 0);
+    let end = bytes.len().checked_sub(1).filter(|_| bytes[0] == b'"')?;
+    while from < end {
+        let run = memchr(b'\\', &bytes[from..end]).unwrap_or(end - from);
+        bytes.copy_within(from..from + run, to);
+        (from, to) = (from + run, to + run);
+        if from < end {
+            let (meant, length) = escaped(&bytes[from..end])?;
+            let mut buffer = [0; 4];
+            let meant = meant.encode_utf8(&mut buffer).as_bytes();
+            bytes[to..to + meant.len()].copy_from_slice(meant); // never longer than the escape
+            (from, to) = (from + length, to + meant.len());
+        }
+    }
+    bytes.truncate(to);
+    String::from_utf8(bytes).ok()
+}
+
+/// The character that the escape means with which `json` begins, and its length.
+fn escaped(json: &[u8]) -> Option<(char, usize)> {
+    let short = |meant| Some((meant, 2));
+    match json.get(1)? {
+        b'n' => short('\n'),
+        b't' => short('\t'),
+        b'r' => short('\r'),
+        b'b' => short('\u{8}'),
+        b'f' => short('\u{c}'),
+        b'u' => {
+            let first = code_unit(json, 0)?;
+            let pair = [first, code_unit(json, ESCAPE).unwrap_or(0)];
+            let meant = char::decode_utf16(pair).next()?.unwrap_or(char::REPLACEMENT_CHARACTER);
+            Some((meant, meant.len_utf16() * ESCAPE))
+        }
+        other => short(char::from(*other)),
+    }
+}
+
 /// The members of a message, not checked yet. `Some(null)` differs from a missing member.
 #[derive(Deserialize)]
-struct RawMessage {
+struct RawMessage<'a> {
     jsonrpc: String,
-    #[serde(default, deserialize_with = "present")]
-    id: Option<Box<RawValue>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present")]
     method: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    params: Option<Box<RawValue>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present")]
     result: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "present")]
@@ -274,8 +396,9 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Op
     T::deserialize(from).map(Some)
 }
 
-impl RawMessage {
-    fn check(self) -> Result<Message, RpcError> {
+impl RawMessage<'_> {
+    /// Checks the message, a part of `body`.
+    fn check(self, body: &Bytes) -> Result<Message, RpcError> {
         if self.jsonrpc != "2.0" {
             return Err(RpcError::invalid_request("\"jsonrpc\" must be \"2.0\""));
         }
@@ -290,7 +413,7 @@ impl RawMessage {
         if self.params.as_ref().is_some_and(|params| !params.get().starts_with(['{', '['])) {
             return Err(RpcError::invalid_request("\"params\" must be structured"));
         }
-        let params = Params(self.params);
+        let params = self.params.map(|raw| Params::part_of(body, raw)).unwrap_or_default();
         match (self.method, id, is_response) {
             (Some(_), _, true) => Err(RpcError::invalid_request("both \"method\" and a response")),
             (Some(method), Some(id), false) => Ok(Message::Request(Request { id, method, params })),
@@ -311,7 +434,7 @@ fn notification(method: &str, params: Params) -> Message {
         return for_user(method, params).map_or(Message::Notification, Message::ForUser);
     }
     // One that names no request is ignored: notifications get no answer, not even an error.
-    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(request_id).ok());
+    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(&request_id).ok());
     id.map_or(Message::Notification, Message::Cancelled)
 }
 
@@ -334,12 +457,12 @@ fn for_user(method: &str, params: Params) -> Option<String> {
 }
 
 /// An id is a string or a number. Null is neither, nor is it the same as no id.
-fn check_id(raw: Box<RawValue>) -> Result<Id, RpcError> {
+fn check_id(raw: &RawValue) -> Result<Id, RpcError> {
     if raw.get().len() > MAX_ID {
         return Err(RpcError::invalid_request("\"id\" is too long"));
     }
     match raw.get().as_bytes().first() {
-        Some(b'"' | b'-' | b'0'..=b'9') => Ok(Id(raw)),
+        Some(b'"' | b'-' | b'0'..=b'9') => Ok(Id(raw.to_owned())),
         _ => Err(RpcError::invalid_request("\"id\" must be a string or a number")),
     }
 }
@@ -365,8 +488,92 @@ enum Outcome {
 #[serde(untagged)]
 pub enum Output {
     Made(Value),
+    Tool(ToolResult),
     /// A constant, which is serialized only once.
     Ready(&'static RawValue),
+}
+
+/// The result of a tool.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    content: Vec<Content>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+enum Content {
+    Text { text: Text },
+}
+
+/// The text of a result.
+#[derive(Debug)]
+pub enum Text {
+    Plain(Arc<str>),
+    /// JSON: an object with this `content`. It may be large, and is made only when it is sent.
+    Object(Option<Arc<str>>),
+}
+
+impl ToolResult {
+    pub fn nothing() -> ToolResult {
+        ToolResult { content: Vec::new(), is_error: false }
+    }
+
+    pub fn text(text: Text) -> ToolResult {
+        ToolResult { content: vec![Content::Text { text }], is_error: false }
+    }
+
+    pub fn failure(reason: &str) -> ToolResult {
+        ToolResult { is_error: true, ..ToolResult::text(reason.into()) }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        Text::Plain(text.into())
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Text::Plain(text) => to.serialize_str(text),
+            Text::Object(content) => to.collect_str(&AsObject(content.as_deref())),
+        }
+    }
+}
+
+/// Writes that object piece by piece.
+struct AsObject<'a>(Option<&'a str>);
+
+impl fmt::Display for AsObject<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("{\"content\":")?;
+        serde_json::to_writer(Pieces(formatter), &self.0).map_err(|_| fmt::Error)?;
+        formatter.write_str("}")
+    }
+}
+
+struct Pieces<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl io::Write for Pieces<'_, '_> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(piece).map_err(io::Error::other)?; // each is a whole text
+        self.0.write_str(text).map_err(io::Error::other)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl From<ToolResult> for Output {
+    fn from(result: ToolResult) -> Output {
+        Output::Tool(result)
+    }
 }
 
 impl From<Value> for Output {
@@ -393,6 +600,11 @@ impl Response {
         let mut json = Vec::with_capacity(ENVELOPE + result);
         serde_json::to_writer(&mut json, self).expect("a response always serializes");
         String::from_utf8(json).expect("JSON is text")
+    }
+
+    /// The same request, refused.
+    pub fn refused(self, failure: RpcError) -> Response {
+        Response { outcome: Outcome::Error(failure), ..self }
     }
 
     /// For a message whose id is unknown.
@@ -436,12 +648,16 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    fn parse(text: impl AsRef<[u8]>) -> Result<Incoming, RpcError> {
+        super::parse(&Bytes::copy_from_slice(text.as_ref()))
+    }
+
     fn code(text: &str) -> Option<i32> {
-        parse(text.as_bytes()).err().map(|failure| failure.code)
+        parse(text).err().map(|failure| failure.code)
     }
 
     fn request(text: &str) -> Request {
-        match parse(text.as_bytes()) {
+        match parse(text) {
             Ok(Incoming::One(Message::Request(request))) => request,
             other => panic!("{other:?}"),
         }
@@ -478,12 +694,15 @@ mod tests {
             (r"\ud83d\ud83d\ude00", "\u{fffd}😀"),
             (r"\\ud83d\ud83d", "\\ud83d\u{fffd}"),
             (r"\u00e9\n\ud83d\n", "é\n\u{fffd}\n"),
+            (r#"\"\/\b\f\r\t\u0000\uffff"#, "\"/\u{8}\u{c}\r\t\0\u{ffff}"),
         ] {
             let json = format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"text":"{escaped}"}}}}"#
             );
             let params: BTreeMap<String, String> = request(&json).params.read().unwrap();
             assert_eq!(params["text"], text, "{escaped}");
+            let params: BTreeMap<String, LongText> = request(&json).params.read().unwrap();
+            assert_eq!(params["text"].0, text, "{escaped}");
         }
         for broken in [r"\ud83", r"\", r"\u", r"\ud83d\u", r"\ud83d\"] {
             assert_eq!(code(&format!(r#"{{"jsonrpc":"2.0","method":"{broken}"#)), Some(-32700));
@@ -550,7 +769,7 @@ mod tests {
     #[test]
     fn a_batch_keeps_its_valid_messages() {
         let text = r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}, 7]"#;
-        let Ok(Incoming::Batch(items)) = parse(text.as_bytes()) else { panic!() };
+        let Ok(Incoming::Batch(items)) = parse(text) else { panic!() };
         assert!(matches!(items[0], Ok(Message::Request(_))));
         assert_eq!(items[1].as_ref().unwrap_err().code, -32600);
     }
@@ -568,7 +787,7 @@ mod tests {
         for (method, shown) in [("sendNotification", true), ("notifications/progress", false)] {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"message":"half"}}}}"#);
-            let Ok(Incoming::One(message)) = parse(text.as_bytes()) else { panic!() };
+            let Ok(Incoming::One(message)) = parse(text) else { panic!() };
             assert_eq!(matches!(message, Message::ForUser(_)), shown, "{method}");
         }
     }

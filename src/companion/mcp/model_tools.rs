@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
 use tokio::sync::watch;
 
-use super::message::{self, Params, Request, Response, RpcError, truncate};
-use super::tools::{self, Call};
+use super::message::{self, Call, Params, Request, Response, RpcError, truncate};
+use super::tools;
 use super::{InitializeParams, server_info};
 use crate::agent::Agent;
 use crate::bridge::{Answer, ArgumentValue, Bridge, CallError, CallId, Event};
@@ -230,7 +230,7 @@ impl ModelTools {
     }
 
     async fn call(&self, params: Params, agent: &Agent, place: Place) -> Result<Value, RpcError> {
-        let Call { name, arguments } = params.read()?;
+        let Call { name, arguments } = params.read_call()?;
         let tools = self.registered().await;
         let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
             return Err(RpcError::invalid_params(format!("unknown tool {}", truncate(&name))));

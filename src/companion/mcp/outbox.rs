@@ -149,6 +149,14 @@ impl Outbox {
         waiting.map(|(_, message)| message.len()).sum()
     }
 
+    /// Bytes of the messages that the client certainly does not have: those that wait, and the one that
+    /// is being written.
+    pub fn undelivered_bytes(&self) -> usize {
+        let sent = self.sent - u64::from(self.writing);
+        let undelivered = self.messages.iter().filter(|(number, _)| *number > sent);
+        undelivered.map(|(_, message)| message.len()).sum()
+    }
+
     /// Bytes of the messages that were sent and are kept in case the stream was broken.
     pub fn kept_bytes(&self) -> usize {
         self.sent_messages().map(|(_, message)| message.len()).sum()

@@ -14,20 +14,13 @@ use super::revision::Revision;
 use crate::agent::Agent;
 use crate::allowance::Allowance;
 use crate::host::Host;
+use crate::limits::Limits;
 use crate::place::Place;
 use crate::process::Process;
 
-/// A session without a stream or requests is removed after this time.
-pub const IDLE_LIMIT: Duration = Duration::from_secs(120);
 /// A client counts as gone when its stream has been lost for this long: a live one reopens it after
 /// a second or two. Its reviews are closed then, unless its process is known to live.
 pub const STREAM_GRACE: Duration = Duration::from_secs(5);
-/// A session of a client on a host, whose relay ends it with the client, is removed after this time
-/// without a stream: the way there may be interrupted for as long as a laptop is elsewhere.
-pub const HOST_GRACE: Duration = Duration::from_secs(3600);
-/// The same if the way is open: the relay takes seconds to return. But Lisp tells when the way is
-/// interrupted, and may be busy for minutes.
-pub const REACHABLE_GRACE: Duration = Duration::from_secs(600);
 /// How often to check whether the process of a client without a stream still lives.
 pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often to check whether a client has changed its directory, which takes microseconds for
@@ -177,21 +170,24 @@ impl Session {
         }
     }
 
+    /// Whether it has neither a stream nor a request.
+    pub fn is_idle(&self) -> bool {
+        self.busy == 0 && matches!(self.stream, Stream::Never | Stream::Lost { .. })
+    }
+
     /// When to remove this session, unless it is used before.
-    pub fn idle_until(&self) -> Option<Instant> {
-        match self.stream {
-            Stream::Open { .. } | Stream::Events => None,
-            _ if self.busy > 0 => None,
-            Stream::Never => Some(self.last_used + IDLE_LIMIT),
-            Stream::Lost { since } => {
-                let since = self.last_used.max(since);
-                Some(match self.host().map(Host::reachable_since) {
-                    None => since + IDLE_LIMIT,
-                    Some(None) => since + HOST_GRACE,
-                    Some(Some(reachable)) => since.max(reachable) + REACHABLE_GRACE,
-                })
-            }
-        }
+    pub fn idle_until(&self, limits: &Limits) -> Option<Instant> {
+        let lost = match self.stream {
+            _ if !self.is_idle() => return None,
+            Stream::Lost { since } => since,
+            _ => return Some(self.last_used + limits.idle_time),
+        };
+        let since = self.last_used.max(lost);
+        Some(match self.host().map(Host::reachable_since) {
+            None => since + limits.idle_time,
+            Some(None) => since + limits.host_time,
+            Some(Some(reachable)) => since.max(reachable) + limits.reachable_time,
+        })
     }
 
     /// When the client counts as gone, unless it reopens its stream before.

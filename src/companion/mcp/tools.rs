@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::endings::LastText;
 use super::host_tools::{self, FileWritten, IgnoreRules};
-use super::message::{Params, RpcError, truncate};
+use super::message::{Call, LongText, Params, RpcError, Text, ToolResult, truncate};
 use super::sessions::{ActiveSession, DecisionRequest, STOPPING, SessionId, Sessions};
 use crate::bridge::{Answer, Awaited, Bridge, CallError, Event};
 use crate::file::{FileChecks, Links, open_regular};
@@ -43,19 +43,11 @@ enum Fault {
     Failed(ToolError),
 }
 
-/// The parameters of `tools/call`.
-#[derive(Deserialize)]
-pub struct Call {
-    pub name: String,
-    #[serde(default)]
-    pub arguments: Params,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OpenDiff {
     file_path: String,
-    new_content: String,
+    new_content: LongText,
 }
 
 #[derive(Deserialize)]
@@ -97,10 +89,14 @@ impl Tools {
     }
 
     /// Runs `tools/call`.
-    pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Value, RpcError> {
-        let Call { name, arguments } = params.read()?;
+    pub async fn call(
+        &self,
+        session: &ActiveSession,
+        params: Params,
+    ) -> Result<ToolResult, RpcError> {
+        let Call { name, arguments } = params.read_call()?;
         let reason = match self.run(session, &name, arguments).await {
-            Ok(content) => return Ok(json!({ "content": content })),
+            Ok(result) => return Ok(result),
             Err(Fault::Failed(ToolError(reason))) => reason,
             Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
                 failure.message
@@ -110,7 +106,7 @@ impl Tools {
                 return Err(RpcError::invalid_params(format!("unknown tool {name}")));
             }
         };
-        Ok(json!({ "content": [text(&reason)], "isError": true }))
+        Ok(ToolResult::failure(&reason))
     }
 
     async fn run(
@@ -118,7 +114,7 @@ impl Tools {
         session: &ActiveSession,
         name: &str,
         arguments: Params,
-    ) -> Result<Vec<Value>, Fault> {
+    ) -> Result<ToolResult, Fault> {
         let outcome = match (name, session.host()) {
             ("openDiff", None) => self.open_diff(session.session(), arguments.read()?).await,
             ("closeDiff", _) => self.close_diff(session, arguments.read()?).await,
@@ -127,7 +123,7 @@ impl Tools {
             ))),
             ("getActiveFile", None) => {
                 drop(arguments);
-                Ok(vec![text(&self.active_file(session.session()).await)])
+                Ok(plain(self.active_file(session.session()).await))
             }
             ("acceptDiff", None) => self.decide_diff(session, arguments.read()?, true).await,
             ("rejectDiff", None) => self.decide_diff(session, arguments.read()?, false).await,
@@ -145,16 +141,16 @@ impl Tools {
         &self,
         session: &SessionId,
         diff: OpenDiff,
-    ) -> Result<Vec<Value>, ToolError> {
+    ) -> Result<ToolResult, ToolError> {
         let path = diff.file_path.clone();
         // The file system may be slow, and the streams of other clients must not wait for it.
         let largest = self.sessions.limits().body;
         let check = self.checks.run(move || check_path(&path, largest)).await;
         let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
         self.sessions
-            .open_review(session, diff.file_path, diff.new_content, bytes)
+            .open_review(session, diff.file_path, diff.new_content.0, bytes)
             .map_err(|reason| ToolError(reason.to_string()))?;
-        Ok(Vec::new())
+        Ok(ToolResult::nothing())
     }
 
     /// The same for a file on a host, which is not asked: the client tells what the file contains.
@@ -163,22 +159,22 @@ impl Tools {
         session: &ActiveSession,
         host: &Arc<Host>,
         diff: host_tools::OpenDiff,
-    ) -> Result<Vec<Value>, ToolError> {
+    ) -> Result<ToolResult, ToolError> {
         let (file, content, name) = diff.into_parts(host).map_err(ToolError)?;
         self.sessions
             .open_review_on_host(session.session(), file, content, &name)
             .map_err(|reason| ToolError(reason.to_string()))?;
-        Ok(Vec::new())
+        Ok(ToolResult::nothing())
     }
 
     fn file_written(
         &self,
         host: &Arc<Host>,
         written: FileWritten,
-    ) -> Result<Vec<Value>, ToolError> {
+    ) -> Result<ToolResult, ToolError> {
         let file = written.into_file(host).map_err(ToolError)?;
         let queued = self.bridge.send_if_room(Event::HostFile(file));
-        if queued { Ok(Vec::new()) } else { Err(ToolError(BUSY.to_owned())) }
+        if queued { Ok(ToolResult::nothing()) } else { Err(ToolError(BUSY.to_owned())) }
     }
 
     /// Asks Emacs for the text of the review and closes it. If it has ended already, the answer is the
@@ -188,7 +184,7 @@ impl Tools {
         &self,
         session: &ActiveSession,
         diff: CloseDiff,
-    ) -> Result<Vec<Value>, ToolError> {
+    ) -> Result<ToolResult, ToolError> {
         let silent = diff.suppress_notification.unwrap_or(false);
         let sessions = &self.sessions;
         let content = match sessions.close_review(session.session(), &diff.file_path, silent) {
@@ -200,10 +196,10 @@ impl Tools {
                 Some(text).filter(|_| !(may_omit && by_proposer && !session.is_unnamed()))
             }
         };
-        Ok(vec![match content {
-            Some(content) if session.is_unnamed() => text(&content),
-            content => text(&json!({ "content": content.as_deref() }).to_string()),
-        }])
+        Ok(ToolResult::text(match content {
+            Some(content) if session.is_unnamed() => Text::Plain(content),
+            content => Text::Object(content),
+        }))
     }
 
     /// Has Emacs decide the review as the user would.
@@ -212,12 +208,12 @@ impl Tools {
         session: &ActiveSession,
         diff: DecideDiff,
         accept: bool,
-    ) -> Result<Vec<Value>, ToolError> {
+    ) -> Result<ToolResult, ToolError> {
         let place = session.find_place().await;
         let (call, answer) = self.bridge.call();
         let sessions = &self.sessions;
         match sessions.request_decision(session.session(), &diff.file_path, accept, call, place) {
-            DecisionRequest::Sent => Ok(vec![text(&self.answer_of_emacs(answer).await?.text)]),
+            DecisionRequest::Sent => Ok(plain(self.answer_of_emacs(answer).await?.text)),
             DecisionRequest::NotOpen => Err(not_open(&diff.file_path)),
             DecisionRequest::Already => {
                 Err(ToolError("this diff is being decided already".to_owned()))
@@ -353,10 +349,14 @@ pub fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn set_ignore_file(session: &ActiveSession, rules: IgnoreRules) -> Result<Vec<Value>, ToolError> {
+fn plain(text: impl Into<Arc<str>>) -> ToolResult {
+    ToolResult::text(Text::Plain(text.into()))
+}
+
+fn set_ignore_file(session: &ActiveSession, rules: IgnoreRules) -> Result<ToolResult, ToolError> {
     let (directory, file) = rules.into_parts().map_err(ToolError)?;
     session.set_ignore_file(&directory, file);
-    Ok(Vec::new())
+    Ok(ToolResult::nothing())
 }
 
 fn rejected(path: &str) -> ToolError {

@@ -13,6 +13,7 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 
 use super::admission;
+use super::body::Reservation;
 use super::guard::Refusal;
 use crate::mcp::message::{Response as Reply, RpcError};
 use crate::quota::Share;
@@ -20,6 +21,9 @@ use crate::trace::TracedBody;
 
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// Bytes of a large answer that hyper is given at once.
+const PIECE: usize = 64 << 10;
 
 /// The response to one HTTP request.
 pub type CallResult = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -136,8 +140,59 @@ pub fn json(status: StatusCode, reply: &Reply) -> CallResult {
 }
 
 pub fn json_text(status: StatusCode, text: String) -> CallResult {
-    let mut answer = Response::new(Full::from(text).boxed_unsync());
+    json_body(status, Full::from(text))
+}
+
+/// The same with a text that may be large, for which `reservation` counts until it is sent.
+pub fn large_json(text: String, reservation: Reservation) -> CallResult {
+    json_body(StatusCode::OK, LargeText::new(text, reservation))
+}
+
+fn json_body(
+    status: StatusCode,
+    body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
+) -> CallResult {
+    let mut answer = Response::new(body.boxed_unsync());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     answer
+}
+
+/// A text that is given to hyper piece by piece: hyper keeps what it was given until the client reads
+/// it, and asks for no more as long as it has enough.
+pub struct LargeText {
+    rest: Bytes,
+    _reservation: Reservation,
+}
+
+impl LargeText {
+    pub fn new(text: String, reservation: Reservation) -> LargeText {
+        LargeText { rest: text.into(), _reservation: reservation }
+    }
+
+    /// The next piece; `None` after the last.
+    pub fn next(&mut self) -> Option<Bytes> {
+        let piece = self.rest.split_to(self.rest.len().min(PIECE));
+        (!piece.is_empty()).then_some(piece)
+    }
+}
+
+impl Body for LargeText {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.next().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
 }

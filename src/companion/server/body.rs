@@ -16,8 +16,9 @@ use crate::quota::{Quota, Share};
 /// How many bytes of a body that is too large are read and dropped, so that the client sees our
 /// answer rather than a reset connection.
 const MAX_DROPPED: usize = 64 << 20;
-/// The most bytes allocated for a body before it arrives.
-const FIRST_BUFFER: u64 = 1 << 20;
+
+/// Answers so short are sent also if messages use up what they may: there are only so many requests.
+const SHORT_ANSWER: usize = 16 << 10;
 
 pub struct BodyReader {
     limits: Limits,
@@ -48,7 +49,7 @@ impl BodyReader {
         }
         let mut reservation =
             Reservation { shares: [&self.all, allowance.bodies()].map(Share::of) };
-        let mut bytes = Vec::with_capacity(announced.min(FIRST_BUFFER) as usize);
+        let mut bytes = Vec::new();
         let (begun, mut received, mut dropped) = (Instant::now(), 0, 0);
         loop {
             let end = self.deadline(begun, received);
@@ -93,6 +94,16 @@ impl Reservation {
     /// Adds `bytes`. Returns whether the bytes of all messages are within the limits.
     fn grow(&mut self, bytes: usize) -> bool {
         self.shares.iter_mut().all(|share| share.grow(bytes))
+    }
+
+    /// Adds an answer of `bytes`, which the client may be slow to read. Returns whether it may be
+    /// sent: if there is no room, only a short one.
+    pub fn admit_answer(&mut self, bytes: usize) -> bool {
+        let admitted = bytes <= SHORT_ANSWER || self.grow(bytes);
+        if !admitted {
+            self.shares.iter_mut().for_each(Share::release);
+        }
+        admitted
     }
 }
 

@@ -14,7 +14,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{
     CallResult, EVENT_STREAM, HttpError, InUse, JSON, Sending, accepted, closing, empty,
-    event_stream, json, json_text, method_not_allowed, refuse,
+    event_stream, json, large_json, method_not_allowed, refuse,
 };
 use super::body::{BodyReader, Reservation};
 use super::guard::{Guard, Refusal};
@@ -228,13 +228,14 @@ impl Endpoint {
             tracer.log(Direction::FromClient, &format!("{} /mcp/tools", request.method()), b"");
             return Ok(method_not_allowed("POST"));
         }
-        let (_, incoming, _reservation) =
+        let (_, incoming, mut reservation) =
             self.read_post(request, "POST /mcp/tools", agent, tracer).await?;
         match incoming {
             message::Incoming::One(Message::Request(request)) => {
                 let place = self.finder.clone().place_of(from.connection).await;
                 let reply = self.protocol.model_tools().serve(request, agent, place).await;
-                Ok(json(StatusCode::OK, &reply))
+                let text = Replies::One(reply).into_json(&mut reservation);
+                Ok(large_json(text, reservation))
             }
             message::Incoming::One(_) => Ok(accepted()),
             message::Incoming::Batch(_) => {
@@ -308,7 +309,8 @@ impl Endpoint {
         }
         tracer.log(Direction::FromClient, what, &body);
         let incoming = message::parse(&body).map_err(HttpError::bad_request)?;
-        // The body, which may be large, is dropped here, since the call may wait.
+        // The message has its part of the body, which may be large, and drops it when it is parsed:
+        // the call may wait.
         Ok((head.headers, incoming, reservation))
     }
 
@@ -352,8 +354,7 @@ impl Endpoint {
         stream: bool,
     ) -> CallResult {
         let endpoint = self.clone();
-        let work =
-            async move { endpoint.reply(&session, request).await.map(|reply| reply.to_json()) };
+        let work = async move { endpoint.reply(&session, request).await.map(Replies::One) };
         let answer = self.work(work, reservation, stream).await;
         answer.unwrap_or_else(|| event_stream(Full::default()))
     }
@@ -385,7 +386,7 @@ impl Endpoint {
                     Err(failure) => replies.push(Reply::failure(failure)),
                 }
             }
-            (!replies.is_empty()).then(|| message::batch_json(&replies))
+            (!replies.is_empty()).then_some(Replies::Batch(replies))
         };
         Ok(self.work(work, reservation, stream).await.unwrap_or_else(accepted))
     }
@@ -402,20 +403,20 @@ impl Endpoint {
     /// not cancel it.
     async fn work(
         &self,
-        work: impl Future<Output = Option<String>> + Send + 'static,
-        reservation: Reservation,
+        work: impl Future<Output = Option<Replies>> + Send + 'static,
+        mut reservation: Reservation,
         stream: bool,
     ) -> Option<CallResult> {
         let work = tokio::spawn(async move {
-            let _reservation = reservation; // released when the work is done
-            work.await
+            let text = work.await?.into_json(&mut reservation);
+            Some((text, reservation))
         });
         // It fails only if the server stops.
         let mut work = Box::pin(async move { work.await.unwrap_or_default() });
         if !stream
             && let Ok(answer) = tokio::time::timeout(self.limits.stream_after, work.as_mut()).await
         {
-            return answer.map(|text| json_text(StatusCode::OK, text));
+            return answer.map(|(text, reservation)| large_json(text, reservation));
         }
         Some(event_stream(LateReply::new(work, self.limits.keep_alive)))
     }
@@ -487,6 +488,35 @@ impl Endpoint {
             ));
         }
         Ok(id)
+    }
+}
+
+/// The answers to a message, or to a batch of them.
+enum Replies {
+    One(Reply),
+    Batch(Vec<Reply>),
+}
+
+impl Replies {
+    /// As JSON, for which `reservation` grows; if there is no room for it, they are errors.
+    fn into_json(self, reservation: &mut Reservation) -> String {
+        let text = self.to_json();
+        if reservation.admit_answer(text.len()) {
+            return text;
+        }
+        let refuse = |reply: Reply| reply.refused(RpcError::too_large_an_answer());
+        match self {
+            Replies::One(reply) => Replies::One(refuse(reply)),
+            Replies::Batch(replies) => Replies::Batch(replies.into_iter().map(refuse).collect()),
+        }
+        .to_json()
+    }
+
+    fn to_json(&self) -> String {
+        match self {
+            Replies::One(reply) => reply.to_json(),
+            Replies::Batch(replies) => message::batch_json(replies),
+        }
     }
 }
 

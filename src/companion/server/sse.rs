@@ -8,6 +8,8 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use super::answer::LargeText;
+use super::body::Reservation;
 use crate::mcp::sessions::{EventReader, StreamReader};
 
 /// The body of a GET response.
@@ -42,11 +44,13 @@ impl Source for EventReader {
 /// since SDKs before 1.24 would reconnect for more after one.
 pub struct LateReply {
     reply: Option<PendingReply>,
+    /// The event, once it is known.
+    event: Option<LargeText>,
     keep_alive: Interval,
 }
 
-/// A JSON text, or `None` when the client has cancelled the request.
-type PendingReply = Pin<Box<dyn Future<Output = Option<String>> + Send>>;
+/// A JSON text and the reservation for it, or `None` when the client has cancelled the request.
+type PendingReply = Pin<Box<dyn Future<Output = Option<(String, Reservation)>> + Send>>;
 
 impl<S: Source> EventStream<S> {
     pub fn new(source: S, pause: Duration) -> EventStream<S> {
@@ -56,7 +60,7 @@ impl<S: Source> EventStream<S> {
 
 impl LateReply {
     pub fn new(reply: PendingReply, pause: Duration) -> LateReply {
-        LateReply { reply: Some(reply), keep_alive: keep_alive(pause) }
+        LateReply { reply: Some(reply), event: None, keep_alive: keep_alive(pause) }
     }
 }
 
@@ -110,16 +114,17 @@ impl Body for LateReply {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(reply) = &mut self.reply else { return Poll::Ready(None) };
-        match reply.as_mut().poll(context) {
-            Poll::Ready(reply) => {
-                self.reply = None;
-                match reply {
-                    Some(reply) => frame(format!("data: {reply}\n\n")),
-                    None => Poll::Ready(None),
-                }
-            }
-            Poll::Pending => idle(&mut self.keep_alive, context),
+        if let Some(reply) = &mut self.reply {
+            let Poll::Ready(reply) = reply.as_mut().poll(context) else {
+                return idle(&mut self.keep_alive, context);
+            };
+            self.reply = None;
+            self.event = reply.map(|(mut text, reservation)| {
+                text.insert_str(0, "data: ");
+                text.push_str("\n\n");
+                LargeText::new(text, reservation)
+            });
         }
+        Poll::Ready(self.event.as_mut().and_then(LargeText::next).map(|it| Ok(Frame::data(it))))
     }
 }

@@ -32,7 +32,7 @@ fn only_names_of_local_files_are_accepted() {
     let server = TestCompanion::with(Limits {
         body: LARGEST,
         reviews: usize::MAX,
-        review_bytes: usize::MAX,
+        share_reviews: usize::MAX,
         ..Limits::default()
     });
     let session = server.open_session();

@@ -48,7 +48,11 @@ struct Session {
     repeats: u64,
     /// The outcomes of its reviews, in order.
     expected: Vec<Value>,
+    /// How its last review of each path ended, as `closeDiff` tells: the text, or why there is none.
+    endings: BTreeMap<String, Ending>,
 }
+
+type Ending = Result<String, &'static str>;
 
 #[test]
 fn every_outcome_is_received_once_by_the_proposing_session() {
@@ -135,6 +139,7 @@ impl Model<'_> {
             received: BTreeMap::new(),
             repeats: 0,
             expected: Vec::new(),
+            endings: BTreeMap::new(),
         });
         self.did("initialize", if honest { "honest" } else { "dishonest" });
         Ok(())
@@ -204,6 +209,7 @@ impl Model<'_> {
         let reply = post(self.server, &self.sessions[session].id, &tool("openDiff", arguments))?;
         let result = &reply.json()["result"];
         ensure(*result == json!({ "content": [] }), || format!("openDiff got {result}"))?;
+        self.sessions[session].endings.remove(&path);
         let replaced = self.review_of(session, &path);
         if let Some(replaced) = replaced {
             self.open.remove(&replaced);
@@ -231,55 +237,47 @@ impl Model<'_> {
         let (path, silent) = self.choose_path(session);
         let mut wire = send_post(self.server, &self.sessions[session].id, &closing(&path, silent));
         let Some(review) = self.review_of(session, &path) else {
-            self.did("closeDiff", "of none");
-            return self.expect_no_diff(&mut wire);
+            let ended = self.sessions[session].endings.contains_key(&path);
+            self.did("closeDiff", if ended { "of one that has ended" } else { "of none" });
+            return self.expect_ending(session, &path, &mut wire);
         };
         let call = self.await_close(review)?;
-        self.closed(review, silent);
-        match self.random.random_range(0..4) {
-            0 => {
-                self.did("closeDiff", "hung up");
-                drop(wire);
-                self.server.companion.bridge().answer(call, Ok("late".to_owned()));
-                Ok(())
-            }
-            1 => {
-                self.did("closeDiff", "failed");
-                self.server
-                    .companion
-                    .bridge()
-                    .answer(call, Err::<String, _>(CallError("no text".to_owned())));
-                let result = wire.answer()?["result"].take();
-                ensure(result["isError"] == true, || format!("no tool error: {result}"))
-            }
-            _ => {
-                self.did("closeDiff", "answered");
-                self.server.companion.bridge().answer(call, Ok("final".to_owned()));
-                let text = wire.answer()?["result"]["content"][0]["text"].take();
-                ensure(text == r#"{"content":"final"}"#, || format!("closeDiff got {text}"))
-            }
+        let ending = match self.random.random_range(0..4) {
+            0 => Err("no text"),
+            _ => Ok(format!("final {}", self.random.random::<u32>())),
+        };
+        self.closed(review, silent, ending.clone());
+        let hangs_up = chance(self.random, 25);
+        if hangs_up {
+            let other = Wire::connect(self.server.companion.port()).unwrap();
+            drop(std::mem::replace(&mut wire, other));
         }
+        let answer = ending.map_err(|reason| CallError(reason.to_owned()));
+        self.did(
+            "closeDiff",
+            match (hangs_up, &answer) {
+                (true, _) => "hung up",
+                (false, Err(_)) => "failed",
+                (false, Ok(_)) => "answered",
+            },
+        );
+        self.server.companion.bridge().answer(call, answer);
+        if hangs_up { Ok(()) } else { self.expect_ending(session, &path, &mut wire) }
     }
 
-    /// Makes two concurrent calls for one review: exactly one of them closes it.
+    /// Makes two concurrent calls for one review: one of them closes it, and both get the text.
     fn close_diff_twice(&mut self, session: usize) -> Check {
         self.drain()?;
         let (path, silent) = self.choose_path(session);
         let id = self.sessions[session].id.clone();
         let mut wires = [0, 1].map(|_| send_post(self.server, &id, &closing(&path, silent)));
-        let mut errors = 0;
         if let Some(review) = self.review_of(session, &path) {
             let call = self.await_close(review)?;
-            self.closed(review, silent);
+            self.closed(review, silent, Ok(String::new()));
             self.server.companion.bridge().answer(call, Ok(String::new()));
-            errors = 1;
-        }
-        for wire in &mut wires {
-            let result = wire.answer()?["result"].take();
-            errors += usize::from(result["isError"] == true);
         }
         self.did("closeDiff", "twice at once");
-        ensure(errors == 2, || format!("{} of two closed a review", 2 - errors as i64))
+        wires.iter_mut().try_for_each(|wire| self.expect_ending(session, &path, wire))
     }
 
     /// The user and the client end a review at the same time: exactly one of them succeeds.
@@ -293,20 +291,26 @@ impl Model<'_> {
         }
         if self.server.companion.sessions().decide(review, Outcome::Rejected) {
             self.did("closeDiff", "too late");
-            self.closed(review, false);
-            self.expect_no_diff(&mut wire)
+            self.closed(review, false, Err("was rejected"));
         } else {
             self.did("closeDiff", "just in time");
             let call = self.await_close(review)?;
-            self.closed(review, false);
+            self.closed(review, false, Ok(String::new()));
             self.server.companion.bridge().answer(call, Ok(String::new()));
-            wire.answer().map(drop)
         }
+        self.expect_ending(session, &path, &mut wire)
     }
 
-    fn expect_no_diff(&self, wire: &mut Wire) -> Check {
+    /// Expects the answer to `closeDiff` after the last review of `path` has ended.
+    fn expect_ending(&self, session: usize, path: &str, wire: &mut Wire) -> Check {
         let result = wire.answer()?["result"].take();
-        ensure(result["isError"] == true, || format!("closed a diff that is not open: {result}"))
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let ending = self.sessions[session].endings.get(path);
+        let right = match ending.unwrap_or(&Err("no diff")) {
+            Ok(content) => serde_json::from_str(text).ok() == Some(json!({ "content": content })),
+            Err(reason) => result["isError"] == true && text.contains(reason),
+        };
+        ensure(right, || format!("instead of {ending:?} closeDiff got {result}"))
     }
 
     /// A path of the session, usually of an open review, and whether to suppress the notification.
@@ -327,11 +331,13 @@ impl Model<'_> {
     }
 
     /// Records that `review` has been closed, with a rejection unless `silent`.
-    fn closed(&mut self, review: ReviewId, silent: bool) {
+    fn closed(&mut self, review: ReviewId, silent: bool, ending: Ending) {
         let (session, path) = self.open.remove(&review).expect("an open review");
+        let session = &mut self.sessions[session];
         if !silent {
-            self.sessions[session].expected.push(outcome(&path, &Outcome::Rejected));
+            session.expected.push(outcome(&path, &Outcome::Rejected));
         }
+        session.endings.insert(path, ending);
     }
 
     /// The user decides a review, perhaps one that has ended.
@@ -354,7 +360,13 @@ impl Model<'_> {
         ensure(decide(review, decision.clone()), || format!("{review:?} is not open"))?;
         self.did("decisions", if decision == Outcome::Rejected { "rejected" } else { "accepted" });
         let (session, path) = self.open.remove(&review).expect("an open review");
-        self.sessions[session].expected.push(outcome(&path, &decision));
+        let session = &mut self.sessions[session];
+        session.expected.push(outcome(&path, &decision));
+        let ending = match decision {
+            Outcome::Accepted { content, .. } => Ok(content),
+            Outcome::Rejected => Err("was rejected"),
+        };
+        session.endings.insert(path, ending);
         Ok(())
     }
 

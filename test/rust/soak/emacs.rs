@@ -78,7 +78,7 @@ impl Run<'_> {
             self.statistics.abandoned += 1;
             return;
         };
-        self.companion.bridge().answer(call, Ok(key.path()));
+        self.companion.bridge().answer(call, Ok(key.text_of_closed()));
         self.records.of(key).closed = true;
         self.statistics.closed += 1;
     }

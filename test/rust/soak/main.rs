@@ -32,7 +32,6 @@ use self::run::{Phase, Run};
 use self::statistics::Statistics;
 use self::usage::Usage;
 use self::watchdog::Watchdog;
-use crate::support::raise_descriptors;
 
 /// By how much the memory in use may have grown in the end.
 const GROWTH: usize = 1 << 20;
@@ -50,12 +49,10 @@ fn main() {
     let number = |name: &str, usual: u64| -> u64 {
         std::env::var(name).map_or(usual, |text| text.parse().expect(name))
     };
-    let clients = number("SOAK_SESSIONS", 500) as usize;
+    let clients = number("SOAK_SESSIONS", 64) as usize;
     let (calls, seed) = (number("SOAK_CALLS", 20_000) as usize, number("SOAK_SEED", 1));
     let start = Instant::now();
     let watchdog = Watchdog::over(Duration::from_secs(number("SOAK_SECONDS", 240)));
-    // Two connections of each client, the pipe to it, and as much again for what ends slowly.
-    raise_descriptors(6 * clients as u64 + 1024);
     usage::keep_memory_together();
 
     let mut statistics = Statistics::default();

@@ -63,6 +63,11 @@ impl Key {
         self.path().repeat(length / self.path().len())
     }
 
+    /// The answer when its client closes it: none of the texts that the user accepts.
+    pub fn text_of_closed(self) -> String {
+        self.path() + " closed"
+    }
+
     pub fn is_text_of(self, text: &str) -> bool {
         text.replace(&self.path(), "").is_empty()
     }

@@ -328,8 +328,19 @@ fn is_late((method, since): &(Method, Instant)) -> bool {
     *method != Method::CloseDiff && since.elapsed() > Duration::from_secs(2)
 }
 
-/// The defaults, with room for this many clients. A client that returns with a new session leaves
-/// one behind, which would otherwise be dropped to make room for another's.
+/// The defaults, with room for this many clients, all of one agent. A client that returns with a new
+/// session leaves one behind, which would otherwise be dropped to make room for another's.
 fn limits(clients: usize) -> Limits {
-    Limits { connections: 3 * clients, sessions: 8 * clients, ..Limits::default() }
+    let (connections, sessions, reviews) = (4 * clients, 8 * clients, 4 * clients);
+    Limits {
+        connections,
+        share_connections: connections,
+        share_requests: connections,
+        sessions,
+        share_sessions: sessions,
+        reviews,
+        share_reviews: reviews,
+        share_events: 16 * clients,
+        ..Limits::default()
+    }
 }

@@ -56,9 +56,8 @@ impl Sessions {
         for id in table.sessions_where(|_, session| !session.may_return(now)) {
             self.close_reviews_of(&mut table, &id);
         }
-        let unnamed_time = self.limits.unnamed_time;
         let idle = table.sessions_where(|id, session| {
-            let until = table.idle_until(id, session, unnamed_time);
+            let until = table.idle_until(id, session, &self.limits);
             until.is_some_and(|until| until <= now) && !table.is_owed(id)
         });
         for id in idle {
@@ -98,15 +97,10 @@ impl Sessions {
 impl Table {
     /// When to remove a session, unless it is used before. An unnamed one with an open review stays
     /// for `unnamed_time`: without a listener nothing shows whether its client is gone.
-    fn idle_until(
-        &self,
-        id: &SessionId,
-        session: &Session,
-        unnamed_time: Duration,
-    ) -> Option<Instant> {
+    fn idle_until(&self, id: &SessionId, session: &Session, limits: &Limits) -> Option<Instant> {
         let waits = session.is_unnamed && !self.reviews.of(id).is_empty();
-        let until = session.idle_until()?;
-        Some(if waits { until.max(session.last_used + unnamed_time) } else { until })
+        let until = session.idle_until(limits)?;
+        Some(if waits { until.max(session.last_used + limits.unnamed_time) } else { until })
     }
 
     /// Whether a living client waits for something that this session has not been sent. One that has
@@ -119,10 +113,8 @@ impl Table {
     }
 
     fn next_deadline(&self, now: Instant, limits: &Limits) -> Option<Instant> {
-        let idle = self
-            .sessions
-            .iter()
-            .filter_map(|(id, session)| self.idle_until(id, session, limits.unnamed_time));
+        let idle =
+            self.sessions.iter().filter_map(|(id, session)| self.idle_until(id, session, limits));
         let kept = self.sessions.values().filter_map(|session| session.endings.oldest());
         let kept = kept.map(|since| since + limits.kept_time);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);

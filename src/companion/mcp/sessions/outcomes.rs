@@ -10,7 +10,7 @@ use crate::mcp::client::SessionId;
 use crate::mcp::endings::LastText;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Decided;
-use crate::mcp::reviews::Ended;
+use crate::mcp::reviews::{Ended, Load};
 use crate::place::Place;
 use crate::process::Process;
 use tokio::time::Instant;
@@ -154,13 +154,21 @@ impl Sessions {
         bytes: usize,
     ) -> bool {
         let limits = &self.limits;
-        let all = table.reviews.load_without(session, path, |_| true);
-        let own = |owner: &SessionId| table.share_an_allowance(owner, session);
-        let share = table.reviews.load_without(session, path, own);
+        let (mut all, mut own) = (Load::default(), Load::default());
+        for member in table.one_of_each_share() {
+            let is_own = table.share_an_allowance(member, session);
+            let load = table.load_of_share(member, (session, path));
+            all.count += load.count;
+            // One that has more waiting than it may, after decisions, leaves others theirs.
+            all.bytes += load.bytes.min(limits.share_review_bytes);
+            if is_own {
+                own = load;
+            }
+        }
         all.count < limits.reviews
-            && all.bytes + table.undelivered_bytes() + bytes <= limits.review_bytes
-            && share.count < limits.share_reviews
-            && share.bytes + bytes <= limits.share_review_bytes
+            && all.bytes + bytes <= limits.review_bytes
+            && own.count < limits.share_reviews
+            && own.bytes + bytes <= limits.share_review_bytes
     }
 
     /// Closes a review, as its client wishes. Unless `silent`, the session is notified that the review
@@ -288,9 +296,25 @@ impl Table {
         }
     }
 
-    /// The bytes of messages that clients have not read.
-    fn undelivered_bytes(&self) -> usize {
-        self.sessions.values().map(|session| session.outbox.waiting_bytes()).sum()
+    /// A session of each agent on this machine, and of each host.
+    fn one_of_each_share(&self) -> Vec<&SessionId> {
+        let mut found: Vec<&SessionId> = Vec::new();
+        for id in self.sessions.keys() {
+            if !found.iter().any(|other| self.share_an_allowance(id, other)) {
+                found.push(id);
+            }
+        }
+        found
+    }
+
+    /// The reviews of the sessions that share an allowance with `member`, except that of `replaced`,
+    /// a session and a path, and the bytes of the messages that their clients have not read.
+    fn load_of_share(&self, member: &SessionId, replaced: (&SessionId, &str)) -> Load {
+        let is_own = |id: &SessionId| self.share_an_allowance(id, member);
+        let mut load = self.reviews.load_without(replaced.0, replaced.1, is_own);
+        let own = self.sessions.iter().filter(|(id, _)| is_own(id));
+        load.bytes += own.map(|(_, session)| session.outbox.undelivered_bytes()).sum::<usize>();
+        load
     }
 
     /// Drops messages that are kept in case a stream breaks, the oldest ones of the least recently

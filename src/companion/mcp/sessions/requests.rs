@@ -189,7 +189,7 @@ impl Drop for ActiveSession {
         if let Some(session) = table.sessions.get_mut(&self.session) {
             session.busy -= 1;
             session.last_used = Instant::now();
-            if session.idle_until().is_some() {
+            if session.is_idle() {
                 self.sessions.changed.notify_one();
             }
         }

@@ -69,10 +69,8 @@ impl Table {
         agent: &Agent,
         counts: impl Fn(&Session) -> bool,
     ) -> Option<SessionId> {
-        let unused = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.idle_until().is_some() && counts(session));
+        let unused =
+            self.sessions.iter().filter(|(_, session)| session.is_idle() && counts(session));
         let ranked = unused.filter_map(|(id, session)| {
             let owed = session.outbox.has_outcome() || !self.reviews.of(id).is_empty();
             let own = *session.client.agent == *agent;

@@ -4,17 +4,20 @@ mod handover;
 
 use std::task::{Poll, Waker};
 
-use super::outcomes::Closed;
 use super::*;
 use crate::agent::Agent;
 use crate::agent::tests::agent;
-use crate::bridge::CallId;
 use crate::host::Host;
 use crate::ide::{File, IdeContext, Notification, Outcome};
+use crate::mcp::endings::LastText;
 use crate::mcp::message::notification_json;
-use crate::mcp::session::{
-    HOST_GRACE, IDLE_LIMIT, REACHABLE_GRACE, RECHECK_INTERVAL, STREAM_GRACE,
-};
+use crate::mcp::session::{RECHECK_INTERVAL, STREAM_GRACE};
+
+/// As in the default limits.
+const IDLE_TIME: Duration = Duration::from_secs(120);
+const HOST_TIME: Duration = Duration::from_secs(3600);
+const REACHABLE_TIME: Duration = Duration::from_secs(600);
+const UNNAMED_TIME: Duration = Duration::from_secs(24 * 3600);
 
 /// The time between the beginnings of two sessions, which must differ.
 const TICK: Duration = Duration::from_millis(1);
@@ -123,7 +126,7 @@ fn a_stream_that_returns_in_time_keeps_its_reviews() {
     drop(sessions.open_stream(&session, None));
     let review = open_review(&sessions, &session);
     let _stream = sessions.open_stream(&session, None);
-    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_TIME), None);
     assert!(sessions.decide(review, Outcome::Rejected));
 }
 
@@ -135,9 +138,9 @@ fn an_idle_session_is_dropped_with_its_reviews() {
     assert_eq!(sessions.count(), 1);
     events(&bridge);
     let busy = sessions.enter(session.as_str(), &gemini());
-    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_TIME), None);
     drop(busy);
-    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_LIMIT), None);
+    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_TIME), None);
     let closed = Event::CloseReview { review, call: None };
     assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
     assert_eq!(sessions.count(), 0);
@@ -155,7 +158,7 @@ fn the_next_session_of_a_living_process_inherits() {
     let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
     let open_one = open_review(&sessions, &old);
     events(&bridge);
-    sessions.expire(Instant::now() + 2 * IDLE_LIMIT);
+    sessions.expire(Instant::now() + 2 * IDLE_TIME);
     assert_eq!(events(&bridge), [Event::ClientsChanged]);
     assert!(sessions.decide(decided, Outcome::Rejected));
     let (other, successor) = (open(), open());
@@ -212,7 +215,7 @@ async fn reviews_of_an_unnamed_client_end_when_it_stops_listening() {
     let (bridge, sessions) = sessions();
     let review = open_review(&sessions, enter_unnamed(&sessions).session());
     drop(listen(&sessions, agent("qwen")));
-    advance(&sessions, 2 * IDLE_LIMIT).await; // the client may be one that never listens
+    advance(&sessions, 2 * IDLE_TIME).await; // the client may be one that never listens
     drop((listen(&sessions, gemini()), listen(&sessions, gemini())));
     advance(&sessions, STREAM_GRACE / 2).await;
     let reader = listen(&sessions, gemini());
@@ -227,7 +230,7 @@ async fn reviews_of_an_unnamed_client_end_when_it_stops_listening() {
     events(&bridge);
     advance(&sessions, STREAM_GRACE).await;
     assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
-    advance(&sessions, IDLE_LIMIT).await;
+    advance(&sessions, IDLE_TIME).await;
     assert_eq!(sessions.describe(), []);
 }
 
@@ -236,12 +239,24 @@ async fn undelivered_outcomes_of_an_unnamed_client_are_kept_for_a_while() {
     let (_, sessions) = sessions();
     let session = enter_unnamed(&sessions).session().clone();
     let review = open_review(&sessions, &session);
-    advance(&sessions, 2 * IDLE_LIMIT).await;
+    advance(&sessions, 2 * IDLE_TIME).await;
     assert!(sessions.decide(review, Outcome::Rejected));
-    advance(&sessions, IDLE_LIMIT / 2).await;
-    assert_eq!(sessions.outcome(&session, "/a"), Some(Outcome::Rejected));
-    advance(&sessions, IDLE_LIMIT).await;
-    assert_eq!(sessions.outcome(&session, "/a"), None);
+    advance(&sessions, IDLE_TIME / 2).await;
+    let last_text = || sessions.close_review(&session, "/a", true);
+    assert!(matches!(last_text(), Some(LastText::Rejected)));
+    advance(&sessions, IDLE_TIME).await;
+    assert!(last_text().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn reviews_of_an_unnamed_client_that_nobody_listens_for_end_after_a_day() {
+    let (bridge, sessions) = sessions();
+    let review = open_review(&sessions, enter_unnamed(&sessions).session());
+    events(&bridge);
+    advance(&sessions, UNNAMED_TIME - RECHECK_INTERVAL).await;
+    assert_eq!(events(&bridge), []);
+    advance(&sessions, RECHECK_INTERVAL).await;
+    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
 }
 
 /// Advances the clock.
@@ -342,16 +357,22 @@ async fn a_successor_identified_late_receives_no_superseded_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_session_may_close_reviews_of_the_lost_one() {
-    let (_, sessions) = sessions();
+    let (bridge, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
     let review = open_review(&sessions, &lost);
-    let close = |session| sessions.close_review(session, "/a", true, CallId(1));
+    let close = |session| sessions.close_review(session, "/a", true);
     let other = sessions.open(client(""), Revision::NEWEST).unwrap();
     let (successor, successors_stream) = open_here(&sessions).await;
-    assert_eq!(close(&successor), None);
-    drop((stream, successors_stream));
-    assert_eq!(close(&other), None);
-    assert_eq!(close(&successor), Some(Closed { review, by_proposer: false }));
+    assert!(close(&successor).is_none());
+    drop(stream);
+    assert!(close(&other).is_none());
+    events(&bridge);
+    drop(successors_stream); // what it inherited without one would stay with it
+    assert!(close(&successor).is_none());
+    let _stream = sessions.open_stream(&successor, None);
+    assert!(matches!(close(&successor), Some(LastText::Closed { by_proposer: false, .. })));
+    let closed = |event: &Event| matches!(event, Event::CloseReview { call: Some(_), review: it } if *it == review);
+    assert!(events(&bridge).iter().any(closed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -381,7 +402,7 @@ async fn reviews_of_a_client_behind_a_proxy_end_even_if_the_proxy_lives() {
     let review = open_review(&sessions, &one);
     drop(stream);
     events(&bridge);
-    advance(&sessions, IDLE_LIMIT).await;
+    advance(&sessions, IDLE_TIME).await;
     assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
 }
 
@@ -517,13 +538,13 @@ async fn reviews_of_a_client_on_a_host_wait_while_the_way_there_is_interrupted()
     );
     drop(stream);
     events(&bridge);
-    advance(&sessions, HOST_GRACE / 2).await;
+    advance(&sessions, HOST_TIME / 2).await;
     assert_eq!((sessions.count(), events(&bridge)), (0, vec![Event::ClientsChanged]));
     assert!(sessions.decide(decided, Outcome::Rejected));
     let stream = sessions.open_stream(&session, None).unwrap();
     assert_eq!(received(&stream), 1);
     drop(stream);
-    advance(&sessions, HOST_GRACE + STREAM_GRACE).await;
+    advance(&sessions, HOST_TIME + STREAM_GRACE).await;
     assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
     assert_eq!(sessions.describe(), []);
 }
@@ -539,14 +560,14 @@ async fn a_client_on_a_host_that_does_not_return_when_it_can_has_ended() {
     let review = open_review(&sessions, &session);
     events(&bridge);
     let closed = Event::CloseReview { review, call: None };
-    advance(&sessions, HOST_GRACE / 2).await;
+    advance(&sessions, HOST_TIME / 2).await;
     host.set_reachable(true);
-    advance(&sessions, REACHABLE_GRACE / 2).await;
+    advance(&sessions, REACHABLE_TIME / 2).await;
     host.set_reachable(false);
-    advance(&sessions, REACHABLE_GRACE).await;
+    advance(&sessions, REACHABLE_TIME).await;
     assert!(!events(&bridge).contains(&closed));
     host.set_reachable(true);
-    advance(&sessions, REACHABLE_GRACE).await;
+    advance(&sessions, REACHABLE_TIME).await;
     assert!(events(&bridge).contains(&closed));
     assert_eq!(sessions.describe(), []);
 }

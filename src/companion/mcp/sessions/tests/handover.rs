@@ -10,7 +10,6 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
 
 use super::*;
 use crate::ide::Outcome;
@@ -41,7 +40,6 @@ struct Simulation<'a> {
     /// The client and the path of each review.
     opened: BTreeMap<ReviewId, (usize, String)>,
     ended: BTreeSet<ReviewId>,
-    calls: Vec<oneshot::Receiver<crate::bridge::CallResult>>,
     clients: Vec<SimulatedClient>,
 }
 
@@ -75,17 +73,9 @@ impl<'c> Simulation<'c> {
         let bridge = Arc::new(Bridge::new(&Limits::default()));
         let sessions = Arc::new(Sessions::new(bridge.clone(), Limits::default()));
         let random = SmallRng::seed_from_u64(seed);
-        let (opened, ended, calls) = Default::default();
-        let mut simulation = Simulation {
-            clock,
-            bridge,
-            sessions,
-            random,
-            opened,
-            ended,
-            calls,
-            clients: Vec::new(),
-        };
+        let (opened, ended) = Default::default();
+        let mut simulation =
+            Simulation { clock, bridge, sessions, random, opened, ended, clients: Vec::new() };
         for (process, root) in processes.into_iter().zip(roots) {
             let session = simulation.begin(&process);
             let stream = simulation.sessions.open_stream(&session, None);
@@ -185,15 +175,11 @@ impl<'c> Simulation<'c> {
         let _busy = self.enter(who);
         let path = self.some_path(who);
         let session = self.clients[who].session.clone();
-        let (call, answer) = self.bridge.call();
-        if let Some(closed) = self.sessions.close_review(&session, &path, true, call) {
-            let review = closed.review;
-            assert_eq!(
-                self.clients[who].awaits.remove(&path),
-                Some(review),
-                "another review was closed"
-            );
-            self.calls.push(answer);
+        let known = self.sessions.close_review(&session, &path, true);
+        if let Some(review) = self.drain() {
+            assert!(known.is_some());
+            let awaited = self.clients[who].awaits.remove(&path);
+            assert_eq!(awaited, Some(review), "another review was closed");
         }
     }
 
@@ -220,13 +206,16 @@ impl<'c> Simulation<'c> {
         self.sessions.expire(Instant::now());
     }
 
-    /// Takes the events for Lisp.
-    fn drain(&mut self) {
+    /// Takes the events for Lisp. Returns the review that its client has closed.
+    fn drain(&mut self) -> Option<ReviewId> {
+        let mut closed = None;
         while let Some(event) = self.bridge.next_event() {
-            if let Event::CloseReview { review, .. } = event {
+            if let Event::CloseReview { review, call } = event {
                 assert!(self.ended.insert(review), "{review:?} ended twice");
+                closed = closed.or(call.map(|_| review));
             }
         }
+        closed
     }
 
     fn read_stream(&mut self, who: usize) {
