@@ -340,9 +340,15 @@ HEADER is a function that returns the header line, given REVIEW."
 (defun gemini-companion-proposal--enable-keys ()
   "Enable the header line and the keys of a review in the current buffer."
   (setq header-line-format '(:eval (gemini-companion-proposal--header-line)))
+  (add-hook 'after-change-functions #'gemini-companion-proposal--note-edit nil t)
   (setq-local bidi-inhibit-bpa t)
   (gemini-companion-review-mode))
 (put 'gemini-companion-proposal--enable-keys 'permanent-local-hook t)
+
+(defun gemini-companion-proposal--note-edit (&rest _)
+  "Have the header line drawn again, since the current buffer was edited.
+Emacs does not do that for each edit, but the line says how many there are."
+  (force-mode-line-update))
 
 (defun gemini-companion-proposal--header-line ()
   "Return the header line of the current buffer."

@@ -35,9 +35,13 @@ remains of other lines.")
   "Regexp for the border or the beginning of the prompt that the user types.")
 
 (defconst gemini-companion-screen--prompt-box
-  "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?\\( *\\([>!*]\\) \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
-  "Regexp for the user's prompt, with the lines around it.
-The first of these may be a column wider than the terminal.")
+  (concat
+   ;; Lines are around it.  The first of these may be a column wider than the terminal.
+   "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?"
+   "\\(?1: *[>!*] \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
+   ;; With 256 colors or less, lines of nothing but its background color are.
+   "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
+  "Regexp for the user's prompt, which is group 1, with what is around it.")
 
 (defconst gemini-companion-screen--lines 200
   "Number of lines at the end of a screen in which a prompt or question begins.")
@@ -91,10 +95,11 @@ The string has no spaces and begins with the sign of the prompt.  Return
     (save-restriction
       (widen)
       (gemini-companion-screen--goto-end)
-      (let ((limit (line-beginning-position (- gemini-companion-screen--prompt-margin))))
-        (when (and (re-search-backward
-                    gemini-companion-screen--prompt-box
-                    (gemini-companion-screen--start) t)
+      (let ((limit (line-beginning-position (- gemini-companion-screen--prompt-margin)))
+            (start (gemini-companion-screen--start)))
+        ;; The last line of the prompt may seem to be empty.
+        (goto-char (point-max))
+        (when (and (re-search-backward gemini-companion-screen--prompt-box start t)
                    (> (match-end 0) limit))
           (let ((text (match-string-no-properties 1)))
             (if (re-search-backward

@@ -114,9 +114,8 @@ Wait until EMACS and the CLI show it."
     (should (equal (gemini-companion-terminal-e2e--outcomes emacs)
                    '(("a.txt" . accepted) ("b.txt" . accepted) ("c.txt" . accepted))))))
 
-(gemini-companion-test-with-terminals gemini-companion-in-the-terminal/what-the-cli-gives-up-ends
-    terminal
-  "After ^C no review is left, and the CLI's next proposal is shown."
+(defun gemini-companion-terminal-e2e--give-up (terminal)
+  "Check that after ^C in TERMINAL no review is left, and the next one comes."
   (gemini-companion-terminal-e2e--with (emacs cli terminal)
     (gemini-companion-terminal-e2e--propose emacs cli "a.txt" "b.txt")
     (gemini-companion-test-keys emacs "C-c" "C-c")
@@ -135,6 +134,18 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-terminal-e2e--wait-written emacs "d.txt")
     (should (equal (gemini-companion-terminal-e2e--outcomes emacs)
                    '(("a.txt" . cancelled) ("d.txt" . accepted))))))
+
+(gemini-companion-test-with-terminals gemini-companion-in-the-terminal/what-the-cli-gives-up-ends
+    terminal
+  "After ^C no review is left, and the CLI's next proposal is shown."
+  (gemini-companion-terminal-e2e--give-up terminal))
+
+(gemini-companion-test-with-terminals
+    gemini-companion-in-the-terminal/what-the-cli-gives-up-ends-in-few-colors
+    terminal
+  "Likewise where the prompt has no lines around it, but a background."
+  (let ((gemini-companion-test-cli-colors 'few))
+    (gemini-companion-terminal-e2e--give-up terminal)))
 
 (ert-deftest gemini-companion-in-the-terminal/all-changes-of-a-turn-are-accepted ()
   "Those that the CLI will propose are named in the question, too."

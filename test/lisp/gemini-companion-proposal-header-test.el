@@ -46,6 +46,21 @@
        (lambda ()
          (string-search "+3 -1" (gemini-companion-proposal-header-test--lines review 80)))))))
 
+(ert-deftest gemini-companion-proposal-header/each-edit-has-it-drawn-again ()
+  "Emacs itself draws only the text again, if nothing else has changed."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n"))
+          (drawn nil))
+      (gemini-companion-review-show review 'keep)
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (dolist (mode '(fundamental-mode text-mode))
+          (funcall mode)
+          (cl-letf (((symbol-function 'force-mode-line-update)
+                     (lambda (&rest _) (push (current-buffer) drawn))))
+            (insert "3\n"))
+          (should (memq (current-buffer) drawn))
+          (setq drawn nil))))))
+
 (ert-deftest gemini-companion-proposal-header/keys-are-buttons ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))

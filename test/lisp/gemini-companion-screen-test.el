@@ -60,6 +60,26 @@
       (should (gemini-companion-screen-question-p))
       (should-not (gemini-companion-screen-turn)))))
 
+(ert-deftest gemini-companion-screen/the-prompt-is-found-whatever-is-around-it ()
+  "In 256 colors, that is lines of its background color only."
+  (let ((pad (make-string 30 ?\s))
+        (line (make-string 30 ?─)))
+    (pcase-dolist (`(,before . ,after)
+                   `((,line . ,line)
+                     (,(make-string 30 ?▄) . ,(make-string 30 ?▀))
+                     (,pad . ,pad)))
+      (dolist (below '("" "    \n    \n" " workspace (/directory)\n /src/project\n"))
+        (gemini-companion-screen-test--on
+            (concat line "\n  1 open file\n" before "\n > one\n" pad "\n   two   \n"
+                    after "\n" below)
+          (should (equal (gemini-companion-screen-prompt) ">onetwo")))
+        (gemini-companion-screen-test--on
+            (concat " ⠧ Thinking... (esc to cancel, 1s)\n" before "\n >   Type your message\n"
+                    after "\n" below)
+          (should (eq (gemini-companion-screen-prompt) 'works)))))
+    (gemini-companion-screen-test--on (concat pad "\n" pad "\n✦ Done.\n" pad "\n")
+      (should-not (gemini-companion-screen-prompt)))))
+
 (defmacro gemini-companion-screen-test--with-terminal (client review &rest body)
   "Evaluate BODY in the terminal of CLIENT, which has proposed REVIEW.
 The functions `show' and `look' have it show a text, and look at it as

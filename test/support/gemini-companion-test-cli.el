@@ -33,7 +33,8 @@
   (expand-file-name name (gemini-companion-test-cli-directory cli)))
 
 (defvar gemini-companion-test-cli-colors nil
-  "Non-nil means that new CLIs use colors, for the terminal's background.")
+  "Non-nil means that new CLIs use colors, for the terminal's background.
+If it is `few', the terminal has only 256.")
 
 ;;;; The model
 
@@ -152,7 +153,10 @@ vector of these."
                  (gemini-companion-test-cli-file cli "debug.log"))
          "GEMINI_CLI_NO_RELAUNCH=true" "GEMINI_CLI_TRUST_WORKSPACE=true"
          "GEMINI_TELEMETRY_ENABLED=false" "NO_BROWSER=1" "TERM=xterm-256color")
-   (list (if gemini-companion-test-cli-colors "COLORTERM=truecolor" "NO_COLOR=1"))
+   (pcase gemini-companion-test-cli-colors
+     ('nil '("NO_COLOR=1"))
+     ('few nil)
+     (_ '("COLORTERM=truecolor")))
    (cl-remove-if (lambda (it) (string-prefix-p "HOME=" it))
                  (gemini-companion-test-client-environment emacs))))
 
