@@ -244,8 +244,9 @@ async function hasOwnFront() {
 }
 
 async function startedWith(options) {
-  let { parent, args } = await processWith(process.ppid);
-  if (SHELL.test(path.basename(args[0] ?? ''))) ({ parent, args } = await processWith(parent));
+  const starter = await processWith(process.ppid);
+  const isShell = SHELL.test(path.basename(starter.args[0] ?? ''));
+  const { args } = isShell ? await processWith(starter.parent) : starter;
   return args.some((it) => options.includes(it));
 }
 
