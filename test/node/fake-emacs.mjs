@@ -27,10 +27,12 @@ export class FakeEmacs extends Changes {
   opened = [];
   sessions = new Map();
   // Called with what is about to happen, a string; returns how to cut it, "before", "middle" or
-  // "after", or undefined.
+  // "after", or "halt" if nothing more comes from the middle on, or undefined.
   cut = () => undefined;
   // Called with each review that is opened.
   shown = () => {};
+  // Whether it answers nothing any more.
+  isSilent = false;
   // Whether a cut ends all connections, as that of ssh does, and Emacs, too.
   isWide = true;
   isDeadly = false;
@@ -151,6 +153,7 @@ export class FakeEmacs extends Changes {
     }
     const body = chunks.length ? JSON.parse(Buffer.concat(chunks).toString()) : undefined;
     const what = body?.params?.name ?? body?.method ?? request.method;
+    if (this.isSilent) return;
     const cut = this.cut(what);
     if (cut === 'before') return this.#end(request.socket);
     this.requests.push({ what, body, headers: request.headers });
@@ -192,7 +195,8 @@ export class FakeEmacs extends Changes {
     if (cut && !answer) return socket.write('HTTP/1.1 2', end);
     const bytes = answer ? JSON.stringify(answer) : '';
     response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(bytes) });
-    if (cut) response.write(bytes.slice(0, bytes.length / 2), end);
+    const half = bytes.slice(0, bytes.length / 2);
+    if (cut) response.write(half, cut === 'halt' ? undefined : end);
     else response.end(bytes);
   }
 

@@ -77,6 +77,8 @@ export class Program {
     });
     this.process.stderr.setEncoding('utf8').on('data', (text) => { this.stderr += text; });
     t.after(() => {
+      // What it has started ends with its input.
+      this.process.stdin.destroy();
       this.process.kill('SIGKILL');
       return this.ended;
     });
