@@ -29,13 +29,18 @@ export class FakeEmacs extends Changes {
   // Called with what is about to happen, a string; returns how to cut it, "before", "middle" or
   // "after", or "halt" if nothing more comes from the middle on, or undefined.
   cut = () => undefined;
-  // Called with each review that is opened.
+  // Called with each review that is opened; whether there was one.
   shown = () => {};
+  hasShown = false;
   // Whether it answers nothing any more.
   isSilent = false;
   // Whether a cut ends all connections, as that of ssh does, and Emacs, too.
   isWide = true;
   isDeadly = false;
+  // Whether there was a cut.
+  isCut = false;
+  // Whether nothing listens after a cut, until `listen' is called.
+  isGone = false;
 
   #sockets = new Set();
   #count = 0;
@@ -140,8 +145,11 @@ export class FakeEmacs extends Changes {
 
   #end(socket) {
     if (this.isDeadly) this.restart();
+    if (this.isGone) this.server.close();
     if (this.isWide) this.endConnections();
     else socket.destroy();
+    this.isCut = true;
+    this.changed();
   }
 
   async #serve(request, response) {
