@@ -180,10 +180,10 @@ let lastHost;
 
 // Where Emacs may be, as the CLI sees it; the last one is this machine.
 function hosts() {
-  const isIn = (...names) => names.some((it) => process.env[it]);
   const isContainer = ['/.dockerenv', '/run/.containerenv'].some((it) => existsSync(it));
   // There, a port of the container leads to the editor.
-  const isForwarded = isIn('SSH_CONNECTION', 'VSCODE_REMOTE_CONTAINERS_SESSION', 'REMOTE_CONTAINERS');
+  const isForwarded = ['SSH_CONNECTION', 'VSCODE_REMOTE_CONTAINERS_SESSION', 'REMOTE_CONTAINERS']
+    .some((it) => process.env[it]);
   const here = '127.0.0.1';
   return isContainer && !isForwarded ? ['host.docker.internal', here] : [here];
 }

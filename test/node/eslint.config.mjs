@@ -3,8 +3,8 @@
 import js from '@eslint/js';
 
 // What Node has without an import, and is used.
-const NODE = ['AbortController', 'Buffer', 'TextDecoderStream', 'URL', 'clearInterval', 'clearTimeout', 'console', 'fetch',
-  'performance', 'process', 'setImmediate', 'setInterval', 'setTimeout'];
+const NODE = ['AbortController', 'Buffer', 'TextDecoderStream', 'URL', 'clearInterval',
+  'clearTimeout', 'console', 'fetch', 'performance', 'process', 'setImmediate', 'setInterval', 'setTimeout'];
 
 export default [
   js.configs.recommended,

@@ -18,7 +18,7 @@ async function script({ emacs = 'e1', hash = '0123' } = {}) {
   const values = {
     RELAY: quoted('relay\n'), HASH: quoted(hash), ID: quoted('laptop_me'), EMACS: quoted(emacs),
     WORKSPACE: quoted('"/src"'), ROOTS: quoted('["/src"]'),
-    AGENTS: `agent gemini ${quoted(config)} 'gemini-ide-server-PID-PORT.json' temporary 'gemini/ide'`,
+    AGENTS: `agent gemini ${quoted(config)} gemini-ide-server-PID-PORT.json temporary gemini/ide`,
   };
   return text.replace(/@([A-Z]+)@/g, (_all, name) => values[name]);
 }

@@ -90,7 +90,7 @@ test('ignore files are told again, as Emacs may have forgotten them', async (t) 
 
 // ---- Closing a diff
 
-test('an answer that stops halfway keeps the CLI waiting no longer than its patience', async (t) => {
+test('an answer that stops halfway keeps the CLI waiting for a moment only', async (t) => {
   const { directory, emacs, start } = await stage(t, { constants: { DIFF_PATIENCE: 200 } });
   const cli = start();
   await cli.begin();
