@@ -27,7 +27,7 @@ dist: ## Make the package in dist/, with the module if that is built, and try to
 	@scripts/bootstrap doc
 	@scripts/dist
 
-test: ## Run all tests; SUITE=quick|rust|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
+test: ## Run all tests; SUITE=quick|rust|node|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/test
@@ -94,4 +94,4 @@ clean: ## Remove what build and compile made
 
 distclean: clean ## Remove downloaded tools and clients, too
 	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/qwen/node_modules test/e2e/sdk/node_modules \
-		test/e2e/lsp/node_modules
+		test/e2e/lsp/node_modules test/node/node_modules

@@ -123,6 +123,7 @@ find_node() {
   is_node "$node" && return
   newest=
   for node in "$HOME"/.nvm/versions/node/*/bin/node; do
+    # shellcheck disable=SC3013 # the shells that are sh somewhere have -nt
     if [ -z "$newest" ] || [ "$node" -nt "$newest" ]; then newest=$node; fi
   done
   for node in "$newest" "$HOME/.volta/bin/node" "$HOME/.local/bin/node" \
@@ -143,10 +144,21 @@ is_node() {
   [ "${version%%.*}" -ge 18 ] 2>/dev/null
 }
 
-# Those of other versions stay, since they may run.
+# Those of other versions stay for a while, since they may run, or CLIs may start them again.
 write_relay() {
   relay=$directory/relay-$hash.mjs
   is_our_file "$relay" || write "$relay" "$text" || fault "$relay cannot be written: is the disk full?"
+  touch -c "$relay"
+  remove_old_relays
+}
+
+# Removes those that no keeper has announced for 30 days.
+remove_old_relays() {
+  for file in "$directory"/relay-*.mjs; do
+    if is_our_file "$file" && [ -n "$(find "$file" -mtime +30 2>/dev/null)" ]; then
+      rm -f "$file"
+    fi
+  done
 }
 
 # ---- The slot
@@ -172,10 +184,22 @@ lock() {
   until ln -s $$ "$lock" 2>/dev/null || [ "$tries" -ge 50 ]; do
     owner=$(readlink "$lock")
     # It may have been killed.
-    [ -z "$owner" ] || kill -0 "$owner" 2>/dev/null || rm -f "$lock"
+    [ -z "$owner" ] || kill -0 "$owner" 2>/dev/null || remove_lock "$owner"
     tries=$((tries + 1))
     sleep 0.1 2>/dev/null || sleep 1
   done
+}
+
+# Removes the lock of $1, which is dead.  Only who has another lock, on this one, may do that: others
+# have found the same, and would remove the lock of the next owner.
+remove_lock() {
+  if ln -s $$ "$lock.$1" 2>/dev/null; then
+    [ "$(readlink "$lock")" != "$1" ] || rm -f "$lock"
+    rm -f "$lock.$1"
+  else
+    remover=$(readlink "$lock.$1")
+    [ -z "$remover" ] || kill -0 "$remover" 2>/dev/null || rm -f "$lock.$1"
+  fi
 }
 
 unlock() {
@@ -207,6 +231,7 @@ is_left() {
 
 # The socket (1), keeper (2) or Emacs (3) in the configuration $1, as `write_configuration' writes it.
 member() {
+  # shellcheck disable=SC1003 # the quote before $2 ends the word
   sed -n 's/^{"socket":"\(.*\)","keeper":\([0-9]*\),"emacs":"\([^"]*\)",.*/\'"$2"'/p' "$1"
 }
 
@@ -269,9 +294,10 @@ name_for() {
   printf '%s\n' "$2" | sed "s/PID/$1/; s/PORT/$(($1 + 100000))/"
 }
 
+# Others must not put anything there, as a discovery file for the CLI.
 make_ours() {
   [ -d "$1" ] || mkdir "$1" 2>/dev/null
-  is_our_directory "$1" && return
+  is_our_directory "$1" && chmod go-w "$1" && return
   if ! has_line "$warned" "$1"; then
     warned=$warned$1$newline
     say "warning $1 belongs to another user, or cannot be made, so a CLI that looks there does not find Emacs: set TMPDIR to a directory of your own there"
@@ -288,6 +314,7 @@ has_line() {
 }
 
 announce_all() {
+  touch -c "$relay"
   agents
   [ -n "$announced" ] || fault "${warned%%"$newline"*} belongs to another user, or cannot be made, so no CLI finds Emacs: set TMPDIR to a directory of your own there"
 }

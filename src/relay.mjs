@@ -17,10 +17,12 @@
 //
 // Nothing but JSON-RPC is written, since a CLI shows what its servers say to stderr.
 
+import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
+import { promisify } from 'node:util';
 
 // In bytes.  Emacs takes messages of 64 MB; what it sends may have more, since JSON is longer than text.
 const MAX_MESSAGE = 64 << 20;
@@ -42,6 +44,7 @@ const OUTCOME_PATIENCE = 2000;
 const CONTEXT_PATIENCE = 5000;
 const READ_PATIENCE = 10000;
 const LAST_WORDS = 1000;
+const PARENT_PATIENCE = 1000;
 const FIRST_PAUSE = 200;
 const LAST_PAUSE = 5000;
 const MAX_PAUSE = 60000;
@@ -50,6 +53,8 @@ const MAX_SILENCE = 40000;
 const MAX_IDLE = 20000;
 const POLL_FILES = 200;
 const POLL_RULES = 1000;
+// Emacs has room for so many ignore files, and may have forgotten some that it needs again.
+const TELL_RULES_AGAIN = 300000;
 // The CLI writes a file soon after the decision; some first want all changes of a turn decided.
 const WATCH_AFTER = 10000;
 
@@ -134,6 +139,9 @@ async function* events(stream) {
     }
   }
 }
+
+const isEventStream = ({ headers }) =>
+  Boolean(headers['content-type']?.startsWith('text/event-stream'));
 
 async function textOf(stream) {
   const chunks = [];
@@ -224,6 +232,39 @@ function described(bytes, stamp) {
   return { current, stamp: stamp.text, modified: stamp.modified };
 }
 
+// ---- The process of the CLI
+
+// Whose user sits in another program, as in an editor, and decides there.
+const ACP = ['--acp', '--experimental-acp'];
+const SHELL = /^-?(ba|da|a|k|mk|z|fi)?sh$/;
+
+// Whether the CLI that has started this program speaks ACP.
+async function hasOwnFront() {
+  return Boolean(await within(PARENT_PATIENCE, startedWith(ACP).catch(() => false)));
+}
+
+async function startedWith(options) {
+  const starter = await processWith(process.ppid);
+  const isShell = SHELL.test(path.basename(starter.args[0] ?? ''));
+  const { args } = isShell ? await processWith(starter.parent) : starter;
+  return args.some((it) => options.includes(it));
+}
+
+// The arguments of the process ID, and the id of its parent.
+async function processWith(id) {
+  if (process.platform !== 'linux') return processByPs(id);
+  const [args, status] = await Promise.all(
+    ['cmdline', 'status'].map((it) => readFile(`/proc/${id}/${it}`, 'utf8')));
+  return { parent: Number(/^PPid:\s*(\d+)/m.exec(status)[1]), args: args.split('\0') };
+}
+
+async function processByPs(id) {
+  const { stdout } = await promisify(execFile)(
+    'ps', ['-o', 'ppid=', '-o', 'args=', '-p', String(id)], { timeout: PARENT_PATIENCE });
+  const [parent, ...args] = stdout.trim().split(/\s+/);
+  return { parent: Number(parent), args };
+}
+
 // ---- Emacs
 
 // The session has ended.
@@ -257,12 +298,14 @@ class Link {
     this.fault = undefined;
     this.rest = new Rest();
     this.isEnded = false;
+    this.isChecking = false;
+    this.front = hasOwnFront();
     this.isHeard = new Promise((resolve) => { this.setHeard = resolve; });
   }
 
   start(hello) {
     this.hello = hello;
-    setInterval(() => this.checkConfig().catch(() => {}), POLL_RULES).unref();
+    setInterval(() => this.checkConfig(), POLL_RULES).unref();
     this.run();
   }
 
@@ -287,10 +330,11 @@ class Link {
     }
   }
 
+  // The file system may hang.
   async readConfig() {
-    const stamp = await stampOf(this.file);
-    if (!stamp) throw new Error('it is not connected to this machine');
-    const config = parse((await bytesOf(this.file, MAX_CONFIG)).toString());
+    const found = await within(READ_PATIENCE, this.configNow());
+    if (!found) throw new Error('its configuration cannot be read in time');
+    const { stamp, config } = found;
     if (![config?.socket, config?.host, config?.token].every((it) => typeof it === 'string')) {
       throw new Error('its configuration is damaged');
     }
@@ -301,10 +345,24 @@ class Link {
     if (isOther) this.drop();
   }
 
+  async configNow() {
+    const stamp = await stampOf(this.file);
+    if (!stamp) throw new Error('it is not connected to this machine');
+    return { stamp, config: parse((await bytesOf(this.file, MAX_CONFIG)).toString()) };
+  }
+
   // After a cut, the old connection may seem to live for hours.
   async checkConfig() {
-    const stamp = await stampOf(this.file);
-    if (stamp && stamp.text !== this.configStamp) await this.readConfig();
+    if (this.isChecking) return;
+    this.isChecking = true;
+    try {
+      const stamp = await within(READ_PATIENCE, stampOf(this.file));
+      if (stamp && stamp.text !== this.configStamp) await this.readConfig();
+    } catch {
+      // There is none, or `run' will say what is wrong with it.
+    } finally {
+      this.isChecking = false;
+    }
   }
 
   // Ends all requests; `run' connects again.
@@ -319,6 +377,7 @@ class Link {
   async begin() {
     const response = await this.exchange('POST', this.hello, {
       'Gemini-Companion-Directory': encodeURIComponent(here),
+      ...(await this.front && { 'Gemini-Companion-Front': 'own' }),
     });
     const text = await textOf(response);
     if (response.statusCode !== 200) throw new Refused(response, text);
@@ -396,9 +455,7 @@ class Link {
 
   // The answer in RESPONSE; undefined if it has none.
   async answerIn(response) {
-    if (!/^text\/event-stream/.test(response.headers['content-type'] ?? '')) {
-      return parse(await textOf(response));
-    }
+    if (!isEventStream(response)) return parse(await textOf(response));
     for await (const { message } of events(response)) {
       if (message && !message.method) return message;
       if (message) this.user.hear(message);
@@ -467,11 +524,11 @@ class Lane {
 
   remove(call) {
     call.isOver = true;
+    call.stopWaiting();
     this.take(call);
   }
 
   take(call) {
-    call.stopWaiting();
     this.calls = this.calls.filter((it) => it !== call);
   }
 
@@ -546,20 +603,24 @@ class Lane {
 
   async finish(call, response) {
     try {
-      if (response.statusCode >= 400) {
-        const { message } = new Refused(response, await textOf(response));
-        call.done({ error: { code: -32603, message } });
-      } else {
-        const answer = await this.link.answerIn(response);
-        if (!answer && call.id !== undefined && !call.isOver) throw new Error('no answer');
-        call.done(answer);
-      }
+      // Emacs is at work on it.  Any other answer may still stop halfway, with the connection.
+      if (isEventStream(response)) call.stopWaiting();
+      const answer = await this.answerIn(response);
+      if (!answer && call.id !== undefined && !call.isOver) throw new Error('no answer');
+      call.stopWaiting();
       call.isOver = true;
+      call.done(answer);
     } catch {
       // The connection broke.  What comes after it must not overtake it.
       call.notBefore = Date.now() + FIRST_PAUSE;
       this.add(call);
     }
+  }
+
+  async answerIn(response) {
+    if (response.statusCode < 400) return this.link.answerIn(response);
+    const { message } = new Refused(response, await textOf(response));
+    return { error: { code: -32603, message } };
   }
 }
 
@@ -613,7 +674,8 @@ class Watch {
   }
 
   async check(file, known) {
-    const now = await stampOf(file).then((it) => it?.text ?? null, () => undefined);
+    const now = await within(
+      READ_PATIENCE, stampOf(file).then((it) => it?.text ?? null, () => undefined));
     // What changes from one look to the next is still being written.
     if (now !== undefined && now !== known.told && now === known.last) this.tell(file, known);
     known.last = now;
@@ -659,16 +721,22 @@ class Rules {
   constructor(link, lane) {
     this.link = link;
     this.lane = lane;
-    // What Emacs knows of each directory, and the stamp by which it is known.
+    // What Emacs knows of each directory, and the stamp by which it is known; since when.
     this.told = new Map();
+    this.since = 0;
     this.isLooking = false;
   }
 
   // In a new session Emacs may know nothing.
   restart() {
-    this.told = new Map();
+    this.forget();
     this.timer ??= setInterval(() => this.look(), POLL_RULES).unref();
     this.look();
+  }
+
+  forget() {
+    this.told = new Map();
+    this.since = Date.now();
   }
 
   directories() {
@@ -681,6 +749,9 @@ class Rules {
   async look() {
     if (this.isLooking) return;
     this.isLooking = true;
+    const isOld = Date.now() - this.since > TELL_RULES_AGAIN;
+    // Nothing piles up while Emacs is away.
+    if (isOld && this.link.isUp && !this.lane.calls.length) this.forget();
     const { told } = this;
     await Promise.all(this.directories().map((it) => this.check(told, it))).catch(() => {});
     this.isLooking = false;
@@ -689,7 +760,8 @@ class Rules {
 
   async check(told, directory) {
     const file = path.join(directory, '.geminiignore');
-    const stamp = await stampOf(file).then((it) => it?.text ?? '', (error) => error.code);
+    const stamp = await within(
+      READ_PATIENCE, stampOf(file).then((it) => it?.text ?? '', (error) => error.code)) ?? 'late';
     const before = told.get(directory);
     if (before?.stamp === stamp) return;
     const rules = stamp ? await rulesIn(file) : { text: null };
@@ -752,13 +824,13 @@ class Relay {
     this.end();
   }
 
-  async end() {
+  async end(status = 0) {
     if (this.isEnding) return;
     this.isEnding = true;
-    setTimeout(() => process.exit(0), LAST_WORDS);
+    setTimeout(() => process.exit(status), LAST_WORDS);
     await this.watch.lastWords().catch(() => {});
     await this.link.end().catch(() => {});
-    process.exit(0);
+    process.exit(status);
   }
 
   send(message) {
@@ -898,13 +970,15 @@ class Relay {
   opened(diff, answer) {
     // If the CLI takes it for shown, its user can still decide there.
     const isAwaited = this.pending.get(JSON.stringify(diff.call.id)) === diff.call;
-    if (failed(answer) && isAwaited) this.forget(diff);
     this.answer(diff.call, answer);
+    if (failed(answer) && isAwaited) this.forget(diff);
   }
 
-  // DIFF has an outcome, or needs none.
+  // DIFF has an outcome, or needs none.  The CLI gets an answer to its request all the same: after ten
+  // minutes without one, it would take the next diff of the file for failed.
   forget(diff) {
     diff.settle();
+    this.answer(diff.call, SHOWN);
     if (this.diffs.get(diff.file) !== diff) return;
     this.diffs.delete(diff.file);
     this.watch.release(diff.file);
@@ -936,7 +1010,6 @@ class Relay {
   // Emacs has not heard of DIFF, and need not; ID is the request to close it.
   retract(diff, id) {
     this.lane.remove(diff.call);
-    this.answer(diff.call, SHOWN);
     this.forget(diff);
     this.send({ jsonrpc: '2.0', id, ...NO_EDITS });
   }
@@ -986,7 +1059,7 @@ class Relay {
   }
 
   hear(message) {
-    if (/^ide\/diff/.test(message.method)) this.decided(message);
+    if (message.method?.startsWith?.('ide/diff')) this.decided(message);
     else if (message.method) this.send(message);
   }
 
@@ -998,7 +1071,6 @@ class Relay {
     if (!diff || meta?.proposal !== diff.proposal) return;
     this.send({ ...message, params: outcome });
     this.lane.remove(diff.call);
-    this.answer(diff.call, SHOWN);
     this.forget(diff);
   }
 }
@@ -1011,7 +1083,7 @@ function isDiff(params) {
 // ---- Start
 
 process.removeAllListeners('warning');
-process.on('uncaughtException', () => process.exit(1));
-process.on('unhandledRejection', () => process.exit(1));
-
-new Relay(process.argv[2]).run();
+const relay = new Relay(process.argv[2]);
+process.on('uncaughtException', () => relay.end(1));
+process.on('unhandledRejection', () => relay.end(1));
+relay.run();

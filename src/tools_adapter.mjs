@@ -26,7 +26,12 @@ const MAX_REQUESTS = 64;
 
 // In milliseconds.  Emacs takes 20 s at most for a call.
 const CALL_PATIENCE = 25000;
-const HOOK_PATIENCE = 15000;
+// The CLI's user waits for the hook.  While checkers are at work, Emacs answers it after 10 s at most;
+// an Emacs that does nothing at all keeps nobody waiting for so long.
+const HOOK_PATIENCE = 12000;
+const SIGN_AFTER = 1000;
+const SIGN_PATIENCE = 2000;
+const CONNECT_PATIENCE = 2000;
 // The CLI makes its user wait until it has the lists.
 const LIST_PATIENCE = 3000;
 const LIST_AGE = 2000;
@@ -131,7 +136,8 @@ const isSame = (one, other) => one?.port === other?.port && one?.token === other
 
 // ---- Asking it
 
-// Nothing of an answer has come, so another Emacs, or the same, can be asked.
+// Emacs has not been asked, or has refused to be, so another one, or the same, can be asked: what it
+// has begun must not be done twice.
 class Unreachable extends Error {}
 
 class NoEmacs extends Error {}
@@ -155,7 +161,7 @@ async function ask(agent, directory, method, params, { patience, signal } = {}) 
 }
 
 async function post({ port, token }, message, patience, signal) {
-  const { status, text } = await exchange(port, token, JSON.stringify(message), patience, signal);
+  const { status, text } = await reach(port, token, JSON.stringify(message), patience, signal);
   if (status === 401) throw new Unreachable('it does not know the token in its file');
   if (status === 404) throw new Unreachable('its gemini-companion is too old for this');
   let answer;
@@ -169,10 +175,39 @@ async function post({ port, token }, message, patience, signal) {
   return answer.result;
 }
 
-function exchange(port, token, body, patience, signal) {
+// Where Emacs was found before.
+let lastHost;
+
+// Where Emacs may be, as the CLI sees it; the last one is this machine.
+function hosts() {
+  const isContainer = ['/.dockerenv', '/run/.containerenv'].some((it) => existsSync(it));
+  // There, a port of the container leads to the editor.
+  const isForwarded = ['SSH_CONNECTION', 'VSCODE_REMOTE_CONTAINERS_SESSION', 'REMOTE_CONTAINERS']
+    .some((it) => process.env[it]);
+  const here = '127.0.0.1';
+  return isContainer && !isForwarded ? ['host.docker.internal', here] : [here];
+}
+
+// The response from the first of the hosts where something listens.
+async function reach(port, token, body, patience, signal) {
+  const deadline = Date.now() + patience;
+  // To look up a name that does not exist may take long.
+  const all = hosts().sort((one, other) => (other === lastHost) - (one === lastHost));
+  for (const host of all) {
+    try {
+      const response = await exchange(host, port, token, body, deadline - Date.now(), signal);
+      lastHost = host;
+      return response;
+    } catch (error) {
+      if (host === all.at(-1) || !(error instanceof Unreachable)) throw error;
+    }
+  }
+}
+
+function exchange(host, port, token, body, patience, signal) {
   return new Promise((resolve, reject) => {
     const request = http.request({
-      host: '127.0.0.1',
+      host,
       port,
       path: '/mcp/tools',
       method: 'POST',
@@ -186,15 +221,24 @@ function exchange(port, token, body, patience, signal) {
         'Content-Length': Buffer.byteLength(body),
       },
     });
+    let isConnected = false;
     const timer = setTimeout(
       () => end(new Error(`it did not answer for ${Math.round(patience / 1000)} s`)),
       Math.max(0, patience));
+    // A host that is switched off says nothing.
+    const connecting = setTimeout(
+      () => end(new Unreachable(`nobody answers at ${host}`)), CONNECT_PATIENCE);
     const end = (error) => {
       clearTimeout(timer);
+      clearTimeout(connecting);
       request.destroy();
       reject(error);
     };
-    request.on('error', (error) => end(new Unreachable(error.message)));
+    request.on('socket', (socket) => socket.once('connect', () => {
+      isConnected = true;
+      clearTimeout(connecting);
+    }));
+    request.on('error', (error) => end(isConnected ? error : unreachable(error)));
     request.on('response', (response) => {
       const chunks = [];
       let size = 0;
@@ -212,6 +256,9 @@ function exchange(port, token, body, patience, signal) {
     request.end(body);
   });
 }
+
+// Where a name stands for several addresses, the message may be empty.
+const unreachable = ({ message, code }) => new Unreachable(message || code);
 
 // ---- The MCP server
 
@@ -358,6 +405,7 @@ class Server {
 
   async fetchNow() {
     let tools;
+    let isFailed = false;
     try {
       this.emacs = (await findEmacs(this.agent, this.directory))[0];
       ({ tools } = await ask(this.agent, this.directory, 'tools/list', {},
@@ -365,11 +413,14 @@ class Server {
     } catch (error) {
       const isGone = error instanceof NoEmacs || error instanceof Unreachable;
       tools = isGone ? [] : this.known();
+      isFailed = true;
     }
     if (!Array.isArray(tools)) tools = [];
     clearTimeout(this.timer);
     // It is announced, but something is wrong with it, or with its server.
-    if (this.emacs && !tools.length) this.timer = setTimeout(() => this.look(), LOOK_AGAIN);
+    if (this.emacs && (isFailed || !tools.length)) {
+      this.timer = setTimeout(() => this.look(isFailed), LOOK_AGAIN);
+    }
     return tools;
   }
 
@@ -488,9 +539,19 @@ async function hook(agent) {
   const input = JSON.parse(await readAll(process.stdin, MAX_HOOK_INPUT));
   const edit = editOf(input);
   if (!edit) return;
-  const { content, isError } = await ask(
-    agent, input.cwd, 'tools/call', { name: 'noteEdit', arguments: edit },
-    { patience: HOOK_PATIENCE });
+  const note = (args, patience) => ask(
+    agent, input.cwd, 'tools/call', { name: 'noteEdit', arguments: args }, { patience });
+  const noted = note(edit, HOOK_PATIENCE);
+  const isLate = await Promise.race([noted.then(() => false), after(SIGN_AFTER, true)]);
+  // Emacs may be waiting for its checkers, or be blocked.  Of a directory it has nothing to check, and
+  // answers at once, in Lisp.
+  if (isLate) {
+    const sign = note({ path: input.cwd, tool: edit.tool }, SIGN_PATIENCE);
+    const isAlive = await Promise.race([
+      noted.then(() => true), sign.then(({ isError }) => !isError)]);
+    if (!isAlive) return;
+  }
+  const { content, isError } = await noted;
   const text = isError ? '' : (content ?? []).map((it) => it.text ?? '').join('\n').trim();
   if (!text) return;
   const output = {
@@ -501,6 +562,9 @@ async function hook(agent) {
     process.stdout.write(JSON.stringify({ hookSpecificOutput: output }), resolve);
   });
 }
+
+const after = (time, value) =>
+  new Promise((resolve) => { setTimeout(resolve, time, value).unref(); });
 
 async function readAll(stream, limit) {
   const chunks = [];

@@ -1,0 +1,253 @@
+// tools_adapter.mjs, with an HTTP server in place of Emacs.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import path from 'node:path';
+import { test } from 'node:test';
+import { text as textOf } from 'node:stream/consumers';
+import { Changes, Program, copyProgram, directoryFor } from './support.mjs';
+
+const TOOL = { name: 'echo', description: 'Says it again', inputSchema: { type: 'object' } };
+
+class FakeEmacs extends Changes {
+  calls = [];
+  // Called with each message, the request and the response; returns a result, or undefined if the
+  // response is seen to.
+  handler = () => undefined;
+
+  constructor(t, name) {
+    super();
+    this.name = name;
+    this.server = http.createServer((request, response) => this.#serve(request, response));
+    t.after(() => {
+      this.server.close();
+      this.server.closeAllConnections();
+    });
+  }
+
+  async listen() {
+    await new Promise((resolve) => { this.server.listen(0, '127.0.0.1', resolve); });
+    this.port = this.server.address().port;
+  }
+
+  async #serve(request, response) {
+    const message = JSON.parse(await textOf(request));
+    if (message.method === 'tools/call') {
+      this.calls.push({ ...message.params, host: request.headers.host });
+    }
+    const result = this.handler(message, request, response);
+    if (result) this.answer(response, result);
+    this.changed();
+  }
+
+  answer(response, result) {
+    response.setHeader('Content-Type', 'application/json');
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+  }
+}
+
+const says = (text) => ({ content: [{ type: 'text', text }], isError: false });
+
+// What Node loads before the program: in a container, if the environment says so, in which the name
+// of the machine around it has the address there, or none.
+const PRELOAD = `
+  import dns from 'node:dns';
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { existsSync } = fs;
+  fs.existsSync = (file) => (/^\\/\\.dockerenv$|^\\/run\\/\\.containerenv$/.test(file)
+    ? file === process.env.TEST_CONTAINER : existsSync(file));
+  const { lookup } = dns;
+  dns.lookup = (name, options, done) => {
+    if (name !== 'host.docker.internal') return lookup(name, options, done);
+    const address = process.env.TEST_ADDRESS;
+    if (!address) return done(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }));
+    const family = address.includes(':') ? 6 : 4;
+    if (options.all) done(null, [{ address, family }]);
+    else done(null, address, family);
+  };
+  syncBuiltinESMExports();
+`;
+
+async function stage(t, constants = {}) {
+  const directory = await directoryFor(t);
+  const announcements = path.join(directory, 'gemini', 'ide');
+  await mkdir(announcements, { recursive: true });
+  const program = await copyProgram('tools_adapter.mjs', directory, constants);
+  // Announces an Emacs, of which those with a higher NUMBER are asked first.
+  const announce = (number, port) => writeFile(
+    path.join(announcements, `gemini-ide-server-${number}-${port}.json`), JSON.stringify({
+      port, authToken: `token-${number}`, workspacePath: directory, ideInfo: { name: 'emacs' },
+    }));
+  const emacs = async (number) => {
+    const one = new FakeEmacs(t, number);
+    await one.listen();
+    await announce(number, one.port);
+    return one;
+  };
+  const command = [process.execPath,
+    '--import', `data:text/javascript,${encodeURIComponent(PRELOAD)}`, program, 'gemini'];
+  const options = (env = {}) => ({
+    cwd: directory, env: { PATH: process.env.PATH, TMPDIR: directory, ...env },
+  });
+  const start = (env) => new Program(t, command, options(env));
+  return { directory, announce, emacs, command, options, start };
+}
+
+// Process ids that are in use nowhere, so that their order is that of the numbers.
+const FIRST = 99999999;
+const SECOND = 99999998;
+
+async function failed(program, id) {
+  const { result } = await program.answer(id);
+  assert.ok(result.isError);
+  return result.content[0].text;
+}
+
+test('a call that Emacs may have had is not made again', async (t) => {
+  const { emacs, start } = await stage(t);
+  const first = await emacs(FIRST);
+  const second = await emacs(SECOND);
+  second.handler = () => says('second');
+  const cuts = {
+    'before the answer': (request) => { request.socket.destroy(); },
+    'in the middle of the answer': (request, response) => {
+      response.writeHead(200, { 'Content-Length': 1000 });
+      response.write('{', () => { request.socket.destroy(); });
+    },
+  };
+  const program = start();
+  for (const [title, cut] of Object.entries(cuts)) {
+    first.calls = [];
+    first.handler = (message, request, response) => {
+      if (message.method !== 'tools/call') return { tools: [TOOL] };
+      cut(request, response);
+      return undefined;
+    };
+    program.call(title, 'echo', {});
+    assert.match(await failed(program, title), /Emacs could not be asked/, title);
+    assert.equal(first.calls.length, 1, title);
+    assert.equal(second.calls.length, 0, title);
+  }
+});
+
+test('another Emacs is asked if the first one does not listen, or refuses', async (t) => {
+  const { emacs, announce, start } = await stage(t);
+  const second = await emacs(SECOND);
+  second.handler = () => says('second');
+  const first = new FakeEmacs(t, FIRST);
+  await first.listen();
+  await announce(FIRST, first.port);
+  first.handler = (_message, _request, response) => { response.writeHead(401).end(); };
+  const program = start();
+  program.call(1, 'echo', {});
+  assert.equal((await program.answer(1)).result.content[0].text, 'second');
+  await new Promise((resolve) => { first.server.close(resolve); });
+  program.call(2, 'echo', {});
+  assert.equal((await program.answer(2)).result.content[0].text, 'second');
+});
+
+test('without any that listens, the model is told why', async (t) => {
+  const { emacs, start } = await stage(t);
+  const only = await emacs(FIRST);
+  await new Promise((resolve) => { only.server.close(resolve); });
+  const program = start();
+  program.call(1, 'echo', {});
+  assert.match(await failed(program, 1), /ECONNREFUSED/);
+});
+
+test('tools that are known stay if Emacs breaks off while it lists them', async (t) => {
+  const { emacs, start } = await stage(t, { LIST_AGE: 0 });
+  const only = await emacs(FIRST);
+  only.handler = () => ({ tools: [TOOL] });
+  const program = start();
+  program.request(1, 'tools/list');
+  assert.deepEqual((await program.answer(1)).result.tools, [TOOL]);
+  only.handler = (_message, request) => { request.socket.destroy(); };
+  program.request(2, 'tools/list');
+  assert.deepEqual((await program.answer(2)).result.tools, [TOOL]);
+});
+
+const CONTAINERS = [
+  ['in a container, Emacs is on the machine around it',
+    { TEST_CONTAINER: '/.dockerenv', TEST_ADDRESS: '127.0.0.1' }, 'host.docker.internal'],
+  ['in a container of another kind, too',
+    { TEST_CONTAINER: '/run/.containerenv', TEST_ADDRESS: '127.0.0.1' }, 'host.docker.internal'],
+  ['in a container where that has no address, Emacs is inside',
+    { TEST_CONTAINER: '/.dockerenv' }, '127.0.0.1'],
+  ['in a container where nothing listens there, Emacs is inside',
+    { TEST_CONTAINER: '/.dockerenv', TEST_ADDRESS: '::1' }, '127.0.0.1'],
+  ...['SSH_CONNECTION', 'REMOTE_CONTAINERS', 'VSCODE_REMOTE_CONTAINERS_SESSION'].map((it) => [
+    `in a container with ${it}, Emacs seems to be inside`,
+    { TEST_CONTAINER: '/.dockerenv', TEST_ADDRESS: '127.0.0.1', [it]: '1' }, '127.0.0.1']),
+  ['elsewhere, Emacs is on this machine', { TEST_ADDRESS: '127.0.0.1' }, '127.0.0.1'],
+];
+
+for (const [title, env, host] of CONTAINERS) {
+  test(title, async (t) => {
+    const { emacs, start } = await stage(t);
+    const only = await emacs(FIRST);
+    only.handler = () => says('yes');
+    const program = start(env);
+    for (const id of [1, 2]) {
+      program.call(id, 'echo', {});
+      assert.equal((await program.answer(id)).result.content[0].text, 'yes');
+    }
+    const expected = `${host}:${only.port}`;
+    assert.deepEqual(only.calls.map((it) => it.host), [expected, expected]);
+  });
+}
+
+// ---- The hook
+
+async function runHook(t, { command, options, directory }) {
+  const hook = spawn(command[0], [...command.slice(1), 'hook'], { ...options(), stdio: 'pipe' });
+  t.after(() => hook.kill('SIGKILL'));
+  hook.stdin.end(JSON.stringify({
+    cwd: directory, hook_event_name: 'AfterTool', tool_name: 'write_file',
+    tool_input: { file_path: 'a.txt' },
+    tool_response: { returnDisplay: { originalContent: '1', newContent: '2', isNewFile: false } },
+  }));
+  const output = await textOf(hook.stdout);
+  return output && JSON.parse(output).hookSpecificOutput.additionalContext;
+}
+
+test('the hook waits for checkers as long as Emacs shows that it lives', async (t) => {
+  const scene = await stage(t, { SIGN_AFTER: 50 });
+  const emacs = await scene.emacs(FIRST);
+  let answerEdit;
+  emacs.handler = ({ params }, _request, response) => {
+    if (params.arguments.path === scene.directory) {
+      // The checkers are done only after that.
+      response.on('finish', () => answerEdit());
+      return says('');
+    }
+    answerEdit = () => emacs.answer(response, says('1:1: error'));
+    return undefined;
+  };
+  assert.equal(await runHook(t, scene), '1:1: error');
+  const [edit, sign] = emacs.calls;
+  assert.equal(edit.arguments.after, '2');
+  assert.deepEqual(sign.arguments, { path: scene.directory, tool: 'write_file' });
+  assert.equal(emacs.calls.length, 2);
+});
+
+test('the hook does not wait for an Emacs that is blocked, or busy', async (t) => {
+  const scene = await stage(t, { SIGN_AFTER: 50, SIGN_PATIENCE: 100, HOOK_PATIENCE: 3600000 });
+  const emacs = await scene.emacs(FIRST);
+  assert.equal(await runHook(t, scene), '');
+  assert.equal(emacs.calls.length, 2);
+  emacs.handler = ({ params }) => (params.arguments.path === scene.directory
+    ? { ...says('Emacs is busy: call again later'), isError: true } : undefined);
+  assert.equal(await runHook(t, scene), '');
+});
+
+test('the hook asks for no sign of life if Emacs answers soon', async (t) => {
+  const scene = await stage(t);
+  const emacs = await scene.emacs(FIRST);
+  emacs.handler = () => says('1:1: error');
+  assert.equal(await runHook(t, scene), '1:1: error');
+  assert.equal(emacs.calls.length, 1);
+});
