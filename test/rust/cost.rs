@@ -232,6 +232,8 @@ fn flood_cost(closes: bool) {
                     proposals += 1;
                     if closes && proposals % 4 == 0 {
                         server.companion.sessions().decide(review, Outcome::accepted(content));
+                    } else if !closes {
+                        server.companion.sessions().decide(review, Outcome::Rejected);
                     }
                 }
                 Event::CloseReview { call: Some(call), .. } => {
