@@ -186,9 +186,23 @@ fn reviews_of_unnamed_clients_have_an_age() {
     review_ends(&server, || server.unnamed_session().open_diff(PATH, "text"));
 }
 
+#[test]
+fn reviews_of_a_host_and_of_an_agent_are_limited_in_bytes() {
+    let server = server(|limits| limits.share_review_bytes = 1500);
+    let (there, here) = (session_on_host(&server), server.open_session());
+    for (path, refused) in [("/a", false), ("/b", true), ("/a", false)] {
+        let on_host = open_on_host(&server, &there, path);
+        let arguments = json!({ "filePath": path, "newContent": "x".repeat(1000) });
+        for answer in [on_host, here.call("openDiff", arguments)] {
+            assert_eq!(answer["result"]["isError"] == true, refused, "{answer}");
+        }
+    }
+}
+
 fn open_on_host(server: &TestCompanion, (bearer, id): &(String, String), path: &str) -> Value {
+    let content = "x".repeat(1000);
     let arguments =
-        json!({ "filePath": path, "newContent": "new", "proposal": path, "current": null });
+        json!({ "filePath": path, "newContent": content, "proposal": path, "current": null });
     let call = json!({ "name": "openDiff", "arguments": arguments });
     let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", id)];
     server.post(&headers, &request(1, "tools/call", call)).json()

@@ -50,7 +50,7 @@ fn main() {
         std::env::var(name).map_or(usual, |text| text.parse().expect(name))
     };
     let clients = number("SOAK_SESSIONS", 64) as usize;
-    let (calls, seed) = (number("SOAK_CALLS", 20_000) as usize, number("SOAK_SEED", 1));
+    let (calls, seed) = (number("SOAK_CALLS", 6000) as usize, number("SOAK_SEED", 1));
     let start = Instant::now();
     let watchdog = Watchdog::over(Duration::from_secs(number("SOAK_SECONDS", 240)));
     usage::keep_memory_together();
