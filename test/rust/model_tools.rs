@@ -226,6 +226,25 @@ fn a_call_is_cancelled_when_its_client_disconnects() {
 }
 
 #[test]
+fn a_call_that_tells_emacs_something_goes_on_when_its_client_disconnects() {
+    let server = start();
+    let [told, asked] = [call("hidden", json!({})), call("find", json!({ "path": "/a" }))]
+        .map(|body| server.ask_slowly(&body));
+    let ids: Vec<_> = (0..2)
+        .map(|_| match server.next_event() {
+            Event::CallTool { call, tool, .. } => (tool, call),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let id_of = |name: &str| ids.iter().find(|(tool, _)| tool == name).unwrap().1;
+    drop(told);
+    drop(asked);
+    assert_eq!(server.next_event(), Event::CancelCall { call: id_of("find") });
+    assert!(server.companion.bridge().answer(id_of("hidden"), Ok("noted".to_owned())));
+    assert_eq!(server.events(), []);
+}
+
+#[test]
 fn a_call_that_lisp_does_not_answer_fails_in_time() {
     let server = with_tools(Limits { tool_time: Duration::from_millis(10), ..Limits::default() });
     let answer = server.ask(&call("find", json!({ "path": "/a" })));

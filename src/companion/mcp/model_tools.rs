@@ -238,7 +238,7 @@ impl ModelTools {
         // The model reads what was wrong, and can mend it.
         let outcome = match arguments.read::<Given>() {
             Ok(given) => match tool.read(given) {
-                Ok(arguments) => self.ask_emacs(name, arguments, agent, place).await,
+                Ok(arguments) => self.ask_emacs(tool, arguments, agent, place).await,
                 Err(reason) => Err(reason),
             },
             Err(failure) => Err(failure.message),
@@ -252,7 +252,7 @@ impl ModelTools {
 
     async fn ask_emacs(
         &self,
-        tool: String,
+        tool: &ModelTool,
         arguments: Vec<Option<ArgumentValue>>,
         agent: &Agent,
         place: Place,
@@ -261,7 +261,7 @@ impl ModelTools {
             call,
             agent: agent.name.clone(),
             allowance: agent.allowance.clone(),
-            tool,
+            tool: tool.name.clone(),
             arguments,
             directory: place.directory().map(str::to_owned),
         };
@@ -273,7 +273,11 @@ impl ModelTools {
         if !self.bridge.send_if_room(event(call)) {
             return Err("Emacs is busy: call again later".to_owned());
         }
-        let _waiting = Waiting { bridge: &self.bridge, call };
+        if !tool.is_listed {
+            // It tells Emacs something, even if its client does not wait for the answer.
+            tokio::spawn(tools::answer_within(self.time, answer.clone()));
+        }
+        let _waiting = tool.is_listed.then(|| Waiting { bridge: &self.bridge, call });
         match tools::answer_within(self.time, answer).await {
             Ok(Answer { text, .. }) => Ok(text.as_ref().to_owned()),
             Err(CallError(reason)) => Err(reason),
