@@ -419,6 +419,9 @@ mod tests {
         assert_eq!(seen(&outbox), (false, 1, "o1".len()));
         outbox.next();
         assert_eq!(seen(&outbox), (false, 0, 0));
+        assert_eq!(outbox.undelivered_bytes(), "o1".len()); // it is being written
+        outbox.next();
+        assert_eq!(outbox.undelivered_bytes(), 0);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::quota::{Quota, Share};
 /// answer rather than a reset connection.
 const MAX_DROPPED: usize = 64 << 20;
 
+/// Memory for a larger body is allocated for all that was announced, when so much has arrived.
+const LARGE: usize = 1 << 20;
 /// Answers so short are sent also if messages use up what they may: there are only so many requests.
 const SHORT_ANSWER: usize = 16 << 10;
 
@@ -63,6 +65,11 @@ impl BodyReader {
             if dropped == 0 && bytes.len() + data.len() <= limit {
                 if !reservation.grow(data.len()) {
                     return Err(busy());
+                }
+                if bytes.len() <= LARGE && bytes.len() + data.len() > LARGE {
+                    // All at once: an allocator may keep the pieces into which a large one grows.
+                    let all = usize::try_from(announced).unwrap_or(limit).min(limit);
+                    let _ = bytes.try_reserve_exact(all.saturating_sub(bytes.len()));
                 }
                 bytes.extend_from_slice(&data);
             } else {
@@ -171,6 +178,19 @@ mod tests {
         let size = 125_000; // in a second: a megabit
         assert_eq!(read(size, 1, 200, false).await, (Ok(200 * size), 199));
         assert_eq!(read(1 << 20, 59, 10, false).await.0, Ok(10 << 20));
+    }
+
+    #[tokio::test]
+    async fn an_answer_for_which_there_is_no_room_uses_none() {
+        let limits = Limits { bodies: 1 << 20, share_bodies: 1 << 20, ..Limits::default() };
+        let (reader, allowance) = (BodyReader::new(limits.clone()), Allowance::new(&limits));
+        let body = http_body_util::Full::new(Bytes::from_static(b"body"));
+        let Ok((_, mut reservation)) = reader.read(body, &allowance).await else { panic!() };
+        assert!(!reservation.admit_answer(1 << 20));
+        assert!(reader.all.has_room_for(1 << 20) && allowance.bodies().has_room_for(1 << 20));
+        assert!(reservation.admit_answer(SHORT_ANSWER));
+        assert!(reservation.admit_answer(SHORT_ANSWER + 1));
+        assert!(!allowance.bodies().has_room_for(1 << 20));
     }
 
     #[tokio::test(start_paused = true)]
