@@ -70,6 +70,15 @@ The choices are in the last box, and the user's prompt is not below it."
                     (re-search-forward gemini-companion-screen--choice bottom t))
              t)))))
 
+(defun gemini-companion-screen-question-start ()
+  "Return where the box of the question on screen begins, or nil."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (gemini-companion-screen--goto-end)
+      (and (re-search-backward "^ *╭" (gemini-companion-screen--start) t)
+           (point)))))
+
 (defun gemini-companion-screen-question-title ()
   "Return the first line of the question on screen, or nil."
   (save-excursion

@@ -207,14 +207,44 @@ If the question is not on screen, show it instead."
   (let ((buffer (gemini-companion-send-terminal)))
     (with-current-buffer buffer
       (gemini-companion-send--check-question)
-      (cond ((gemini-companion-send--end-on-screen-p)
+      (cond ((gemini-companion-send--question-seen-p)
              (setq gemini-companion-send--answered (buffer-chars-modified-tick))
              (gemini-companion-send--enqueue buffer (list key))
              (message "Answered %s in %s" name (buffer-name)))
             (t
-             (gemini-companion-send--show-end)
+             (gemini-companion-send--show-question)
              (message "The question of %s was not on screen: check it, then answer"
                       (gemini-companion-send-title)))))))
+
+(defvar-local gemini-companion-send--shown nil
+  "The text of the last question that was shown as well as possible.")
+
+(defun gemini-companion-send--question-seen-p ()
+  "Return non-nil if the user can see the question of the current terminal.
+One that does not fit in a window has been shown as far as possible."
+  (and (gemini-companion-send--end-on-screen-p)
+       (or (equal gemini-companion-send--shown (gemini-companion-send--question-text))
+           (let ((start (gemini-companion-screen-question-start)))
+             (seq-some (lambda (window) (<= (window-start window) start))
+                       (gemini-companion-ui-windows-of (current-buffer)))))))
+
+(defun gemini-companion-send--question-text ()
+  "Return the text of the question in the current terminal."
+  (buffer-substring-no-properties (gemini-companion-screen-question-start)
+                                  (gemini-companion-screen-end)))
+
+(defun gemini-companion-send--show-question ()
+  "Show the question of the current terminal in a window that is large enough."
+  (gemini-companion-send--show-end)
+  (setq gemini-companion-send--shown (gemini-companion-send--question-text))
+  (when-let* ((window (get-buffer-window)))
+    (let ((missing (- (1+ (count-lines (gemini-companion-screen-question-start)
+                                       (gemini-companion-screen-end)))
+                      (window-body-height window))))
+      (when (> missing 0)
+        ;; The CLI draws it again.
+        (ignore-errors
+          (window-resize window (min missing (window-max-delta window))))))))
 
 (defun gemini-companion-send--check-question ()
   "Signal a `user-error' unless the CLI in the current buffer asks a question."

@@ -245,6 +245,29 @@ Wait until EMACS and the CLI show it."
       (gemini-companion-terminal-e2e--wait-written emacs "a.txt")
       (gemini-companion-test-wait-eval emacs '(window-live-p (get-buffer-window "a.txt"))))))
 
+(ert-deftest gemini-companion-in-the-terminal/a-question-is-answered-only-if-all-of-it-was-seen ()
+  "In a small frame its window grows until it shows what yes would run."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :size '(80 . 24)
+                                           :files gemini-companion-terminal-e2e--files)
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-cli
+        (cli (gemini-companion-test-cli-start-by-command emacs 'term))
+      (gemini-companion-test-cli-script
+       cli '("run_shell_command" :command "touch made.txt") "All done")
+      (gemini-companion-test-cli-submit cli "please run it")
+      (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
+      (gemini-companion-test-wait-screen emacs "Gem:1\\?")
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+      (gemini-companion-test-wait-screen emacs "was not on screen: check it, then answer")
+      (gemini-companion-test-wait-screen emacs "touch made\\.txt")
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+      (gemini-companion-test-wait "the command"
+                                  (lambda ()
+                                    (file-exists-p
+                                     (gemini-companion-test-project emacs "made.txt")))))))
+
 ;;;; A stand-in for the CLI
 
 (defmacro gemini-companion-terminal-e2e--with-stand-in (spec &rest body)
