@@ -152,6 +152,7 @@ fn a_large_answer_counts_until_it_is_read() {
         let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
         assert!(server.companion.bridge().answer(call, Ok("x".repeat(size))));
         slow.read_head();
+        slow.await_body(); // the head may come before the answer is made
         let refused = wait_for("a refusal", || {
             let answer = session.post(&closing()).json();
             answer["error"]["message"].as_str().map(str::to_owned)
