@@ -2,6 +2,8 @@
 //! "Limits" of docs/connection.md names a test for each.
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,7 @@ use gemini_companion::ide::Outcome;
 use gemini_companion::{Event, Limits, ModelTool};
 use serde_json::{Value, json};
 
-use crate::support::{Response, Session, TestCompanion, notification, request, wait_for};
+use crate::support::{Response, Session, Stream, TestCompanion, notification, request, wait_for};
 
 const PATH: &str = "/no/such/file";
 const BUILD: &str = "/ssh:build:";
@@ -114,6 +116,22 @@ fn a_call_of_a_model_counts_until_it_is_answered() {
     wait_for("room", || (session.post(&large).status == 200).then_some(()));
 }
 
+/// Has the kernel keep little of what comes for a connection: it may keep 32 MiB.
+fn keep_little(connection: &TcpStream) {
+    let size: libc::c_int = 64 << 10;
+    // Safety: the descriptor is open, and the pointer is to a live value of that length.
+    let set = unsafe {
+        libc::setsockopt(
+            connection.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw const size).cast(),
+            size_of_val(&size) as libc::socklen_t,
+        )
+    };
+    assert_eq!(set, 0);
+}
+
 #[test]
 fn a_large_answer_counts_until_it_is_read() {
     let size = 16 << 20;
@@ -123,9 +141,18 @@ fn a_large_answer_counts_until_it_is_read() {
             limits.stream_after = early;
         });
         let session = server.open_session();
-        let (mut slow, call) = session.begin_close_diff(PATH);
+        session.open_diff(PATH, "text");
+        server.opened();
+        let mut slow = server.connect();
+        keep_little(&slow);
+        let (head, body) =
+            (server.head("POST", "/mcp", &[("Mcp-Session-Id", &session.id)]), closing());
+        write!(slow, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut slow = Stream::of(slow);
+        let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
         assert!(server.companion.bridge().answer(call, Ok("x".repeat(size))));
         slow.read_head();
+        slow.await_body(); // the head may come before the answer is made
         let refused = wait_for("a refusal", || {
             let answer = session.post(&closing()).json();
             answer["error"]["message"].as_str().map(str::to_owned)
@@ -133,7 +160,8 @@ fn a_large_answer_counts_until_it_is_read() {
         assert!(refused.contains("too many large messages and answers"), "{refused}");
         is_served(&session);
         assert!(slow.rest().len() > size);
-        wait_for("room", || (session.post(&closing()).body.len() > size).then_some(()));
+        let large = format!("{}{}", request(1, "ping", json!({})), " ".repeat(2 << 20));
+        wait_for("room", || (session.post(&large).status == 200).then_some(()));
     }
 }
 

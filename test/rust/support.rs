@@ -299,6 +299,11 @@ impl Stream {
         head
     }
 
+    /// Waits until some of the body has come.
+    pub fn await_body(&mut self) {
+        assert!(!self.reader.fill_buf().unwrap().is_empty(), "no body");
+    }
+
     /// The rest of a body that is not a stream.
     pub fn rest(&mut self) -> String {
         let mut text = String::new();
