@@ -101,14 +101,14 @@
                                     (unless ours
                                       "connect, as the CLI does: this, Emacs idle"))
         (gemini-companion-bench-add
-         (format "served of 512, 2 connections each: %s" server) ""
+         (format "served of 20, 2 connections each: %s" server) ""
          (list (gemini-companion-bench--crowd where)))))))
 
 (defun gemini-companion-bench--crowd (where)
-  "Return how many of 512 clients the server at WHERE serves."
+  "Return how many of 20 clients the server at WHERE serves."
   (with-temp-buffer
     (unless (eql 0 (apply #'call-process (gemini-companion-bench-load-program) nil t nil
-                          `("crowd" ,@where "512")))
+                          `("crowd" ,@where "20")))
       (error "A crowd of clients failed: %s" (buffer-string)))
     (string-to-number (buffer-string))))
 
@@ -163,7 +163,7 @@ Return the seconds it took, and the microseconds of each request."
       (gemini-companion-bench-add (match-string 1) "" (list (string-to-number (match-string 2)))))))
 
 (defun gemini-companion-bench--sessions ()
-  "Measure what memory a session takes, of 500 with an event stream each."
+  "Measure what memory a session takes, of 20 with an event stream each."
   (pcase-dolist (`(,server . ,command)
                  (assoc-delete-all "this, Emacs busy" (gemini-companion-bench--servers)))
     (gemini-companion-bench-with-program (process command)
@@ -172,13 +172,13 @@ Return the seconds it took, and the microseconds of each request."
              (memory (lambda () (gemini-companion-bench-proc id "VmRSS")))
              (before (funcall memory)))
         (gemini-companion-bench-with-program
-            (clients `(,(gemini-companion-bench-load-program) "listen" ,@where "500"))
+            (clients `(,(gemini-companion-bench-load-program) "listen" ,@where "20"))
           (gemini-companion-bench-program-line clients)
           (gemini-companion-bench-add
-           (format "memory: each of 500 sessions, %s" server) "kB"
-           (list (/ (- (funcall memory) before) 500.0))
+           (format "memory: each of 20 sessions, %s" server) "kB"
+           (list (/ (- (funcall memory) before) 20.0))
            (unless (string-prefix-p "this" server)
-             "memory: each of 500 sessions, this, Emacs idle")))))))
+             "memory: each of 20 sessions, this, Emacs idle")))))))
 
 (gemini-companion-bench--start)
 (gemini-companion-bench--start-whole)
