@@ -22,7 +22,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'filenotify)
 (require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -33,6 +32,10 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
+
+;; Loaded when the first accepted file is watched.
+(declare-function file-notify-add-watch "filenotify")
+(declare-function file-notify-rm-watch "filenotify")
 
 ;; Emacs binds it while it reverts a buffer.
 (defvar revert-buffer-preserve-modes)
@@ -250,6 +253,7 @@ in batch mode does not notice.  Otherwise return the descriptor."
         (name (file-name-nondirectory (file-truename file))))
     (unless noninteractive
       (ignore-errors
+        (require 'filenotify)
         (file-notify-add-watch
          directory '(change)
          (pcase-lambda (`(,_ ,_ ,changed ,renamed))

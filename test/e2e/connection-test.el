@@ -46,6 +46,7 @@ The review is shown once Emacs responds again."
   "The review is closed, and the buffer has the text of the file."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-accept-by-client 'seen))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-with-client (client 'fake emacs)
       (let ((handle (gemini-companion-test-propose emacs client "b\n")))

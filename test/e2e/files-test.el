@@ -95,10 +95,10 @@ pings were answered within %.2f s"
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     ;; The test shows them.  One that was selected automatically would ignore its key for a moment.
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
-    (dotimes (batch 8)
+    (dotimes (batch 16)
       (let* ((before (length (gemini-companion-test-fake-outcomes client)))
              (proposed
-              (cl-loop for n below 50
+              (cl-loop for n below 25
                        collect (list 'accepted (format "%d-%d.txt" batch n)
                                      (gemini-companion-test-random-text (1+ (random 40)))))))
         (pcase-dolist (`(,_ ,name ,text) proposed)
@@ -113,7 +113,7 @@ pings were answered within %.2f s"
         (gemini-companion-test-wait
          "all outcomes"
          (lambda ()
-           (= (+ before 50) (length (gemini-companion-test-fake-outcomes client)))))
+           (= (+ before 25) (length (gemini-companion-test-fake-outcomes client)))))
         (let ((outcomes (nthcdr before (gemini-companion-test-fake-outcomes client))))
           (dolist (outcome proposed)
             (should (member outcome outcomes))))))))

@@ -340,8 +340,11 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(rejected)))
       (gemini-companion-test-wait-no-review emacs)
-      ;; There is nothing to close any more.
-      (should-not (gemini-companion-test-client-close-diff client file nil)))))
+      ;; A client that did not get the answer asks again.
+      (should (equal (gemini-companion-test-client-close-diff client file nil)
+                     "two\n"))
+      (should-not (gemini-companion-test-client-close-diff
+                   client (gemini-companion-test-project emacs "other.txt") nil)))))
 
 (ert-deftest gemini-companion-review/the-death-of-a-client-closes-it/real-client ()
   "The review of a client whose process has ended is closed.

@@ -185,6 +185,7 @@ async function isRefused(name) {
 const listed = async () => (await client.listTools()).tools.map((it) => it.name);
 
 const a = join(job.directory, 'a.txt');
+const neverOpened = join(job.directory, 'never-opened.txt');
 const b = join(job.directory, 'b.txt');
 
 await check('connect', async () => {
@@ -245,7 +246,7 @@ await check('close silently', () =>
 
 await check('result with isError', async () => {
   await failsAsResult('openDiff', { filePath: 'relative.txt', newContent: '' });
-  await failsAsResult('closeDiff', { filePath: a });
+  await failsAsResult('closeDiff', { filePath: neverOpened });
 });
 
 await check('unknown tool', () => isRefused('noSuchTool'));
@@ -254,7 +255,7 @@ await check('40 calls', async () => {
   const calls = [
     listed,
     () => client.ping(),
-    () => failsAsResult('closeDiff', { filePath: a }),
+    () => failsAsResult('closeDiff', { filePath: neverOpened }),
     () => isRefused('noSuchTool'),
   ];
   for (let n = 0; n < 40; n++) await calls[n % calls.length]();
