@@ -19,7 +19,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
+(eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-log)
 
 (defconst gemini-companion-heavy--max-fontified 300000
