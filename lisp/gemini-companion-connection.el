@@ -236,12 +236,16 @@ For their form see `gemini-companion-bridge-sessions'."
   (gemini-companion-bridge-set-host-reachable (gemini-companion-connection-prefix connection)
                                               (eq state 'ready)))
 
-(defconst gemini-companion-connection--options
-  '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes" "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15"
-    "-o" "ServerAliveCountMax=2" "-o" "RemoteCommand=none" "-o" "ClearAllForwardings=yes"
-    "-o" "ControlPersist=no")
-  "Options for the ssh that holds a connection.
+(defconst gemini-companion-connection--quiet-options
+  '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes" "-o" "RemoteCommand=none")
+  "Options for each ssh.
 Nobody sees it: it forwards neither the user's agent nor a display.")
+
+(defconst gemini-companion-connection--options
+  `(,@gemini-companion-connection--quiet-options
+    "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15" "-o" "ServerAliveCountMax=2"
+    "-o" "ClearAllForwardings=yes" "-o" "ControlPersist=no")
+  "Options for the ssh that holds a connection.")
 
 (defun gemini-companion-connection--run-master (connection)
   "Start the ssh that holds CONNECTION."
@@ -823,8 +827,7 @@ Call CALLBACK with its output, which is empty if there is none in time."
          (timer nil)
          (process
           (gemini-companion-ssh-make-process
-           `("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes"
-             "-o" "RemoteCommand=none" "-o" "ControlMaster=no"
+           `(,@gemini-companion-connection--quiet-options "-o" "ControlMaster=no"
              ,@(gemini-companion-connection--control connection)
              ,@(gemini-companion-connection-target connection)
              ,(gemini-companion-ssh-login-command command))

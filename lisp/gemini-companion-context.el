@@ -56,8 +56,9 @@ none."
 (defcustom gemini-companion-private-files
   '(".env*" "*.env" ".netrc" "_netrc" "authinfo*" ".authinfo*" "*.gpg" "*.pgp" "*.age"
     "*.pem" "*.key" "*.p12" "*.pfx" "*.jks" "*.keystore" "*.kdbx" "*.kdb" "*.ovpn"
-    "id_rsa*" "id_dsa*" "id_ecdsa*" "id_ed25519*" "*_rsa" "*_ed25519" ".git-credentials" ".npmrc" ".pypirc" ".pgpass" ".my.cnf"
-    ".htpasswd" "credentials" "credentials.json" "credentials.y*ml*" "credentials.toml"
+    "id_rsa*" "id_dsa*" "id_ecdsa*" "id_ed25519*" "*_rsa" "*_ed25519"
+    ".git-credentials" ".npmrc" ".pypirc" ".pgpass" ".my.cnf" ".htpasswd"
+    "credentials" "credentials.json" "credentials.y*ml*" "credentials.toml"
     "credentials.ini" "credentials.txt" "credentials.csv" "credentials.db" "secrets.*"
     ".ssh/*" ".gnupg/*" ".aws/*" ".kube/*" ".docker/config.json" ".password-store/*")
   "Globs for files that clients are never told of.

@@ -189,7 +189,7 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
     (setq gemini-companion-tools--calls
           (cons call (seq-take gemini-companion-tools--calls
                                (1- gemini-companion-tools--max-calls))))
-    (gemini-companion-tools--run-hook)
+    (gemini-companion-log-run-hook 'gemini-companion-tools-change-hook)
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
           ((gemini-companion-workspace-pending-p)
            ;; Nothing is in any scope yet.
@@ -281,13 +281,8 @@ Return nil if nobody waits for it any more."
     (setf (gemini-companion-tool-call-outcome call) outcome
           (gemini-companion-tool-call-ended call) (float-time))
     (gemini-companion-log-add "tool %s" (gemini-companion-tools-describe-call call))
-    (gemini-companion-tools--run-hook))
+    (gemini-companion-log-run-hook 'gemini-companion-tools-change-hook))
   t)
-
-(defun gemini-companion-tools--run-hook ()
-  "Run the hook for changes of calls."
-  (gemini-companion-log-errors "tools"
-    (gemini-companion-log-run-hook 'gemini-companion-tools-change-hook)))
 
 (defun gemini-companion-tools-describe-call (call)
   "Return a line about CALL for the user."

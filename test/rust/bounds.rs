@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gemini_companion::ide::Outcome;
-use gemini_companion::{Event, Limits, ModelTool};
+use gemini_companion::{Event, Limits};
 use serde_json::{Value, json};
 
 use crate::support::{Response, Session, Stream, TestCompanion, notification, request, wait_for};
@@ -95,13 +95,7 @@ fn a_connection_ends_with_a_refusal() {
 #[test]
 fn a_call_of_a_model_counts_until_it_is_answered() {
     let server = server(|limits| limits.bodies = 1500);
-    server.companion.model_tools().register(vec![ModelTool {
-        name: "find".to_owned(),
-        description: String::new(),
-        is_read_only: true,
-        is_listed: true,
-        arguments: Vec::new(),
-    }]);
+    server.register_find();
     let session = server.open_session();
     let params = json!({ "name": "find", "junk": "x".repeat(800) });
     let call = request(1, "tools/call", params);
@@ -333,13 +327,7 @@ fn errors_quote_a_client_briefly() {
 #[test]
 fn tools_of_a_model_have_at_most_64_arguments() {
     let server = TestCompanion::start();
-    server.companion.model_tools().register(vec![ModelTool {
-        name: "find".to_owned(),
-        description: String::new(),
-        is_read_only: true,
-        is_listed: true,
-        arguments: Vec::new(),
-    }]);
+    server.register_find();
     for (count, reason) in [(64, "there is no argument"), (65, "too many arguments")] {
         let arguments: serde_json::Map<_, _> =
             (0..count).map(|number| (format!("a{number:02}"), json!(1))).collect();

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use gemini_companion::ide::Outcome;
-use gemini_companion::{Event, Limits, ModelTool};
+use gemini_companion::{Event, Limits};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -44,13 +44,7 @@ fn limits() -> Limits {
 
 fn start() -> TestCompanion {
     let server = TestCompanion::with(limits());
-    server.companion.model_tools().register(vec![ModelTool {
-        name: "find".to_owned(),
-        description: String::new(),
-        is_read_only: true,
-        is_listed: true,
-        arguments: Vec::new(),
-    }]);
+    server.register_find();
     server
 }
 

@@ -9,7 +9,7 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
 use gemini_companion::ide::{IdeContext, ReviewId};
-use gemini_companion::{Agent, CallId, Companion, Event, Limits};
+use gemini_companion::{Agent, CallId, Companion, Event, Limits, ModelTool};
 use serde_json::{Value, json};
 
 use crate::agents;
@@ -52,6 +52,17 @@ pub fn agents(directory: &std::path::Path) -> Vec<Agent> {
 }
 
 impl TestCompanion {
+    /// Gives models a tool without arguments, "find".
+    pub fn register_find(&self) {
+        self.companion.model_tools().register(vec![ModelTool {
+            name: "find".to_owned(),
+            description: String::new(),
+            is_read_only: true,
+            is_listed: true,
+            arguments: Vec::new(),
+        }]);
+    }
+
     pub fn start() -> TestCompanion {
         TestCompanion::with(Limits::default())
     }

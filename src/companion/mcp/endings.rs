@@ -156,6 +156,16 @@ mod tests {
         assert!(endings.is_last("/1", "name"));
     }
 
+    #[test]
+    fn what_has_no_text_is_known_after_texts_are_forgotten() {
+        let mut endings = Endings::default();
+        endings.add("/a".into(), None, LastText::Rejected);
+        endings.add("/b".into(), None, accepted("b"));
+        endings.forget_texts(1);
+        assert!(matches!(endings.last_text("/a"), Some(LastText::Rejected)));
+        assert!(text(&endings, "/b").is_none());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn old_ones_are_forgotten() {
         let mut endings = Endings::default();

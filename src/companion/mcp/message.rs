@@ -214,20 +214,24 @@ fn parse_object<'a, T: Deserialize<'a>>(json: &'a str) -> serde_json::Result<T> 
     serde_json::from_str(json)
 }
 
-/// The same; see `parse_value`.
+/// The same, leniently.
 fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
-    parse_object(json).or_else(|error| {
-        let mended = replace_lone_surrogates(json.as_bytes()).ok_or(error)?;
-        parse_object(std::str::from_utf8(&mended).map_err(serde::de::Error::custom)?)
-    })
+    leniently(json, |json| parse_object(json))
 }
 
-/// Parses any value. Lone surrogates are replaced rather than refused: after an error the client
-/// would disconnect.
+/// Parses any value, leniently.
 pub(super) fn parse_value<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
-    serde_json::from_str(json).or_else(|error| {
-        replace_lone_surrogates(json.as_bytes())
-            .map_or(Err(error), |mended| serde_json::from_slice(&mended))
+    leniently(json, |json| serde_json::from_str(json))
+}
+
+/// Lone surrogates are replaced rather than refused: after an error the client would disconnect.
+fn leniently<T>(
+    json: &str,
+    parse: impl Fn(&str) -> serde_json::Result<T>,
+) -> serde_json::Result<T> {
+    parse(json).or_else(|error| {
+        let mended = replace_lone_surrogates(json.as_bytes()).ok_or(error)?;
+        parse(std::str::from_utf8(&mended).map_err(serde::de::Error::custom)?)
     })
 }
 
