@@ -66,18 +66,23 @@ The choices are in the last box, and the user's prompt is not below it."
         (and bottom
              (not (save-excursion
                     (re-search-forward gemini-companion-screen--composer nil t)))
-             (progn (re-search-backward "^ *╭" (gemini-companion-screen--start) 'move)
+             (progn (gemini-companion-screen--goto-box)
                     (re-search-forward gemini-companion-screen--choice bottom t))
              t)))))
 
+(defun gemini-companion-screen--goto-box ()
+  "Go back to the beginning of a box, or as far as one is looked for."
+  (re-search-backward "^ *╭" (gemini-companion-screen--start) 'move))
+
 (defun gemini-companion-screen-question-start ()
-  "Return where the box of the question on screen begins, or nil."
+  "Return where the box of the question on screen begins.
+If it is very long, return how far up it is looked at."
   (save-excursion
     (save-restriction
       (widen)
       (gemini-companion-screen--goto-end)
-      (and (re-search-backward "^ *╭" (gemini-companion-screen--start) t)
-           (point)))))
+      (gemini-companion-screen--goto-box)
+      (point))))
 
 (defun gemini-companion-screen-question-title ()
   "Return the first line of the question on screen, or nil."

@@ -49,6 +49,21 @@
      (insert ,screen)
      ,@body))
 
+(ert-deftest gemini-companion-screen/a-very-long-question-begins-somewhere ()
+  (let ((line "│ │  2 + y                        │   │\n"))
+    (dolist (count '(0 1000))
+      (gemini-companion-screen-test--on
+          (replace-regexp-in-string
+           "^│ ╰" (concat (apply #'concat (make-list count line)) "│ ╰")
+           gemini-companion-screen-test--question t t)
+        (should (gemini-companion-screen-question-p))
+        (let ((start (gemini-companion-screen-question-start)))
+          (should (< (point-min) start (point-max)))
+          (should (eq (zerop count) (eql start (save-excursion
+                                                 (goto-char (point-min))
+                                                 (re-search-forward "^╭")
+                                                 (match-beginning 0))))))))))
+
 (ert-deftest gemini-companion-screen/the-last-question-says-how-many-follow ()
   (let ((one (replace-regexp-in-string "  1 of 4 │" "         │"
                                        gemini-companion-screen-test--question)))
