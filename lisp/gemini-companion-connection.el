@@ -827,7 +827,8 @@ Call CALLBACK with its output, which is empty if there is none in time."
          (timer nil)
          (process
           (gemini-companion-ssh-make-process
-           `(,@gemini-companion-connection--quiet-options "-o" "ControlMaster=no"
+           `(,@gemini-companion-connection--quiet-options
+             "-o" "ControlMaster=no"
              ,@(gemini-companion-connection--control connection)
              ,@(gemini-companion-connection-target connection)
              ,(gemini-companion-ssh-login-command command))
