@@ -186,7 +186,7 @@ WHICH, a function, returns non-nil."
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-bench--prepare emacs)
     (gemini-companion-bench--timer emacs)
-    (dolist (count '(1 10 100))
+    (dolist (count '(1 10 20))
       (gemini-companion-test-eval emacs '(progn (goto-char (point-min)) nil))
       ;; Each down by one line, with time to be told.
       (gemini-companion-bench--move emacs "moving, less 50 ms" (make-list 200 ?\C-n) 0.1 count

@@ -18,7 +18,7 @@
 (require 'gemini-companion-bench-proc)
 (require 'gemini-companion-test-util)
 
-(defconst gemini-companion-bench--connections 32
+(defconst gemini-companion-bench--connections 16
   "How many connections ask at once.")
 
 ;;;; Starting
