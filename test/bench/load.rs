@@ -24,7 +24,8 @@
 //! cursor, `TIME LINE CHARACTER`. `propose` proposes, for each `BYTES FILE` that it reads, a text of
 //! so many bytes for FILE, and prints `answered TIME MICROSECONDS`, when it was sent and how long the
 //! answer took, and `decided TIME`. Times are in microseconds since 1970. Five lines of the text,
-//! evenly spread, say `changed`; the others say which line they are.
+//! evenly spread, say `changed`, and how many proposals there were before, since one that was just
+//! accepted is not asked about again; the others say which line they are.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -343,10 +344,10 @@ fn microseconds() -> u128 {
 /// The length of a line that is not changed.
 const LINE: usize = 35;
 
-fn proposed(bytes: usize) -> String {
+fn proposed(bytes: usize, turn: usize) -> String {
     let lines = bytes / LINE + 1;
     let line = |number| match number % (lines / 5 + 1) == lines / 10 {
-        true => r"this line is changed\n".into(),
+        true => format!(r"this line is changed, turn {turn:04}\n"),
         false => format!(r"a line of text, its number {number:07}\n"),
     };
     (0..lines).map(line).collect()
@@ -363,10 +364,10 @@ fn propose(port: u16, token: &str) -> Result<()> {
         }
     });
     println!("ready");
-    for line in io::stdin().lines() {
+    for (turn, line) in io::stdin().lines().enumerate() {
         let line = line?;
         let (bytes, file) = line.split_once(' ').ok_or(io::Error::other("no file"))?;
-        let text = proposed(bytes.parse().map_err(io::Error::other)?);
+        let text = proposed(bytes.parse().map_err(io::Error::other)?, turn);
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"openDiff","arguments":{{"filePath":"{file}","newContent":"{text}"}}}}}}"#
         );
