@@ -24,6 +24,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
+(require 'gemini-companion-heavy)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-popup)
@@ -49,9 +50,6 @@ of the project while you are away.  If nil, only you can accept."
                  (const :tag "None" nil))
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
-
-(defconst gemini-companion-decide--replace-time 1.0
-  "Seconds to compare texts before all of a proposal is replaced.")
 
 (defconst gemini-companion-decide--git-hook-names
   '("applypatch-msg" "pre-applypatch" "post-applypatch" "pre-commit" "pre-merge-commit"
@@ -408,8 +406,7 @@ Signal a `user-error' if they are edits of another text than the file has."
           (widen)
           (let ((inhibit-read-only t))
             (undo-boundary)
-            (replace-region-contents (point-min) (point-max) (lambda () text)
-                                     gemini-companion-decide--replace-time)
+            (gemini-companion-heavy-replace-text text)
             (undo-boundary)))))))
 
 ;;;; Questions before an accept

@@ -16,10 +16,13 @@
 ;; large, or repeats a few lines, as programs and hostile models do.  Any other text becomes slow
 ;; gradually: it is fontified from its start on, a few lines at a time, never by redisplay, until that
 ;; takes too long.  Then the buffer is given up to Fundamental mode.
+;;
+;; To find out where two texts differ takes as long as one likes to look.
 
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-log)
 
 (defconst gemini-companion-heavy--max-fontified 300000
@@ -40,6 +43,13 @@ Some modes take seconds for ten times as much.")
 
 (defconst gemini-companion-heavy--max-time 0.1
   "Seconds for which Emacs may fontify without a pause.")
+
+(defconst gemini-companion-heavy--max-compare-time 0.3
+  "Seconds spent to find the differences, before all of a text is replaced.")
+
+(defconst gemini-companion-heavy--max-costs 300
+  "Number of differences in a row for which the best ones are looked for.
+In a search for more Emacs does not look at the clock for a second.")
 
 (defconst gemini-companion-heavy--max-slow 2
   "Number of parts that may take longer.
@@ -103,6 +113,16 @@ mode."
     (unless (eq light font-lock-mode)
       (font-lock-mode (if light 1 -1)))
     light))
+
+;;;; Other texts
+
+(defun gemini-companion-heavy-replace-text (source)
+  "Replace the accessible text by SOURCE, a string or a buffer, keeping markers.
+Return nil if the texts differ too much to find out soon where: then all is
+replaced, and markers are not kept."
+  (replace-region-contents (point-min) (point-max) (lambda () source)
+                           gemini-companion-heavy--max-compare-time
+                           gemini-companion-heavy--max-costs))
 
 ;;;; Long lines
 

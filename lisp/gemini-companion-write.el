@@ -22,7 +22,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
@@ -301,9 +300,6 @@ M-x gemini-companion-review-history"
 
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")
-
-(defconst gemini-companion-write--max-compare-time 0.3
-  "Seconds spent to find the differences, before all of the text is replaced.")
 
 (defvar gemini-companion-write-before-hook nil
   "Hook run in a buffer before it takes what a client has written.")
@@ -593,8 +589,7 @@ is on, or nil.  Return nil if a hook prevented the change."
         (save-restriction
           (widen)
           (let ((go-back (gemini-companion-write--lines)))
-            (unless (replace-region-contents (point-min) (point-max) (lambda () source)
-                                             gemini-companion-write--max-compare-time)
+            (unless (gemini-companion-heavy-replace-text source)
               (funcall go-back))))
       (restore-buffer-modified-p nil)
       (undo-boundary))))

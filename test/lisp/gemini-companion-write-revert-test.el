@@ -223,7 +223,7 @@
                        (apply #'concat (seq-subseq lines 49 59))))))))
 
 (ert-deftest gemini-companion-write-revert/lines-stay-if-comparing-takes-too-long ()
-  (let ((gemini-companion-write--max-compare-time 0)
+  (let ((gemini-companion-heavy--max-compare-time 0)
         (text (lambda (word)
                 (mapconcat (lambda (number) (format "%d %s\n" number (md5 (format word number))))
                            (number-sequence 1 2000) ""))))
