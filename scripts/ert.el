@@ -15,6 +15,10 @@
 ;;   skipped N
 ;;   FAILED NAME
 ;;   SKIPPED NAME: REASON
+;;   FLAKY NAME
+;;
+;; With $GEMINI_COMPANION_TEST_RETRY, a test that failed is run once more when the others are done.
+;; It has failed if it fails again; otherwise it is called flaky, and counts as passed.
 
 ;;; Code:
 
@@ -33,18 +37,24 @@ that for one that the user has open."
   "Run the tests of FILES that match the regexp MATCH, then write file RESULT."
   (when (fboundp 'ert-test-location) ; Emacs 29
     (advice-add 'ert-test-location :around #'gemini-companion-ert--locate))
-  (let ((broken (seq-remove #'gemini-companion-ert--load files))
-        (stats (ert-run-tests-batch
-                (list 'and
-                      (if (equal match "") t match)
-                      (read (or (getenv "GEMINI_COMPANION_TEST_SELECTOR") "t"))))))
+  (let* ((broken (seq-remove #'gemini-companion-ert--load files))
+         (stats (ert-run-tests-batch
+                 (list 'and
+                       (if (equal match "") t match)
+                       (read (or (getenv "GEMINI_COMPANION_TEST_SELECTOR") "t")))))
+         (failed (gemini-companion-ert--failed stats))
+         (flaky (and failed (not (member (getenv "GEMINI_COMPANION_TEST_RETRY") '(nil "")))
+                     (seq-difference failed (gemini-companion-ert--failed
+                                             (ert-run-tests-batch `(member ,@failed)))))))
     (with-temp-file result
       (insert (format "passed %d\nfailed %d\nskipped %d\n"
-                      (ert-stats-completed-expected stats)
-                      (+ (ert-stats-completed-unexpected stats) (length broken))
+                      (+ (ert-stats-completed-expected stats) (length flaky))
+                      (+ (- (length failed) (length flaky)) (length broken))
                       (ert-stats-skipped stats)))
       (dolist (file broken)
         (insert (format "FAILED %s cannot be loaded\n" file)))
+      (dolist (name flaky)
+        (insert (format "FLAKY %s\n" name)))
       (seq-doseq (test (ert--stats-tests stats))
         (insert (gemini-companion-ert--line test))))
     (kill-emacs 0)))
@@ -55,6 +65,15 @@ that for one that the user has open."
       (load (expand-file-name file) nil t t)
     (error (message "%s: %s" file (error-message-string problem))
            nil)))
+
+(defun gemini-companion-ert--failed (stats)
+  "Return the names of the tests that have failed, by STATS."
+  (seq-map #'ert-test-name
+           (seq-remove (lambda (test)
+                         (let ((outcome (ert-test-most-recent-result test)))
+                           (or (ert-test-skipped-p outcome)
+                               (ert-test-result-expected-p test outcome))))
+                       (ert--stats-tests stats))))
 
 (defun gemini-companion-ert--line (test)
   "Return the line that says what became of TEST, empty if it passed."
