@@ -14,6 +14,7 @@
 (require 'project)
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
@@ -192,6 +193,9 @@ long to ask for others, and some users complete as they type."
 
 ;;;; Reasons for a rejection
 
+(defvar gemini-companion-compose--reason ""
+  "While a review with comments is rejected, the reason that precedes them.")
+
 (defvar gemini-companion-compose--reason-history nil
   "History of reasons for rejections.")
 
@@ -201,12 +205,33 @@ long to ask for others, and some users complete as they type."
 If the reason is empty, just reject REVIEW."
   (gemini-companion-review-check-open review)
   (let* ((reason (gemini-companion-compose--read-reason review))
+         (comments (> (gemini-companion-comment-count review) 0))
          ;; Afterwards, the process of the client may be unknown.
          (terminal (gemini-companion-compose--terminal-of review)))
-    (cond ((string-empty-p reason) (gemini-companion-review-reject review))
+    (cond ((or comments (string-empty-p reason))
+           (let ((gemini-companion-compose--reason reason))
+             (gemini-companion-review-reject review)))
           ((and (gemini-companion-review-reject review) terminal)
            (gemini-companion-compose--send-reason review reason terminal))
           (t (gemini-companion-compose--keep-reason review reason)))))
+
+;;;###autoload
+(defun gemini-companion-compose-send-comments (review outcome comments)
+  "Send COMMENTS, on REVIEW, which has ended with OUTCOME, to its client.
+If that does not run in a terminal of Emacs, or has given up the change,
+put them where the user can paste them."
+  (let* ((file (gemini-companion-review-project-path review))
+         (lead (pcase outcome
+                 ('accepted (format "I accepted the change to %s, with comments:" file))
+                 ('rejected (format "I rejected the change to %s:" file))
+                 (_ (format "Comments on the change to %s:" file))))
+         (prompt (string-join (delete "" (list gemini-companion-compose--reason lead comments))
+                              "\n"))
+         (terminal (and (memq outcome '(accepted rejected closed))
+                        (gemini-companion-compose--terminal-of review))))
+    (if terminal
+        (gemini-companion-compose--send-reason review prompt terminal 'comments)
+      (gemini-companion-compose--keep-reason review prompt 'comments))))
 
 (defun gemini-companion-compose--read-reason (review)
   "Read the reason for which the user rejects REVIEW, and return it.
@@ -253,34 +278,42 @@ directory of the file."
                 ;; The agent is nil where the user started the CLI.
                 (list (gemini-companion-review-agent review) nil)))))
 
-(defun gemini-companion-compose--send-reason (review reason terminal)
-  "Send REASON, for which REVIEW was rejected, to the client in TERMINAL."
+(defun gemini-companion-compose--send-reason (review reason terminal &optional comments)
+  "Send REASON, for which REVIEW was rejected, to the client in TERMINAL.
+If COMMENTS is non-nil, it is the user's comments on REVIEW, which has ended."
   (let ((title (gemini-companion-review-client-title review))
-        (file (gemini-companion-review-file review)))
+        (what (gemini-companion-compose--what comments))
+        (ended (format "Change to %s %s" (gemini-companion-review-file review)
+                       (gemini-companion-review-ending review))))
     (gemini-companion-ui-message
-     review "Change to %s rejected; sending the reason as soon as %s is ready" file title)
+     review "%s; sending %s as soon as %s is ready" ended what title)
     (gemini-companion-send-at-rest
      ;; A prompt that begins with a slash is a command of the CLI.
      (if (string-prefix-p "/" reason) (concat "Reason: " reason) reason)
      terminal
      (lambda (outcome)
        (pcase outcome
-         ('sent (gemini-companion-ui-message review "Change to %s rejected; %s was told why"
-                                             file title))
+         ('sent (gemini-companion-ui-message review "%s; %s %s" ended title
+                                             (if comments "has your comment" "was told why")))
          ('put (gemini-companion-ui-message
-                review "The reason is in the prompt of %s, but was not sent: complete it, \
-or send it, in %s"
-                title (buffer-name terminal)))
-         (_ (gemini-companion-compose--keep-reason review reason)))))))
+                review "In the prompt of %s is %s, not sent: complete it, or send it, in %s"
+                title what (buffer-name terminal)))
+         (_ (gemini-companion-compose--keep-reason review reason comments)))))))
 
-(defun gemini-companion-compose--keep-reason (review reason)
-  "Put REASON, for which the user rejects REVIEW, where the user can paste it."
+(defun gemini-companion-compose--keep-reason (review reason &optional comments)
+  "Put REASON, for which the user rejects REVIEW, where the user can paste it.
+COMMENTS is as in `gemini-companion-compose--send-reason'."
   (gemini-companion-ui-message
-   review "%s: %s.  Paste the reason into %s: it is in %s"
+   review "%s: %s.  Paste %s into %s: it is in %s"
    (gemini-companion-review-file review)
    (gemini-companion-review-ending review)
+   (gemini-companion-compose--what comments)
    (gemini-companion-review-client-title review)
    (gemini-companion-compose--kill reason)))
+
+(defun gemini-companion-compose--what (comments)
+  "Return what is sent, for a message: the reason, or COMMENTS if non-nil."
+  (if comments "your comment" "the reason"))
 
 (provide 'gemini-companion-compose)
 ;;; gemini-companion-compose.el ends here

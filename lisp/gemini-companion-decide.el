@@ -307,6 +307,24 @@ If there is only the one on screen, select its window."
       (?r (gemini-companion-review-reject review))
       (_ (gemini-companion-review-postpone review)))))
 
+(defconst gemini-companion-decide--views
+  '(gemini-companion-ediff-show gemini-companion-inline-show gemini-companion-diff-show)
+  "The views of a review, in the order in which a command shows them.")
+
+;;;###autoload
+(defun gemini-companion-review-other-view ()
+  "Show the change in another view, with all that you have dropped or edited."
+  (interactive)
+  (let* ((review (gemini-companion-review-current))
+         (views gemini-companion-decide--views)
+         (view (or (cadr (memq (gemini-companion-review-view review) views)) (car views))))
+    (gemini-companion-review-check-open review)
+    (unless (gemini-companion-file-exists-p (gemini-companion-review-path review))
+      (user-error "A new file has only one view"))
+    (setf (gemini-companion-review-with-base review) nil
+          (gemini-companion-review-chosen-view review) view)
+    (gemini-companion-review-show-again review 'select)))
+
 ;;;###autoload
 (defun gemini-companion-review-three-way ()
   "Show or hide the text from which the change was made.

@@ -7,8 +7,6 @@
 ;;; Commentary:
 
 ;; Shows a review in one buffer: the unified diff from the file as it is now to the proposal.
-;; When the user drops a hunk, the proposal is changed to agree with the file there.  So the
-;; proposal is always what an accept sends, and the diff is made from it again after each change.
 ;;
 ;; A client has written the text of the diff, and most commands of Diff mode visit the files that
 ;; a diff names, so none of them has a key here.
@@ -19,37 +17,22 @@
 (require 'subr-x)
 (require 'gemini-companion-decide)
 (require 'gemini-companion-heavy)
-(require 'gemini-companion-log)
+(require 'gemini-companion-hunks)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-view)
 
-(declare-function gemini-companion-ediff-show "gemini-companion-ediff")
-
 (defconst gemini-companion-diff--max-refined 20000
   "Maximum size in characters of a diff in which changes within lines are shown.")
 
-(defconst gemini-companion-diff--pause 0.3
-  "Seconds after the last edit of the proposal until the diff shows it.")
-
 (cl-defstruct (gemini-companion-diff--view
-               (:include gemini-companion-view)
+               (:include gemini-companion-hunks)
                (:constructor gemini-companion-diff--make)
                (:conc-name gemini-companion-diff--)
                (:copier nil))
   "A review shown as one diff."
-  (buffer nil :documentation "The buffer with the diff.")
-  (current nil :documentation "A hidden buffer with the file as it is now.")
-  (separate nil :documentation "Non-nil if each change has a hunk of its own.")
-  (hunks 0 :documentation "The number of hunks.")
-  (tick nil :documentation "The modification tick of the proposal that the diff shows.")
-  (edited nil :documentation "The position of the last edit of the proposal since then, or nil.")
-  (timer nil :documentation "The timer that waits for a pause in editing, or nil."))
-
-(defvar-local gemini-companion-diff--of-buffer nil
-  "The view to which this buffer belongs.")
-(put 'gemini-companion-diff--of-buffer 'permanent-local t)
+  (separate nil :documentation "Non-nil if each change has a hunk of its own."))
 
 ;;;; The mode
 
@@ -64,12 +47,13 @@
     (define-key map (kbd "C-c C-b") #'diff-refine-hunk)
     (define-key map (kbd "k") #'gemini-companion-diff-drop)
     (define-key map (kbd "s") #'gemini-companion-diff-split)
-    (define-key map (kbd "u") #'gemini-companion-diff-undo)
-    (define-key map [remap undo] #'gemini-companion-diff-undo)
-    (define-key map [remap undo-only] #'gemini-companion-diff-undo)
+    (define-key map (kbd "u") #'gemini-companion-hunks-undo)
+    (define-key map [remap undo] #'gemini-companion-hunks-undo)
+    (define-key map [remap undo-only] #'gemini-companion-hunks-undo)
     (define-key map (kbd "RET") #'gemini-companion-diff-edit)
     (define-key map (kbd "o") #'gemini-companion-diff-edit)
     (define-key map (kbd "e") #'gemini-companion-diff-edit)
+    (define-key map (kbd "c") #'gemini-companion-comment)
     (define-key map (kbd "q") #'gemini-companion-review-quit)
     (define-key map [remap read-only-mode] #'undefined)
     ;; These behave differently in Diff mode: the first applies the diff, and commits it.
@@ -103,7 +87,7 @@ You accept or reject all hunks together, but can drop some first.
   (mapc #'kill-local-variable gemini-companion-diff--unwanted)
   (setq-local diff-font-lock-syntax nil
               face-remapping-alist gemini-companion-proposal-diff-faces)
-  (setq-local revert-buffer-function #'gemini-companion-diff--revert)
+  (setq-local revert-buffer-function #'gemini-companion-hunks-revert)
   (buffer-disable-undo)
   (setq buffer-read-only t))
 
@@ -114,10 +98,7 @@ You accept or reject all hunks together, but can drop some first.
   "Show REVIEW as one diff.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Show a
 new file, or three texts, like `gemini-companion-ediff-show'."
-  (if (or (gemini-companion-review-with-base review)
-          (not (gemini-companion-proposal-file-p review)))
-      (gemini-companion-ediff-show review focus)
-    (gemini-companion-view-show (gemini-companion-diff--make :review review) focus)))
+  (gemini-companion-hunks-show (gemini-companion-diff--make :review review) focus))
 
 (put 'gemini-companion-diff-show 'gemini-companion-steps
      (lambda (review)
@@ -128,18 +109,13 @@ new file, or three texts, like `gemini-companion-ediff-show'."
   (let* ((review (gemini-companion-view-review view))
          (buffer (gemini-companion-proposal-make-buffer review "diff")))
     (gemini-companion-ui-keep-keys 'gemini-companion-diff-mode)
-    (setf (gemini-companion-diff--buffer view) buffer)
     (with-current-buffer buffer
       ;; Otherwise Diff mode would keep the headers of hunks right.
       (let ((diff-update-on-the-fly nil))
         (gemini-companion-proposal-set-mode #'gemini-companion-diff-mode))
-      (gemini-companion-proposal-set-up review #'gemini-companion-diff--header)
-      (setq gemini-companion-diff--of-buffer view))
-    (with-current-buffer (gemini-companion-proposal-buffer review)
-      (setq gemini-companion-diff--of-buffer view)
-      (add-hook 'after-change-functions #'gemini-companion-diff--proposal-changed nil t))
-    (gemini-companion-diff--read-file view)
-    (gemini-companion-diff--compare view 1)
+      (gemini-companion-proposal-set-up review #'gemini-companion-diff--header))
+    (gemini-companion-hunks-start view buffer)
+    (gemini-companion-hunks-compare view 1)
     (let ((window (gemini-companion-view-make-window view)))
       (set-window-buffer window buffer)
       ;; The header line says what is above the first hunk.
@@ -147,36 +123,10 @@ new file, or three texts, like `gemini-companion-ediff-show'."
       (set-window-point window (with-current-buffer buffer (point)))
       (select-window window))))
 
-(defun gemini-companion-diff--read-file (view)
-  "Read the file of VIEW as it is now."
-  (let ((before (gemini-companion-diff--current view))
-        (current (gemini-companion-proposal-file-buffer (gemini-companion-view-review view))))
-    (with-current-buffer current
-      ;; A leading space hides it.
-      (rename-buffer (concat " " (buffer-name)) t))
-    (setf (gemini-companion-diff--current view) current
-          ;; The diff is now out of date.
-          (gemini-companion-diff--tick view) nil)
-    (gemini-companion-ui-kill-buffer before)))
-
-(cl-defmethod gemini-companion-view-buffers ((view gemini-companion-diff--view))
-  "Return the buffer of the diff of VIEW and the proposal, which may be shown."
-  (list (gemini-companion-diff--buffer view) (gemini-companion-view-proposal view)))
-
-(cl-defmethod gemini-companion-view-clean-up ((view gemini-companion-diff--view))
-  "Kill the diff of VIEW, and stop watching the proposal."
-  (gemini-companion-diff--cancel-timer view)
-  (when-let* ((proposal (gemini-companion-view-proposal view)))
-    (with-current-buffer proposal
-      (setq gemini-companion-diff--of-buffer nil)
-      (remove-hook 'after-change-functions #'gemini-companion-diff--proposal-changed t)))
-  (gemini-companion-ui-kill-buffer (gemini-companion-diff--buffer view))
-  (gemini-companion-ui-kill-buffer (gemini-companion-diff--current view)))
-
 (defun gemini-companion-diff--header (review)
   "Return the header line for the diff of REVIEW in the current buffer."
-  (let* ((view gemini-companion-diff--of-buffer)
-         (hunks (gemini-companion-diff--hunks view)))
+  (let* ((view gemini-companion-hunks-of-buffer)
+         (hunks (gemini-companion-hunks-count view)))
     (gemini-companion-proposal-header
      review (pcase hunks
               (0 nil)
@@ -187,27 +137,24 @@ new file, or three texts, like `gemini-companion-ediff-show'."
        ,@(and (> hunks 0) '((gemini-companion-diff-drop "drops")))
        (gemini-companion-diff-edit "edits")
        (gemini-companion-accept-all "accepts all")
-       (gemini-companion-diff-undo "undoes")
+       (gemini-companion-hunks-undo "undoes")
        (gemini-companion-diff-split
         ,(if (gemini-companion-diff--separate view) "joins" "splits"))))))
 
 ;;;; The diff
 
-(defun gemini-companion-diff--compare (view line)
-  "Show how the proposal of VIEW and the file differ now.
-Go to LINE of the proposal."
+(cl-defmethod gemini-companion-hunks-compare ((view gemini-companion-diff--view) line)
+  "Show the diff of VIEW again, and go to LINE of the proposal."
   (let* ((review (gemini-companion-view-review view))
-         (proposal (gemini-companion-review-proposal review))
          (diff (gemini-companion-review-call-once
                 review #'gemini-companion-review-diff
-                (gemini-companion-proposal-text (gemini-companion-diff--current view))
-                (gemini-companion-proposal-text proposal)
+                (gemini-companion-proposal-text (gemini-companion-hunks-current view))
+                (gemini-companion-proposal-text (gemini-companion-review-proposal review))
                 (gemini-companion-diff--separate view)))
          (name (gemini-companion-review-project-path review)))
-    (gemini-companion-diff--cancel-timer view)
-    (with-current-buffer (gemini-companion-diff--buffer view)
+    (with-current-buffer (gemini-companion-hunks-buffer view)
       (widen)
-      (let ((rows (gemini-companion-diff--rows))
+      (let ((rows (gemini-companion-hunks-rows))
             (inhibit-read-only t))
         (erase-buffer)
         (if (string-empty-p diff)
@@ -216,39 +163,17 @@ Go to LINE of the proposal."
                           (if (gemini-companion-proposal-file-p review) "on disk" "no file yet")
                           name)
                   diff))
-        (set-buffer-modified-p nil)
-        (setf (gemini-companion-diff--tick view) (buffer-chars-modified-tick proposal)
-              (gemini-companion-diff--edited view) nil
-              (gemini-companion-diff--hunks view) (how-many diff-hunk-header-re-unified
-                                                            (point-min)))
+        (gemini-companion-hunks-note-shown
+         view (how-many diff-hunk-header-re-unified (point-min)))
         (gemini-companion-diff--adjust-highlighting)
         (goto-char (gemini-companion-diff--position line))
-        (gemini-companion-diff--scroll rows)))
-    (force-mode-line-update t)))
+        (gemini-companion-hunks-scroll rows)))))
 
 (defun gemini-companion-diff--adjust-highlighting ()
   "Highlight the diff in the current buffer, unless it is too large."
   (setq-local diff-refine (and (gemini-companion-heavy-fontify)
                                (<= (buffer-size) gemini-companion-diff--max-refined)
                                (default-value 'diff-refine))))
-
-(defun gemini-companion-diff--rows ()
-  "Return an alist of the windows of the current buffer, with the row of point."
-  (mapcar (lambda (window)
-            (cons window (min (count-lines (window-start window)
-                                           (save-excursion
-                                             (goto-char (window-point window))
-                                             (line-beginning-position)))
-                              (window-body-height window))))
-          (get-buffer-window-list nil nil t)))
-
-(defun gemini-companion-diff--scroll (rows)
-  "Have the windows in ROWS, an alist, show point in the row in which theirs was."
-  (pcase-dolist (`(,window . ,row) rows)
-    (set-window-point window (point))
-    (set-window-start window
-                      (save-excursion (forward-line (- row)) (point))
-                      'unless-point-is-not-visible-then)))
 
 ;;;; Lines and hunks
 
@@ -294,7 +219,27 @@ If it is in no hunk, return the position of the next one, or of the last."
     (forward-line))
   (point))
 
-(defun gemini-companion-diff--line ()
+(cl-defmethod gemini-companion-hunks-position ((_view gemini-companion-diff--view) line removed)
+  "Return where LINE of the proposal is in the diff, or text REMOVED before it."
+  (save-excursion
+    (goto-char (gemini-companion-diff--position line))
+    (while (memq (char-after) '(?- ?+))
+      (forward-line -1))
+    (unless (and removed
+                 (search-forward (format "\n-%s\n" (car (last (split-string removed "\n"))))
+                                 nil t))
+      (goto-char (gemini-companion-diff--position line))
+      (while (eq (char-after) ?-)
+        (forward-line))
+      (forward-line))
+    (line-beginning-position 0)))
+
+(cl-defmethod gemini-companion-hunks-removed-line ((_view gemini-companion-diff--view))
+  "Return the text of the line at point if it is a removed one."
+  (when (eq (char-after (line-beginning-position)) ?-)
+    (buffer-substring-no-properties (1+ (line-beginning-position)) (line-end-position))))
+
+(cl-defmethod gemini-companion-hunks-line ((_view gemini-companion-diff--view))
   "Return the line of the proposal at point, or 1 if there is no hunk."
   (save-excursion
     (let ((end (line-beginning-position)))
@@ -312,76 +257,7 @@ If it is in no hunk, return the position of the next one, or of the last."
             line)
         (user-error 1)))))
 
-(defun gemini-companion-diff--bounds (lines)
-  "Return the start and the end of LINES, a cons of the first line and a number."
-  (save-excursion
-    (goto-char (point-min))
-    (forward-line (1- (car lines)))
-    (list (point) (progn (forward-line (cdr lines)) (point)))))
-
-;;;; Keeping it up to date
-
-(defun gemini-companion-diff--proposal-changed (start _end _length)
-  "Compare again soon, since the proposal in the current buffer changed at START."
-  (when-let* ((view gemini-companion-diff--of-buffer))
-    (gemini-companion-diff--cancel-timer view)
-    (setf (gemini-companion-diff--edited view) start
-          (gemini-companion-diff--timer view)
-          (run-at-time gemini-companion-diff--pause nil
-                       (lambda ()
-                         (gemini-companion-log-errors "comparing"
-                           (with-local-quit
-                             (gemini-companion-diff--update view))))))))
-;; It stays if the user gives the proposal another major mode.
-(put 'gemini-companion-diff--proposal-changed 'permanent-local-hook t)
-
-(defun gemini-companion-diff--cancel-timer (view)
-  "Cancel the timer of VIEW."
-  (when-let* ((timer (gemini-companion-diff--timer view)))
-    (setf (gemini-companion-diff--timer view) nil)
-    (cancel-timer timer)))
-
-(defun gemini-companion-diff--update (view)
-  "Compare again, and go to the last edit of the proposal of VIEW.
-If there is none, stay at the line where point is."
-  (gemini-companion-diff--compare
-   view
-   (if-let* ((position (gemini-companion-diff--edited view)))
-       (with-current-buffer (gemini-companion-view-proposal view)
-         (save-restriction
-           (widen)
-           (line-number-at-pos (min position (point-max)))))
-     (with-current-buffer (gemini-companion-diff--buffer view)
-       (gemini-companion-diff--line)))))
-
-(defun gemini-companion-diff--revert (&rest _)
-  "Read the file again and compare."
-  (let ((view (gemini-companion-diff--view-here)))
-    (gemini-companion-diff--read-file view)
-    (gemini-companion-diff--update view)))
-
-(defun gemini-companion-diff--check (view)
-  "Signal a `user-error' if the diff of VIEW is out of date.
-The headers of its hunks would then mean other lines."
-  (unless (buffer-live-p (gemini-companion-diff--current view))
-    (gemini-companion-diff--revert)
-    (user-error "The file was read again: check the diff, then try again"))
-  (unless (and (eql (gemini-companion-diff--tick view)
-                    (buffer-chars-modified-tick (gemini-companion-view-proposal view)))
-               (not (buffer-modified-p (gemini-companion-diff--buffer view))))
-    (gemini-companion-diff--update view)
-    (user-error "The diff was out of date: check it, then try again")))
-
 ;;;; Commands
-
-(defun gemini-companion-diff--view-here ()
-  "Return the view of the current buffer, whose review must be open."
-  (let ((view (and (derived-mode-p 'gemini-companion-diff-mode)
-                   gemini-companion-diff--of-buffer)))
-    (unless view
-      (user-error "No proposed change is shown here"))
-    (gemini-companion-review-check-open (gemini-companion-view-review view))
-    view))
 
 (defun gemini-companion-diff-next (count)
   "Go to the next hunk, or, with a prefix argument, COUNT hunks further."
@@ -406,28 +282,17 @@ If there are not so many, say so and stay."
 (defun gemini-companion-diff-drop ()
   "Drop the hunk at point, or the changes in the region if that is active.
 The proposal then agrees with the file there.
-\\<gemini-companion-diff-mode-map>\\[gemini-companion-diff-undo] brings it back."
+\\<gemini-companion-diff-mode-map>\\[gemini-companion-hunks-undo] brings it back."
   (interactive nil gemini-companion-diff-mode)
-  (let* ((view (gemini-companion-diff--view-here))
-         (region (and (use-region-p) (cons (region-beginning) (region-end)))))
-    (gemini-companion-diff--check view)
-    (gemini-companion-diff--replace (gemini-companion-view-proposal view)
-                                    (gemini-companion-diff--reversals region))
-    (deactivate-mark)
-    (gemini-companion-diff--update view)
-    (message "%s"
-             (substitute-command-keys
-              (format "\\<gemini-companion-diff-mode-map>Dropped, %s left; \
-\\[gemini-companion-diff-undo] brings it back"
-                      (pcase (gemini-companion-diff--hunks view)
-                        (0 "none is")
-                        (1 "one is")
-                        (hunks (format "%d are" hunks))))))))
+  (gemini-companion-hunks-drop
+   (gemini-companion-hunks-current-view)
+   (gemini-companion-diff--reversals
+    (and (use-region-p) (cons (region-beginning) (region-end))))))
 
 (defun gemini-companion-diff--reversals (region)
   "Return the replacements that drop the hunk at point.
 If REGION is non-nil, they drop the changes in it.  For their form see
-`gemini-companion-diff--replace'."
+`gemini-companion-hunks-replace'."
   (save-excursion
     (when region
       (goto-char (max (car region) (1- (cdr region)))))
@@ -466,60 +331,17 @@ If REGION is non-nil, only the changes in it are dropped."
 (defun gemini-companion-diff-split ()
   "Give each change a hunk of its own, or join adjacent ones again."
   (interactive nil gemini-companion-diff-mode)
-  (let ((view (gemini-companion-diff--view-here)))
-    (gemini-companion-diff--check view)
+  (let ((view (gemini-companion-hunks-current-view)))
     (setf (gemini-companion-diff--separate view) (not (gemini-companion-diff--separate view)))
-    (gemini-companion-diff--update view)))
-
-(defun gemini-companion-diff--replace (buffer replacements)
-  "Make REPLACEMENTS in BUFFER, as one step for undo.
-They are a list of ((FIRST . NUMBER) . TEXT), the last ones first: NUMBER
-lines from FIRST on are replaced by TEXT."
-  (with-current-buffer buffer
-    (save-restriction
-      (widen)
-      (undo-boundary)
-      (save-excursion
-        (pcase-dolist (`(,lines . ,text) replacements)
-          (pcase-let ((`(,start ,end) (gemini-companion-diff--bounds lines))
-                      (inhibit-read-only t))
-            (delete-region start end)
-            (goto-char start)
-            (insert text))))
-      (undo-boundary))))
-
-(defun gemini-companion-diff-undo ()
-  "Undo the last change of the proposal, such as a dropped hunk."
-  (interactive nil gemini-companion-diff-mode)
-  (let ((view (gemini-companion-diff--view-here)))
-    (with-current-buffer (gemini-companion-view-proposal view)
-      (deactivate-mark)
-      (when (gemini-companion-diff--undone-p)
-        (user-error "No further undo information"))
-      (undo-boundary)
-      ;; Do not continue the undo of another buffer.
-      (let ((last-command nil) (this-command nil))
-        (undo-only)))
-    (gemini-companion-diff--update view)))
-
-(defun gemini-companion-diff--undone-p ()
-  "Return non-nil if there is nothing to undo in the current buffer.
-In that case `undo-only' would undo the last undo."
-  (let ((list buffer-undo-list))
-    (while (consp list)
-      ;; Skip boundaries; from an undo go on with what was still to be undone, t for nothing.
-      (setq list (if (car list)
-                     (gethash list undo-equiv-table 'no-undo)
-                   (cdr list))))
-    (memq list '(nil t))))
+    (gemini-companion-hunks-update view)))
 
 (defun gemini-companion-diff-edit ()
   "Edit the proposal in another window, at the line at point.
 When you pause, the diff is updated."
   (interactive nil gemini-companion-diff-mode)
-  (let* ((view (gemini-companion-diff--view-here))
+  (let* ((view (gemini-companion-hunks-view-here))
          (proposal (gemini-companion-view-proposal view))
-         (line (gemini-companion-diff--line)))
+         (line (gemini-companion-hunks-line view)))
     (select-window (or (get-buffer-window proposal)
                        (condition-case nil
                            (cadr (gemini-companion-view-split view (selected-window) 2))
@@ -528,7 +350,7 @@ When you pause, the diff is updated."
     (set-window-buffer nil proposal)
     (set-buffer proposal)
     (widen)
-    (goto-char (car (gemini-companion-diff--bounds (cons line 0))))))
+    (goto-char (car (gemini-companion-hunks-bounds (cons line 0))))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here

@@ -16,6 +16,7 @@
 
 (require 'diff-mode)
 (require 'ediff)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-decide)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
@@ -125,7 +126,8 @@ new file alone, since there is nothing to compare it with."
 
 (defun gemini-companion-ediff--set-up-control (view)
   "Set up the current buffer, the control buffer of the session, for VIEW."
-  (setq gemini-companion-review-of-buffer (gemini-companion-view-review view))
+  (setq gemini-companion-review-of-buffer (gemini-companion-view-review view)
+        gemini-companion-comment-place-function #'gemini-companion-ediff--comment-place)
   (gemini-companion-ui-omit-line-numbers)
   (setq-local ediff-actual-diff-options gemini-companion-ediff--diff-options
               ediff-actual-diff3-options gemini-companion-ediff--diff-options)
@@ -145,6 +147,16 @@ new file alone, since there is nothing to compare it with."
     (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
       (define-key map (vector 'remap command) (gemini-companion-ediff--copier view command)))
     (use-local-map map)))
+
+(defun gemini-companion-ediff--comment-place (&rest _)
+  "Return where the selected difference is in the proposal.
+See `gemini-companion-comment-place-function'."
+  (unless (ediff-valid-difference-p)
+    (user-error "No difference is selected"))
+  (let ((start (ediff-get-diff-posn 'B 'beg)))
+    (with-current-buffer ediff-buffer-B
+      (let ((line (line-number-at-pos start t)))
+        (list (current-buffer) line line nil)))))
 
 (defun gemini-companion-ediff--help ()
   "Return the text of the control panel, with keys that work where the user is."
@@ -235,7 +247,7 @@ session, but buffer A knows that when the hook runs in buffer B."
                          (mapcar #'gemini-companion-proposal-text buffers)))
          (positions (cl-loop for buffer in buffers
                              for slot from 0 by 2
-                             collect (gemini-companion-ediff--positions buffer regions slot))))
+                             collect (gemini-companion-proposal-positions buffer regions slot))))
     (ediff-convert-diffs-to-overlays
      (cons 'points
            (cl-loop for region across regions
@@ -243,29 +255,6 @@ session, but buffer A knows that when the hook runs in buffer B."
                     collect (gemini-companion-ediff--difference
                              (mapcar (lambda (it) (aref it index)) positions)
                              (aref region 6)))))))
-
-
-(defun gemini-companion-ediff--positions (buffer regions slot)
-  "Return a vector of where REGIONS start and end in BUFFER, as conses.
-SLOT is where each of REGIONS, see `gemini-companion-review-regions', has
-the lines of BUFFER."
-  (with-current-buffer buffer
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char (point-min))
-        (let* ((line 0)
-               ;; Building that cache takes a hundred times as long as this needs.
-               (cache-long-scans nil)
-               (position (lambda (target)
-                           (forward-line (- target line))
-                           (setq line target)
-                           (point))))
-          (vconcat
-           (mapcar (lambda (region)
-                     (cons (funcall position (aref region slot))
-                           (funcall position (aref region (1+ slot)))))
-                   regions)))))))
 
 (defun gemini-companion-ediff--difference (positions odd)
   "Return a difference as Ediff represents it.
@@ -367,7 +356,8 @@ That is the start of the buffer if POSITION is then in the upper half."
   (when-let* ((proposal (gemini-companion-view-proposal view)))
     (with-current-buffer proposal
       (kill-local-variable 'face-remapping-alist)
-      (remove-overlays))))
+      (mapc #'delete-overlay (seq-filter (lambda (it) (overlay-get it 'ediff-diff-num))
+                                         (overlays-in (point-min) (point-max)))))))
 
 (defun gemini-companion-ediff--end-session (control)
   "End the Ediff session with the buffer CONTROL, in whatever state it is."

@@ -154,6 +154,9 @@ replaced, and markers are not kept."
 
 ;;;; Fontification in parts
 
+(defvar-local gemini-companion-heavy-step-hook nil
+  "Hook run in a buffer after each step in which some of it was fontified.")
+
 (defun gemini-companion-heavy-fontify-in-steps (give-up)
   "Fontify the current buffer from its start on, in steps, unless it is heavy.
 If that is slow, or fails, call the function GIVE-UP in the buffer."
@@ -174,6 +177,7 @@ many, call GIVE-UP."
         (while (and font-lock-mode (< position (point-max)) (< (float-time) end)
                     (<= slow gemini-companion-heavy--max-slow))
           (cl-incf slow (gemini-companion-heavy--fontify-part position))))
+      (gemini-companion-log-run-hook 'gemini-companion-heavy-step-hook)
       (cond ((> slow gemini-companion-heavy--max-slow)
              (gemini-companion-log-add "%s is not fontified: %s takes too long, or fails"
                                        (buffer-name) major-mode)

@@ -197,7 +197,7 @@ could not type meanwhile if it was done all at once."
 
 (defun gemini-companion-popup--find-steps (review)
   "Return the steps that precede showing REVIEW."
-  (let ((view (gemini-companion-review-view)))
+  (let ((view (gemini-companion-review-view review)))
     (gemini-companion-popup--load-function view)
     (when-let* ((steps (and (symbolp view) (get view 'gemini-companion-steps))))
       (funcall steps review))))

@@ -14,6 +14,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-decide)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
@@ -137,6 +138,8 @@ Only large texts need it, but all that are read from a file have it.")
     (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
     (define-key map (kbd "C-c C-e") #'gemini-companion-review-merge)
     (define-key map (kbd "C-c C-t") #'gemini-companion-review-three-way)
+    (define-key map (kbd "C-c C-v") #'gemini-companion-review-other-view)
+    (define-key map (kbd "C-c ;") #'gemini-companion-comment)
     (define-key map [remap save-buffer] #'gemini-companion-proposal-save)
     map)
   "Keys in the buffers of a review.")
@@ -146,9 +149,18 @@ Only large texts need it, but all that are read from a file have it.")
   :interactive nil
   :keymap gemini-companion-review-mode-map)
 
+(defvar-local gemini-companion-proposal-save-function nil
+  "Function that `gemini-companion-proposal-save' calls in this buffer, or nil.")
+
 (defun gemini-companion-proposal-save ()
-  "Explain that the client, not you, writes the file."
+  "Explain that the client, not you, writes the file.
+Where you edit the proposal in place of the change, go back to that."
   (interactive nil gemini-companion-review-mode)
+  (funcall (or gemini-companion-proposal-save-function
+               #'gemini-companion-proposal--explain-saving)))
+
+(defun gemini-companion-proposal--explain-saving ()
+  "Say that the client writes the file."
   (message "%s" (substitute-command-keys
                  (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
 accept: \\[gemini-companion-accept]"
@@ -171,11 +183,14 @@ accept: \\[gemini-companion-accept]"
         (setq buffer-undo-list nil)
         (add-hook 'kill-buffer-hook #'gemini-companion-proposal--keep nil t))
       (gemini-companion-review-set-proposal review buffer)
+      (gemini-companion-comment-restore review)
       buffer)))
 
 (defun gemini-companion-proposal--keep ()
-  "Save the text of the proposal in the current buffer, which is being killed."
-  (gemini-companion-review-current-text gemini-companion-review-of-buffer))
+  "Save the text of the proposal in the current buffer, which is being killed.
+Save the comments, too."
+  (gemini-companion-review-current-text gemini-companion-review-of-buffer)
+  (gemini-companion-comment-save gemini-companion-review-of-buffer))
 
 (defun gemini-companion-proposal--proposal-header (review)
   "Return the header line for the proposal of REVIEW."
@@ -243,6 +258,28 @@ on disk."
            (gemini-companion-review-current-text review))
           ((eql (car known) (buffer-chars-modified-tick buffer)) (cdr known))
           (t (gemini-companion-review-buffer-text buffer)))))
+
+(defun gemini-companion-proposal-positions (buffer regions slot)
+  "Return a vector of where REGIONS start and end in BUFFER, as conses.
+SLOT is where each of REGIONS, see `gemini-companion-review-regions', has
+the lines of BUFFER."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (let* ((line 0)
+               ;; Building that cache takes a hundred times as long as this needs.
+               (cache-long-scans nil)
+               (position (lambda (target)
+                           (forward-line (- target line))
+                           (setq line target)
+                           (point))))
+          (vconcat
+           (mapcar (lambda (region)
+                     (cons (funcall position (aref region slot))
+                           (funcall position (aref region (1+ slot)))))
+                   regions)))))))
 
 (defun gemini-companion-proposal--read-only (review part title text)
   "Return a new read-only buffer of REVIEW, which contains TEXT.
@@ -317,12 +354,12 @@ HEADER is as in `gemini-companion-proposal-set-up'."
 (defun gemini-companion-proposal--finish (review header)
   "Set up the current buffer of REVIEW, which has its text and its major mode.
 HEADER is as in `gemini-companion-proposal-set-up'."
-  (gemini-companion-proposal--take-over-display review)
+  (gemini-companion-proposal-take-over-display review)
   (gemini-companion-heavy-shorten-lines)
-  (gemini-companion-proposal--enable-modal-modes)
+  (gemini-companion-proposal-enable-modal-modes)
   (gemini-companion-proposal-set-up review header))
 
-(defun gemini-companion-proposal--take-over-display (review)
+(defun gemini-companion-proposal-take-over-display (review)
   "Show the text as the buffer that visits the file of REVIEW does, if any."
   (when-let* ((visiting (gemini-companion-review-visiting review)))
     (dolist (variable '(tab-width truncate-lines word-wrap display-line-numbers))
@@ -369,12 +406,13 @@ Emacs does not do that for each edit, but the line says how many there are."
 
 (defun gemini-companion-proposal-header (review title keys)
   "Return the header line for a buffer of REVIEW in the window being displayed.
-TITLE says what the buffer shows, or is nil.  KEYS are (COMMAND LABEL),
-the most important first."
+TITLE says what the buffer shows, as text or as a piece, or is nil.  KEYS
+are (COMMAND LABEL), the most important first."
   (gemini-companion-proposal--fit
    `(,@(gemini-companion-proposal--remarks review)
      ,@(gemini-companion-proposal--count review)
-     ,@(and title `((5 . ,title)))
+     ,@(and title (list (if (consp title) title (cons 5 title))))
+     ,@(gemini-companion-proposal--comments review)
      ,(gemini-companion-proposal--path review)
      ,(gemini-companion-proposal--size review)
      ,@(gemini-companion-proposal--keys review keys))))
@@ -402,6 +440,12 @@ accept it, reject it and lead to it.  The first two are always shown."
   "Return a list of the piece that says which change of several REVIEW is."
   (when-let* ((position (gemini-companion-review-position review)))
     `((1 . ,(format "%d of %d" (car position) (cdr position))))))
+
+(defun gemini-companion-proposal--comments (review)
+  "Return a list of the piece that says how many comments REVIEW has."
+  (let ((count (gemini-companion-comment-count review)))
+    (unless (zerop count)
+      `((1 . ,(format (ngettext "%d comment" "%d comments" count) count))))))
 
 (defun gemini-companion-proposal-header-title (review title)
   "Return a header line of TITLE and the file name of REVIEW."
@@ -513,7 +557,7 @@ the text, and read no local variables, since a client wrote the text."
     (cl-letf (((symbol-function 'run-mode-hooks) #'ignore))
       (funcall function))))
 
-(defun gemini-companion-proposal--enable-modal-modes ()
+(defun gemini-companion-proposal-enable-modal-modes ()
   "Enable the modes of `gemini-companion-modal-modes' in the current buffer."
   (pcase-dolist (`(,global . ,local) gemini-companion-modal-modes)
     (when (and (boundp global) (default-value global) (functionp local))

@@ -26,6 +26,7 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
@@ -35,12 +36,18 @@
 
 ;;;; Options
 
+(declare-function gemini-companion-compose-send-comments "gemini-companion-compose")
+
 (defcustom gemini-companion-diff-function 'auto
   "Function that shows a review.
-If `auto', use Ediff in a frame of at least 120 columns and 40 lines, and
-one diff in a smaller one.  Lines that a terminal below takes do not count.
+If `auto', use Ediff in a frame in which its windows are side by side with
+80 columns each, or have 12 lines, and show the change in the window of its
+file in a smaller one.  Lines that a terminal below takes do not count.
 `gemini-companion-ediff-show' compares the file and the proposal in Ediff.
-`gemini-companion-diff-show' shows one unified diff, with hunks to drop.
+`gemini-companion-inline-show' shows the proposal, with the lines that it
+removes, in the window of the file.
+`gemini-companion-diff-show' shows one unified diff.
+\\<gemini-companion-review-mode-map>\\[gemini-companion-review-other-view] in a review shows it in another way.
 
 Any other function is called with a `gemini-companion-review' and `keep'
 or `select', as in `gemini-companion-diff-focus'.  It shows the buffer that
@@ -48,8 +55,9 @@ or `select', as in `gemini-companion-diff-focus'.  It shows the buffer that
 in another way, and returns a function of no arguments that takes the
 review off the screen again."
   :group 'gemini-companion-review
-  :type '(choice (const :tag "Ediff, or one diff in a small frame" auto)
+  :type '(choice (const :tag "Ediff, or the file's window in a small frame" auto)
                  (function-item :tag "Ediff" gemini-companion-ediff-show)
+                 (function-item :tag "In the window of the file" gemini-companion-inline-show)
                  (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
                  (function :tag "Another function"))
   :risky t
@@ -72,21 +80,29 @@ Meanwhile `gemini-companion-review-waiting' is the review; for example,
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
 
-(defconst gemini-companion-queue--ediff-columns 120
-  "Number of columns of a frame in which Ediff has room.")
+(defconst gemini-companion-queue--wide-ediff '(160 . 23)
+  "Columns and lines of a frame in which Ediff's windows are wide enough.
+They are side by side then.  Menu bar and echo area do not count.")
 
-(defconst gemini-companion-queue--ediff-lines 38
-  "Number of lines in which Ediff has room, without menu bar and echo area.")
+(defconst gemini-companion-queue--high-ediff '(80 . 41)
+  "Columns and lines of a frame in which Ediff's windows are high enough.
+They are above each other then.")
 
-(defun gemini-companion-review-view ()
-  "Return the function that shows reviews in the selected frame.
-See `gemini-companion-diff-function'."
-  (cond ((not (eq gemini-companion-diff-function 'auto)) gemini-companion-diff-function)
-        ((and (>= (frame-width) gemini-companion-queue--ediff-columns)
-              (>= (window-total-height (window-main-window))
-                  gemini-companion-queue--ediff-lines))
+(defun gemini-companion-review-view (&optional review)
+  "Return the function that shows REVIEW in the selected frame.
+Without REVIEW, or if the user has not chosen another view of it, see
+`gemini-companion-diff-function'."
+  (cond ((and review (gemini-companion-review-chosen-view review)))
+        ((not (eq gemini-companion-diff-function 'auto)) gemini-companion-diff-function)
+        ((or (gemini-companion-queue--frame-has-p gemini-companion-queue--wide-ediff)
+             (gemini-companion-queue--frame-has-p gemini-companion-queue--high-ediff))
          'gemini-companion-ediff-show)
-        (t 'gemini-companion-diff-show)))
+        (t 'gemini-companion-inline-show)))
+
+(defun gemini-companion-queue--frame-has-p (size)
+  "Return non-nil if the selected frame has SIZE, a cons of columns and lines."
+  (and (>= (frame-width) (car size))
+       (>= (window-total-height (window-main-window)) (cdr size))))
 
 ;;;; State
 
@@ -336,6 +352,9 @@ is done when the user is not busy."
              :after (gemini-companion-review-current-text review))))
     (when-let* ((waiter (gemini-companion-review-waiter review)))
       (gemini-companion-log-errors "telling an outcome" (funcall waiter outcome)))
+    (gemini-companion-log-errors "sending comments"
+      (when-let* ((comments (gemini-companion-comment-prompt review)))
+        (gemini-companion-compose-send-comments review outcome comments)))
     (push review gemini-companion-queue--ended)
     (cond (by-command (gemini-companion-queue--take-down review))
           (t (when shown
@@ -446,7 +465,7 @@ REVIEW cannot be shown, record why, and signal the error."
           (gemini-companion-review-conflict review)
           (gemini-companion-review-find-conflict review))
     (condition-case error
-        (let ((hide (funcall (gemini-companion-review-view) review focus)))
+        (let ((hide (funcall (gemini-companion-review-view review) review focus)))
           ;; Else it would not count as shown, and be shown again and again.
           (unless (functionp hide)
             (error "`gemini-companion-diff-function' has not returned a function"))

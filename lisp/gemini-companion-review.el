@@ -64,6 +64,10 @@ merge of what was written to the file, the last one first.")
   (result nil :documentation "A cons of a call that took long and its value, see
 `gemini-companion-review-call-once'.")
   (proposal nil :documentation "The buffer with the proposal, which the user may edit, or nil.")
+  (comments nil :documentation "The comments of the user when `proposal' was last killed,
+see `gemini-companion-comment-save'.")
+  (chosen-view nil :documentation "The function by which the user has it shown, or nil for the usual
+one, see `gemini-companion-diff-function'.")
   (front nil :documentation "While shown, the main buffer of the view, or nil.")
   (intact-function nil :documentation "While shown, a function that returns non-nil if all
 of it is on screen, or nil.")

@@ -16,6 +16,8 @@
 ;;
 ;; If the frame is too small for that, the other windows of the user are deleted.  They are
 ;; restored at the end, unless the user has rearranged the frame in the meantime.
+;;
+;; A view may also take a window of the user over, and give it back at the end with what it showed.
 
 ;;; Code:
 
@@ -49,6 +51,7 @@
   (before nil :documentation "Snapshots of the user's windows before.")
   (beside nil :documentation "Snapshots of the user's windows once it was shown.")
   (windows nil :documentation "The windows made for it, including deleted ones.")
+  (taken nil :documentation "A `gemini-companion-view--taken' for each window taken over.")
   (emptied nil :documentation "Windows whose buffer, one of the view, was killed."))
 
 (cl-defstruct (gemini-companion-view--snapshot
@@ -64,8 +67,24 @@
   "A window, and what it shows at a moment."
   window buffer point start hscroll edges)
 
+(cl-defstruct (gemini-companion-view--taken (:copier nil))
+  "A window that was taken over, and what it showed."
+  window buffer
+  (start nil :documentation "A `gemini-companion-view--place'.")
+  (point nil :documentation "A `gemini-companion-view--place'.")
+  hscroll)
+
 (defvar gemini-companion-view--current nil
   "The view on screen, or nil.")
+
+(defvar gemini-companion-view-leaving nil
+  "Function that takes a view that has ended off the screen, or nil.")
+
+(defun gemini-companion-view-leave-now ()
+  "Take a view that has ended, but is still there, off the screen."
+  (when-let* ((leave gemini-companion-view-leaving))
+    (setq gemini-companion-view-leaving nil)
+    (gemini-companion-log-errors "windows" (funcall leave))))
 
 ;;;; Kinds of views
 
@@ -83,13 +102,33 @@ Remove what was added to that.  VIEW may have been started only in part,
 and any buffer of it may have been killed.")
 
 (cl-defgeneric gemini-companion-view-parts (view)
-  "Return those buffers of VIEW that are always in a window of its own."
+  "Return those buffers of VIEW that are always in a window."
   (list (car (gemini-companion-view-buffers view))))
 
 (cl-defgeneric gemini-companion-view-update-keys (_view)
   "Show the keys of VIEW as they work in the selected window.
 Header lines need nothing else."
   nil)
+
+(cl-defgeneric gemini-companion-view-suitable-frame (_view)
+  "Return the frame on which VIEW should be shown.
+By default, the selected frame, or the frame of which it is a child."
+  (let ((frame (selected-frame)))
+    (while (frame-parent frame)
+      (setq frame (frame-parent frame)))
+    frame))
+
+(cl-defgeneric gemini-companion-view-leave (view)
+  "Take VIEW, which is not the current one any more, off the screen.
+First its windows, then its buffers."
+  (gemini-companion-log-errors "windows"
+    (gemini-companion-view--expect-absent view)
+    (gemini-companion-view-select-other view)
+    (mapc (lambda (taken) (gemini-companion-view--give-back view taken))
+          (gemini-companion-view-taken view))
+    (when (frame-live-p (gemini-companion-view-frame view))
+      (gemini-companion-view--delete-windows view)))
+  (gemini-companion-view-clean-up view))
 
 (defun gemini-companion-view-proposal (view)
   "Return the buffer with the proposal of VIEW, or nil if it was killed."
@@ -101,6 +140,7 @@ Header lines need nothing else."
 (defun gemini-companion-view-show (view focus)
   "Show VIEW.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
+  (gemini-companion-view-leave-now)
   (gemini-companion-view--record-windows view focus)
   (condition-case error
       (gemini-companion-ui-delay-gc
@@ -125,32 +165,21 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
        (not (gemini-companion-view--alone-p view))))
 
 (defun gemini-companion-view--hide (view)
-  "Take VIEW off the screen: first its windows, then its buffers."
+  "Take VIEW off the screen."
   (setf (gemini-companion-review-front (gemini-companion-view-review view)) nil
         (gemini-companion-review-intact-function (gemini-companion-view-review view)) nil)
   (gemini-companion-view--unwatch view)
-  (gemini-companion-log-errors "windows"
-    (gemini-companion-view--expect-absent view)
-    (when (frame-live-p (gemini-companion-view-frame view))
-      (gemini-companion-view--delete-windows view)))
-  (gemini-companion-view-clean-up view))
+  (gemini-companion-view-leave view))
 
 (defun gemini-companion-view--record-windows (view focus)
   "Record in VIEW the windows as they are before it is shown, and FOCUS."
-  (let ((frame (gemini-companion-view--suitable-frame)))
+  (let ((frame (gemini-companion-view-suitable-frame view)))
     (setf (gemini-companion-view-focus view) focus
           (gemini-companion-view-frame view) frame
           (gemini-companion-view-selected view) (selected-window)
           (gemini-companion-view-configuration view) (current-window-configuration frame)
           (gemini-companion-view-before view)
           (mapcar #'gemini-companion-view--snapshot (window-list frame 'no-minibuffer)))))
-
-(defun gemini-companion-view--suitable-frame ()
-  "Return the selected frame, or the frame of which it is a child."
-  (let ((frame (selected-frame)))
-    (while (frame-parent frame)
-      (setq frame (frame-parent frame)))
-    frame))
 
 (defun gemini-companion-view--select (view)
   "Select the window from before VIEW again, if its focus is `keep'."
@@ -206,7 +235,10 @@ An indirect clone of that, with the same hooks, does not count."
   (when-let* ((view gemini-companion-view--current)
               ((memq (current-buffer) (gemini-companion-view-buffers view))))
     ;; When the rest is taken down, Emacs has put other buffers there.
-    (cl-callf2 append (get-buffer-window-list nil 'no-minibuffer t)
+    (cl-callf2 append (append (get-buffer-window-list nil 'no-minibuffer t)
+                              (and (gemini-companion-view--tab-of view)
+                                   (mapcar #'gemini-companion-view--taken-window
+                                           (gemini-companion-view-taken view))))
                (gemini-companion-view-emptied view))
     (gemini-companion-view-take-down-soon)))
 
@@ -220,7 +252,9 @@ An indirect clone of that, with the same hooks, does not count."
   "Have the view taken down if it is in TAB, which is being closed."
   (gemini-companion-log-errors "closing"
     (when (if (eq (car tab) 'current-tab)
-              (gemini-companion-view--own-windows gemini-companion-view--current)
+              (seq-some #'get-buffer-window
+                        (seq-filter #'buffer-live-p
+                                    (gemini-companion-view-buffers gemini-companion-view--current)))
             (gemini-companion-view--in-tab-p gemini-companion-view--current tab))
       (gemini-companion-view-take-down-soon))))
 
@@ -378,6 +412,69 @@ Their header lines say what they show.  Change only windows of VIEW."
       (when (memq window (gemini-companion-view-windows view))
         (set-window-parameter window 'mode-line-format 'none)))))
 
+;;;; Windows that are taken over
+
+(defun gemini-companion-view-take (view window)
+  "Note that WINDOW now shows VIEW.
+If it is one of the user's, it is given back at the end, otherwise deleted."
+  (if-let* ((was (gemini-companion-view--find window (gemini-companion-view-before view))))
+      (with-current-buffer (gemini-companion-view--snapshot-buffer was)
+        (push (make-gemini-companion-view--taken
+               :window window :buffer (current-buffer)
+               :start (gemini-companion-view--place (gemini-companion-view--snapshot-start was))
+               :point (gemini-companion-view--place (gemini-companion-view--snapshot-point was))
+               :hscroll (gemini-companion-view--snapshot-hscroll was))
+              (gemini-companion-view-taken view)))
+    (unless (memq window (gemini-companion-view-windows view))
+      (gemini-companion-view--own view window))))
+
+(defun gemini-companion-view-was (view window)
+  "Return a list of what WINDOW showed before VIEW, or nil if it did not exist.
+They are the buffer, the start of the window and its point."
+  (when-let* ((was (gemini-companion-view--find window (gemini-companion-view-before view))))
+    (list (gemini-companion-view--snapshot-buffer was)
+          (gemini-companion-view--snapshot-start was)
+          (gemini-companion-view--snapshot-point was))))
+
+(defun gemini-companion-view--place (position)
+  "Return a cons of a marker at POSITION and the number of the line there."
+  (save-restriction
+    (widen)
+    (cons (copy-marker position) (line-number-at-pos position))))
+
+(defun gemini-companion-view--position (place)
+  "Return the position of PLACE in the current buffer.
+If all of its text was replaced at once, only the line is still known."
+  (pcase-let ((`(,marker . ,line) place))
+    (if (and (= marker 1) (> line 1))
+        (save-excursion
+          (goto-char (point-min))
+          (line-beginning-position line))
+      (marker-position marker))))
+
+(defun gemini-companion-view--give-back (view taken)
+  "Have the window of TAKEN show what it showed before VIEW.
+But not if the user has displayed something else there."
+  (let ((window (gemini-companion-view--taken-window taken)))
+    (when (and (window-live-p window)
+               (or (memq (window-buffer window) (gemini-companion-view-buffers view))
+                   (memq window (gemini-companion-view-emptied view))))
+      (gemini-companion-view--show-taken taken window))))
+
+(defun gemini-companion-view--show-taken (taken window)
+  "Have WINDOW show what it showed when it was TAKEN."
+  (let ((buffer (gemini-companion-view--taken-buffer taken)))
+    (if (not (buffer-live-p buffer))
+        (switch-to-prev-buffer window 'bury)
+      (set-window-buffer window buffer)
+      (with-current-buffer buffer
+        (set-window-point window (gemini-companion-view--position
+                                  (gemini-companion-view--taken-point taken)))
+        (set-window-start window (gemini-companion-view--position
+                                  (gemini-companion-view--taken-start taken))
+                          t)
+        (set-window-hscroll window (gemini-companion-view--taken-hscroll taken))))))
+
 ;;;; Deleting the windows of a view
 
 (defun gemini-companion-view--delete-windows (view)
@@ -385,20 +482,23 @@ Their header lines say what they show.  Change only windows of VIEW."
 If the user has not rearranged the frame, they get back their exact size."
   (let ((own (gemini-companion-view--own-windows view))
         (now (gemini-companion-view--snapshots view)))
-    (gemini-companion-view--select-other view own)
     (if (and own (or (null (gemini-companion-view--users-windows view 'main))
                      (gemini-companion-view--untouched-p view now)))
         (gemini-companion-view--restore view now)
       (mapc #'gemini-companion-view--delete-window own))
     (gemini-companion-view--scroll-back view now)))
 
-(defun gemini-companion-view--select-other (view own)
-  "If one of the windows OWN of VIEW is selected, select the one from before."
+(defun gemini-companion-view-select-other (view)
+  "If a window of VIEW is selected on its frame, select the one from before."
   (let ((frame (gemini-companion-view-frame view))
         (before (gemini-companion-view-selected view)))
-    (when (and (memq (frame-selected-window frame) own)
+    (when (and (frame-live-p frame)
                (window-live-p before)
-               (eq (window-frame before) frame))
+               (eq (window-frame before) frame)
+               (memq (frame-selected-window frame)
+                     (append (mapcar #'gemini-companion-view--taken-window
+                                     (gemini-companion-view-taken view))
+                             (gemini-companion-view--own-windows view))))
       (set-frame-selected-window frame before))))
 
 (defun gemini-companion-view--untouched-p (view now)
@@ -477,24 +577,37 @@ NOW are snapshots."
 ;; are the same objects when they come back.
 
 (defvar gemini-companion-view--absent (make-hash-table :test #'eq :weakness 'key)
-  "Windows of former views that are to be deleted should they come back.")
+  "Windows of former views, and functions to be called with them.
+That is done should they come back.")
 
 (defun gemini-companion-view--expect-absent (view)
-  "Have the absent windows of VIEW deleted when they come back.
+  "Have the absent windows of VIEW deleted, or given back, when they come back.
 But not if the user has displayed something else in their tab."
-  (unless (gemini-companion-view--tab-in-use-p view)
-    (dolist (window (gemini-companion-view-windows view))
-      (unless (window-live-p window)
-        (puthash window t gemini-companion-view--absent)))
-    (add-hook 'window-configuration-change-hook #'gemini-companion-view--delete-absent)))
+  (let ((expect (lambda (window function)
+                  (unless (window-live-p window)
+                    (puthash window function gemini-companion-view--absent)))))
+    (unless (gemini-companion-view--tab-in-use-p view)
+      (dolist (window (gemini-companion-view-windows view))
+        (funcall expect window #'gemini-companion-view--delete-window)))
+    (dolist (taken (gemini-companion-view-taken view))
+      (let ((window (gemini-companion-view--taken-window taken)))
+        (when (or (gemini-companion-view--tab-of view)
+                  (memq window (gemini-companion-view-emptied view)))
+          (funcall expect window
+                   (apply-partially #'gemini-companion-view--show-taken taken)))))
+    (add-hook 'window-configuration-change-hook #'gemini-companion-view--mend-absent)))
+
+(defun gemini-companion-view--tab-of (view)
+  "Return the tab, not the current one, in which VIEW is, or nil."
+  (let ((frame (gemini-companion-view-frame view)))
+    (and (frame-live-p frame)
+         (seq-find (lambda (tab) (gemini-companion-view--in-tab-p view tab))
+                   (frame-parameter frame 'tabs)))))
 
 (defun gemini-companion-view--tab-in-use-p (view)
   "Return non-nil if VIEW is in a tab that shows buffers which it did not before.
 The tab is not the current one."
-  (let* ((frame (gemini-companion-view-frame view))
-         (tab (and (frame-live-p frame)
-                   (seq-find (lambda (tab) (gemini-companion-view--in-tab-p view tab))
-                             (frame-parameter frame 'tabs)))))
+  (let ((tab (gemini-companion-view--tab-of view)))
     (seq-difference
      (gemini-companion-view--tab-buffers tab)
      (append (gemini-companion-view-buffers view)
@@ -502,17 +615,17 @@ The tab is not the current one."
                      (gemini-companion-view-before view)))
      #'eq)))
 
-(defun gemini-companion-view--delete-absent ()
-  "Delete the windows of former views that have come back."
+(defun gemini-companion-view--mend-absent ()
+  "Delete or give back the windows of former views that have come back."
   (gemini-companion-log-errors "windows"
-    (maphash (lambda (window _)
+    (maphash (lambda (window function)
                (when (window-live-p window)
                  (remhash window gemini-companion-view--absent)
-                 (gemini-companion-view--delete-window window)))
+                 (funcall function window)))
              gemini-companion-view--absent)
     (when (zerop (hash-table-count gemini-companion-view--absent))
       (remove-hook 'window-configuration-change-hook
-                   #'gemini-companion-view--delete-absent))))
+                   #'gemini-companion-view--mend-absent))))
 
 ;;;; New files
 
@@ -527,6 +640,7 @@ The tab is not the current one."
     (set-keymap-parent map special-mode-map)
     (define-key map (kbd "RET") #'gemini-companion-new-file-edit)
     (define-key map (kbd "e") #'gemini-companion-new-file-edit)
+    (define-key map (kbd "c") #'gemini-companion-comment)
     (define-key map (kbd "q") #'gemini-companion-review-quit)
     (define-key map (kbd "g") #'undefined)
     (define-key map [remap read-only-mode] #'gemini-companion-new-file-edit)

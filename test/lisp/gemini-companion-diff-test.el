@@ -281,25 +281,25 @@ FOCUS is `select' by default."
            (before (gemini-companion-diff-test--diff review)))
       (gemini-companion-diff-test--drop review 1)
       (gemini-companion-diff-test--drop review 1)
-      (gemini-companion-diff-test--in review (gemini-companion-diff-undo))
-      (should (= (gemini-companion-diff--hunks
-                  (gemini-companion-diff-test--in review gemini-companion-diff--of-buffer))
+      (gemini-companion-diff-test--in review (gemini-companion-hunks-undo))
+      (should (= (gemini-companion-hunks-count
+                  (gemini-companion-diff-test--in review gemini-companion-hunks-of-buffer))
                  2))
       ;; Another hunk is dropped and brought back in between.
       (gemini-companion-diff-test--drop review 2)
       (dotimes (_ 2)
-        (gemini-companion-diff-test--in review (gemini-companion-diff-undo)))
+        (gemini-companion-diff-test--in review (gemini-companion-hunks-undo)))
       (should (equal (gemini-companion-diff-test--diff review) before))
       (should (equal (gemini-companion-review-current-text review)
                      gemini-companion-diff-test--new))
       ;; Undo ends at the client's proposal, after new changes as well.
       (dotimes (_ 2)
         (gemini-companion-diff-test--in review
-          (should-error (gemini-companion-diff-undo) :type 'user-error))
+          (should-error (gemini-companion-hunks-undo) :type 'user-error))
         (should (equal (gemini-companion-review-current-text review)
                        gemini-companion-diff-test--new))
         (gemini-companion-diff-test--drop review 3)
-        (gemini-companion-diff-test--in review (gemini-companion-diff-undo))))))
+        (gemini-companion-diff-test--in review (gemini-companion-hunks-undo))))))
 
 (ert-deftest gemini-companion-diff/reject-leaves-the-file-unchanged ()
   (gemini-companion-diff-test--with-client client
@@ -327,8 +327,8 @@ FOCUS is `select' by default."
       (should (equal (cdr (gemini-companion-diff-test--state)) (cdr before)))
       ;; The view leaves nothing behind in the proposal's buffer.
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should-not (memq #'gemini-companion-diff--proposal-changed after-change-functions))
-        (should-not gemini-companion-diff--of-buffer))
+        (should-not (memq #'gemini-companion-hunks--proposal-changed after-change-functions))
+        (should-not gemini-companion-hunks-of-buffer))
       (gemini-companion-review-next)
       (should (= (how-many "^@@" (point-min)) 2))
       (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?a))))
@@ -630,7 +630,7 @@ bytes."
   (mapcar #'gemini-companion-diff-test--bytes
           (list (with-current-buffer (gemini-companion-diff--current
                                       (gemini-companion-diff-test--in review
-                                        gemini-companion-diff--of-buffer))
+                                        gemini-companion-hunks-of-buffer))
                   (buffer-string))
                 (gemini-companion-diff-test--diff review)
                 (gemini-companion-review-current-text review))))
@@ -643,7 +643,7 @@ Assert after each that the texts are exactly the expected ones."
               (steps 0))
     (should (equal text (gemini-companion-diff-test--patched current diff 0)))
     (while (<= number (gemini-companion-diff-test--in review
-                        (gemini-companion-diff--hunks gemini-companion-diff--of-buffer)))
+                        (gemini-companion-hunks-count gemini-companion-hunks-of-buffer)))
       (should (< (setq steps (1+ steps)) 100))
       (if (funcall keep-p)
           (setq number (1+ number))

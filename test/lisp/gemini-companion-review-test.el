@@ -982,11 +982,12 @@ Gemini CLI, or in M-x gemini-companion-review-list"
       (kill-buffer (gemini-companion-review-proposal review))
       (should (equal (gemini-companion-review-current-text review) "2\n")))))
 
-(ert-deftest gemini-companion-review/small-frames-show-one-diff ()
+(ert-deftest gemini-companion-review/ediff-is-for-frames-with-room ()
   "Unless the user has chosen a view."
   (pcase-dolist (`(,columns ,lines ,view)
-                 '((120 38 gemini-companion-ediff-show) (119 80 gemini-companion-diff-show)
-                   (300 37 gemini-companion-diff-show)))
+                 '((160 23 gemini-companion-ediff-show) (159 40 gemini-companion-inline-show)
+                   (300 22 gemini-companion-inline-show) (80 41 gemini-companion-ediff-show)
+                   (79 80 gemini-companion-inline-show)))
     (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) columns))
               ((symbol-function 'window-total-height) (lambda (&rest _) lines)))
       (let ((gemini-companion-diff-function 'auto))

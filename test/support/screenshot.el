@@ -8,8 +8,8 @@
 
 ;; Run by `make screenshot': Gemini CLI in vterm in a graphical Emacs, with a
 ;; stand-in for its model, proposes a change; the frame with the review is
-;; written to a file, in Ediff and as one diff.  Needs DISPLAY, and an Emacs
-;; with graphical frames in GEMINI_COMPANION_TEST_EMACS.
+;; written to a file, in each view.  Needs DISPLAY, and an Emacs with
+;; graphical frames in GEMINI_COMPANION_TEST_EMACS.
 
 ;;; Code:
 
@@ -64,18 +64,23 @@ if __name__ == \"__main__\":
 (defconst gemini-companion-screenshot--prompt "add types, and some excitement"
   "The prompt of the user.")
 
-(defconst gemini-companion-screenshot--size '(200 . 44)
+(defvar gemini-companion-screenshot-size '(200 . 44)
   "Columns and lines of the frame.")
+
+(defvar gemini-companion-screenshot-theme nil
+  "Theme of the frame, or nil for that of Emacs.")
 
 (defun gemini-companion-screenshot--open-frame (emacs)
   "Show the file in a graphical frame of EMACS, and select the frame."
   (gemini-companion-test-eval
    emacs `(progn
+            ,(and gemini-companion-screenshot-theme
+                  `(load-theme ',gemini-companion-screenshot-theme t))
             (select-frame
              (make-frame-on-display
               ,(getenv "DISPLAY")
-              '((width . ,(car gemini-companion-screenshot--size))
-                (height . ,(cdr gemini-companion-screenshot--size))
+              '((width . ,(car gemini-companion-screenshot-size))
+                (height . ,(cdr gemini-companion-screenshot-size))
                 (font . "DejaVu Sans Mono-11")
                 (tool-bar-lines . 0) (menu-bar-lines . 0)
                 (vertical-scroll-bars . nil))))
@@ -131,12 +136,12 @@ if __name__ == \"__main__\":
   ;; The CLI redraws its screen, since its terminal may have another size.
   (gemini-companion-screenshot--wait-terminal emacs "Allow once"))
 
-(defun gemini-companion-screenshot (review diff)
-  "Write screenshots of a review in Ediff to REVIEW, and as one diff to DIFF."
+(defun gemini-companion-screenshot (pictures)
+  "Write PICTURES of a review, an alist of files and the functions that show it."
   (gemini-companion-test-with-emacs
       (emacs :files `((,gemini-companion-screenshot--file
                        . ,gemini-companion-screenshot--before))
-             :size gemini-companion-screenshot--size)
+             :size gemini-companion-screenshot-size)
     (gemini-companion-test-visit emacs gemini-companion-screenshot--file)
     (gemini-companion-test-eval
      emacs '(progn (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
@@ -156,10 +161,9 @@ if __name__ == \"__main__\":
          emacs `(progn (gemini-companion-send-prompt ,gemini-companion-screenshot--prompt) nil))
         (gemini-companion-test-wait-eval emacs '(= 1 (gemini-companion-review-count)))
         (gemini-companion-screenshot--wait-terminal emacs "Allow once")
-        (gemini-companion-screenshot--show emacs 'gemini-companion-ediff-show)
-        (gemini-companion-screenshot--take emacs review)
-        (gemini-companion-screenshot--show emacs 'gemini-companion-diff-show)
-        (gemini-companion-screenshot--take emacs diff)))))
+        (pcase-dolist (`(,file . ,view) pictures)
+          (gemini-companion-screenshot--show emacs view)
+          (gemini-companion-screenshot--take emacs (expand-file-name file)))))))
 
 (provide 'screenshot)
 ;;; screenshot.el ends here

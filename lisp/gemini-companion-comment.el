@@ -1,0 +1,191 @@
+;;; gemini-companion-comment.el --- Comments on lines of a change -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The user comments on lines of a change, in any view.  When the change is decided, all comments are
+;; sent to the client together: they are the reason of a rejection, or else the next prompt.
+;;
+;; A comment is an overlay in the proposal, so it stays at its lines while that is edited, and
+;; shows itself below them.  One on removed lines is at the line that takes their place, and quotes
+;; them.  Views that show the proposal in a buffer of their own have copies of the overlays.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+
+(defface gemini-companion-comment
+  '((((min-colors 88) (background light)) :background "#ffffd7" :foreground "#444444" :extend t)
+    (((min-colors 88) (background dark)) :background "#444400" :foreground "#eeeeee" :extend t)
+    (t :inherit highlight :extend t))
+  "Face for your comments on lines of a change."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defvar-local gemini-companion-comment-place-function nil
+  "Function that returns the place of a comment on lines of this buffer.
+It is called with positions in the first and in the last line, and returns
+the buffer of the proposal, the first and the last line there, and, for
+removed lines, their text.  The default is for the proposal itself.")
+
+(defvar gemini-companion-comment-change-hook nil
+  "Hook run in the buffer of a proposal when its comments have changed.")
+
+(defvar gemini-companion-comment--history nil
+  "History of comments.")
+
+;;;; Commenting
+
+;;;###autoload
+(defun gemini-companion-comment ()
+  "Comment on the line at point, or on the lines of the region.
+If there is a comment, edit it; if you leave none, it is removed.  All
+comments on a change are sent when you have accepted or rejected it."
+  (interactive)
+  (gemini-companion-review-check-open
+   (or gemini-companion-review-of-buffer (user-error "No proposed change is shown here")))
+  (pcase-let* ((`(,start . ,end) (if (use-region-p)
+                                     (cons (region-beginning)
+                                           (max (region-beginning) (1- (region-end))))
+                                   (cons (point) (point))))
+               (review gemini-companion-review-of-buffer)
+               (`(,proposal ,first ,last ,quote)
+                (funcall (or gemini-companion-comment-place-function
+                             #'gemini-companion-comment--place)
+                         (save-excursion (goto-char start) (line-beginning-position))
+                         end))
+               (before (gemini-companion-comment--at proposal first quote))
+               (text (string-trim
+                      (read-string (format "Comment on line %d: " first)
+                                   (and before (overlay-get before 'gemini-companion-comment))
+                                   'gemini-companion-comment--history))))
+    (gemini-companion-review-check-open review)
+    (when before
+      (delete-overlay before))
+    (unless (string-empty-p text)
+      (gemini-companion-comment--add proposal first last quote text))
+    (deactivate-mark)
+    (force-mode-line-update t)
+    (with-current-buffer proposal
+      (gemini-companion-log-run-hook 'gemini-companion-comment-change-hook))))
+
+(defun gemini-companion-comment--place (start end)
+  "Return the place of a comment on the lines from START to END of a proposal."
+  (unless (eq (current-buffer)
+              (gemini-companion-review-proposal gemini-companion-review-of-buffer))
+    (user-error "Comment on lines of the proposal"))
+  (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
+
+(defun gemini-companion-comment--at (proposal line quote)
+  "Return the comment on LINE of the buffer PROPOSAL, or on QUOTE there, or nil."
+  (cl-loop for comment in (gemini-companion-comment--list proposal)
+           if (and (= line (gemini-companion-comment--line comment))
+                   (equal quote (overlay-get comment 'gemini-companion-quote)))
+           return comment))
+
+(defun gemini-companion-comment--add (proposal first last quote text)
+  "Add a comment, TEXT, on the lines FIRST to LAST of the buffer PROPOSAL.
+QUOTE is as in `gemini-companion-comment-place-function'."
+  (with-current-buffer proposal
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (forward-line (1- first))
+        (let ((start (point)))
+          (forward-line (- last first))
+          ;; Also without text in it, for the line may be empty.
+          (gemini-companion-comment--show (make-overlay start (line-end-position)) text quote))))))
+
+(defun gemini-companion-comment--show (overlay text quote)
+  "Make OVERLAY, whose last line is shown above it, a comment of TEXT on QUOTE."
+  (overlay-put overlay 'gemini-companion-comment text)
+  (overlay-put overlay 'gemini-companion-quote quote)
+  (overlay-put overlay 'after-string
+               (concat (propertize "\n" 'cursor t)
+                       (propertize (concat "» " text) 'face 'gemini-companion-comment
+                                   'line-prefix "" 'wrap-prefix "  ")))
+  overlay)
+
+;;;; The comments on a change
+
+(defun gemini-companion-comment--list (buffer)
+  "Return the comments in BUFFER, in the order of its lines."
+  (and (buffer-live-p buffer)
+       (with-current-buffer buffer
+         (save-restriction
+           (widen)
+           (sort (seq-filter (lambda (it) (overlay-get it 'gemini-companion-comment))
+                             (overlays-in (point-min) (point-max)))
+                 (lambda (one other) (< (overlay-start one) (overlay-start other))))))))
+
+(defun gemini-companion-comment--line (comment)
+  "Return the number of the first line of COMMENT."
+  (with-current-buffer (overlay-buffer comment)
+    (line-number-at-pos (overlay-start comment) t)))
+
+(defun gemini-companion-comment--last-line (comment)
+  "Return the number of the last line of COMMENT."
+  (with-current-buffer (overlay-buffer comment)
+    (line-number-at-pos (overlay-end comment) t)))
+
+(defun gemini-companion-comment-mirror (proposal position-of)
+  "Show the comments in the buffer PROPOSAL in the current buffer, too.
+POSITION-OF returns the position, in the last line of a comment here, given
+that line in the proposal, and the text of removed lines or nil."
+  (mapc #'delete-overlay (gemini-companion-comment--list (current-buffer)))
+  (dolist (comment (gemini-companion-comment--list proposal))
+    (let ((quote (overlay-get comment 'gemini-companion-quote)))
+      (save-excursion
+        (goto-char (funcall position-of (gemini-companion-comment--last-line comment) quote))
+        (gemini-companion-comment--show
+         (make-overlay (line-beginning-position) (line-end-position))
+         (overlay-get comment 'gemini-companion-comment) quote)))))
+
+(defun gemini-companion-comment-count (review)
+  "Return the number of comments on REVIEW."
+  (length (gemini-companion-comment--list (gemini-companion-review-proposal review))))
+
+(defun gemini-companion-comment-save (review)
+  "Save the comments on REVIEW, whose proposal is being killed."
+  (setf (gemini-companion-review-comments review)
+        (mapcar (lambda (comment)
+                  (list (gemini-companion-comment--line comment)
+                        (gemini-companion-comment--last-line comment)
+                        (overlay-get comment 'gemini-companion-quote)
+                        (overlay-get comment 'gemini-companion-comment)))
+                (gemini-companion-comment--list (gemini-companion-review-proposal review)))))
+
+(defun gemini-companion-comment-restore (review)
+  "Show the comments on REVIEW that were saved in its proposal, which is new."
+  (pcase-dolist (`(,first ,last ,quote ,text) (gemini-companion-review-comments review))
+    (gemini-companion-comment--add (gemini-companion-review-proposal review)
+                                   first last quote text)))
+
+(defun gemini-companion-comment-prompt (review)
+  "Return the comments on REVIEW as a prompt, or nil if there are none.
+Each has the name of the file, the lines, what these say and the comment."
+  (when (buffer-live-p (gemini-companion-review-proposal review))
+    (gemini-companion-comment-save review))
+  (when-let* ((comments (gemini-companion-review-comments review))
+              (name (gemini-companion-review-project-path review))
+              (lines (split-string (gemini-companion-review-current-text review) "\n")))
+    (mapconcat
+     (pcase-lambda (`(,first ,last ,quote ,text))
+       (format "%s:%s%s `%s`: %s" name
+               (if (= first last) first (format "%d-%d" first last))
+               (if quote " (removed)" "")
+               ;; For Gemini CLI an @ stands before the name of a file.
+               (string-replace "@" "\\@"
+                               (string-trim (or quote (nth (1- first) lines) "")))
+               text))
+     comments "\n")))
+
+(provide 'gemini-companion-comment)
+;;; gemini-companion-comment.el ends here

@@ -1,0 +1,352 @@
+;;; gemini-companion-inline-text.el --- A proposal and what it removes -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The text of a buffer that shows a whole proposal, and between its lines those that it removes from
+;; the file.  Lines are found by their numbers in either, and back.
+;;
+;; Nothing is fontified here.  When lines come into view, faces are copied from the two buffers that
+;; they are from, and signs are put into the fringe; or into the margin, which takes the place of
+;; line numbers, so that no text moves sideways.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'diff-mode)                    ; bitmaps for the fringe
+(require 'subr-x)
+(require 'gemini-companion-heavy)
+(require 'gemini-companion-proposal)
+(require 'gemini-companion-review)
+
+(defconst gemini-companion-inline-text--max-words 20000
+  "Maximum size in characters of a hunk in which the words that differ are shown.")
+
+(cl-defstruct (gemini-companion-inline-text-hunk
+               (:constructor gemini-companion-inline-text--make-hunk)
+               (:copier nil))
+  "Lines that are removed, and then lines that are added.
+Lines are counted from 0, and ends are exclusive."
+  (start nil :documentation "The position of the first removed line.")
+  (middle nil :documentation "The position of the first added line.")
+  (end nil :documentation "The position after the last added line.")
+  (a nil :documentation "The first removed line in the file.")
+  (a-end nil :documentation "The line after the last removed one.")
+  (b nil :documentation "The first added line in the proposal.")
+  (b-end nil :documentation "The line after the last added one.")
+  (words 'unknown :documentation "Where words differ, a list of (START END FACE)."))
+
+(defvar-local gemini-companion-inline-text-hunks []
+  "Vector of the hunks in this buffer, each a `gemini-companion-inline-text-hunk'.")
+
+(defvar-local gemini-companion-inline-text--numbers nil
+  "Non-nil if the margin shows the numbers of lines.")
+
+;;;; Inserting it
+
+;; Each stretch of text has a property: a vector of its kind, `context', `removed' or `added'; the
+;; buffer that it is from; how many characters later it is there; its first line there, from 0; and
+;; where it starts here.
+
+(defun gemini-companion-inline-text-fill (current proposal regions)
+  "Replace the text by that of the buffer PROPOSAL, and what it removes of CURRENT.
+REGIONS is a value of `gemini-companion-review-regions'."
+  (let ((inhibit-read-only t)
+        (inhibit-modification-hooks t))
+    (erase-buffer)
+    (setq gemini-companion-inline-text-hunks
+          (gemini-companion-inline-text--insert current proposal regions))
+    (gemini-companion-heavy-shorten-lines)))
+
+(defun gemini-companion-inline-text--insert (current proposal regions)
+  "Insert the text of PROPOSAL, and what it removes of CURRENT.
+Return a vector of hunks.  REGIONS is as in `gemini-companion-inline-text-fill'."
+  (let ((a (gemini-companion-proposal-positions current regions 0))
+        (b (gemini-companion-proposal-positions proposal regions 2))
+        (done 1) (line 0) (hunks nil))
+    (cl-loop
+     for region across regions
+     for (a-start . a-end) across a
+     for (b-start . b-end) across b
+     do (gemini-companion-inline-text--add proposal done b-start 'context line)
+     (push (gemini-companion-inline-text--make-hunk
+            :start (point)
+            :middle (gemini-companion-inline-text--add current a-start a-end 'removed (aref region 0))
+            :end (gemini-companion-inline-text--add proposal b-start b-end 'added (aref region 2))
+            :a (aref region 0) :a-end (aref region 1) :b (aref region 2) :b-end (aref region 3))
+           hunks)
+     (setq done b-end
+           line (aref region 3)))
+    (gemini-companion-inline-text--add proposal done (1+ (buffer-size proposal)) 'context line)
+    (vconcat (nreverse hunks))))
+
+(defun gemini-companion-inline-text--add (source start end kind line)
+  "Insert the text from START to END of the buffer SOURCE, of KIND; return point.
+LINE is the number of its first line there."
+  (when (< start end)
+    (let ((from (point)))
+      (insert (with-current-buffer source
+                (save-restriction (widen) (buffer-substring-no-properties start end))))
+      (unless (or (bolp) (not (eq kind 'removed)))
+        (insert (propertize "\n" 'gemini-companion-inline-text-lacking t)))
+      (put-text-property from (point) 'gemini-companion-inline-text
+                         (vector kind source (- start from) line from))))
+  (point))
+
+(defun gemini-companion-inline-text-line-position (line)
+  "Return the position of LINE, from 0, of the current buffer."
+  (save-excursion
+    (goto-char (point-min))
+    (forward-line line)
+    (point)))
+
+(defun gemini-companion-inline-text-file-position (line)
+  "Return the position of LINE, from 0, of the file."
+  (gemini-companion-inline-text-line-position
+   (cl-loop for hunk across gemini-companion-inline-text-hunks
+            if (<= (gemini-companion-inline-text-hunk-a-end hunk) line)
+            sum (- (gemini-companion-inline-text-hunk-b-end hunk)
+                   (gemini-companion-inline-text-hunk-b hunk))
+            into added
+            finally return (+ line added))))
+
+(defun gemini-companion-inline-text-position (line)
+  "Return the position of LINE, from 0, of the proposal."
+  (gemini-companion-inline-text-line-position
+   (cl-loop for hunk across gemini-companion-inline-text-hunks
+            if (<= (gemini-companion-inline-text-hunk-b hunk) line)
+            sum (- (gemini-companion-inline-text-hunk-a-end hunk)
+                   (gemini-companion-inline-text-hunk-a hunk))
+            into removed
+            finally return (+ line removed))))
+
+(defun gemini-companion-inline-text-hunk-at (position)
+  "Return the hunk at POSITION, or nil."
+  (seq-find (lambda (it)
+              (and (<= (gemini-companion-inline-text-hunk-start it) position)
+                   (< position (gemini-companion-inline-text-hunk-end it))))
+            gemini-companion-inline-text-hunks))
+
+(defun gemini-companion-inline-text-line ()
+  "Return the line of the proposal at point, from 0.
+At a removed line, that is the one that takes its place."
+  (let ((position (min (point) (1- (point-max)))))
+    (pcase (and (> position 0) (get-text-property position 'gemini-companion-inline-text))
+      (`[removed ,_ ,_ ,_ ,_]
+       (gemini-companion-inline-text-hunk-b (gemini-companion-inline-text-hunk-at position)))
+      (`[,_ ,_ ,_ ,line ,from] (+ line (count-lines from (line-beginning-position))))
+      (_ 0))))
+
+(defun gemini-companion-inline-text-removed-p ()
+  "Return non-nil if the line at point is a removed one."
+  (pcase (get-text-property (line-beginning-position) 'gemini-companion-inline-text)
+    (`[removed ,_ ,_ ,_ ,_] t)))
+
+(defun gemini-companion-inline-text-removed-position (line text)
+  "Return the position of the removed line TEXT, or nil if it is not there.
+It is before LINE, from 0, of the proposal."
+  (when-let* ((hunk (seq-find (lambda (it) (= (gemini-companion-inline-text-hunk-b it) line))
+                              gemini-companion-inline-text-hunks)))
+    (save-excursion
+      (goto-char (gemini-companion-inline-text-hunk-start hunk))
+      (when (search-forward text (gemini-companion-inline-text-hunk-middle hunk) t)
+        (line-beginning-position)))))
+
+(defun gemini-companion-inline-text-added-lines (hunk)
+  "Return the lines of HUNK in the proposal.
+They are a cons of the first line, from 1, and their number."
+  (cons (1+ (gemini-companion-inline-text-hunk-b hunk))
+        (- (gemini-companion-inline-text-hunk-b-end hunk) (gemini-companion-inline-text-hunk-b hunk))))
+
+(defun gemini-companion-inline-text-without (hunk region)
+  "Return the text of HUNK without its changes, or without those in REGION."
+  (let ((text nil)
+        (lacking nil))
+    (save-excursion
+      (goto-char (gemini-companion-inline-text-hunk-start hunk))
+      (while (< (point) (gemini-companion-inline-text-hunk-end hunk))
+        (let ((next (min (gemini-companion-inline-text-hunk-end hunk) (line-beginning-position 2))))
+          ;; A removed line in it is restored, an added one outside of it stays.
+          (when (eq (or (null region)
+                        (and (< (point) (cdr region)) (< (car region) next)))
+                    (< (point) (gemini-companion-inline-text-hunk-middle hunk)))
+            (push (buffer-substring-no-properties (point) next) text)
+            (setq lacking (get-text-property (1- next) 'gemini-companion-inline-text-lacking)))
+          (goto-char next))))
+    (when lacking
+      (push (substring (pop text) 0 -1) text))
+    (string-join (nreverse text))))
+
+;;;; Faces, signs and numbers
+
+(defun gemini-companion-inline-text-decorate (lines &rest sources)
+  "Have faces and signs, for LINES lines, shown where the text comes into view.
+They are copied again when the buffers SOURCES were fontified further."
+  (gemini-companion-inline-text--set-margin lines)
+  (jit-lock-register #'gemini-companion-inline-text--fontify)
+  (let* ((buffer (current-buffer))
+         (refresh (lambda ()
+                    (when (buffer-live-p buffer)
+                      (with-current-buffer buffer (jit-lock-refontify))))))
+    (dolist (source sources)
+      (with-current-buffer source
+        (add-hook 'gemini-companion-heavy-step-hook refresh nil t)))))
+
+(defun gemini-companion-inline-text--set-margin (lines)
+  "Make the margin as wide as the numbers of LINES lines, or as signs need.
+The numbers are those that the lines have in the proposal."
+  (setq gemini-companion-inline-text--numbers (eq display-line-numbers t)
+        left-margin-width
+        (cond (gemini-companion-inline-text--numbers
+               (+ 2 (max 2 (or display-line-numbers-width 0) (length (number-to-string lines)))))
+              ((and (display-graphic-p)
+                    (not (eql 0 (frame-parameter nil 'left-fringe))))
+               0)
+              (t 2)))
+  (when gemini-companion-inline-text--numbers
+    (setq-local display-line-numbers nil
+                fringes-outside-margins t)))
+
+(defun gemini-companion-inline-text--fontify (start end)
+  "Copy faces to the text from START to END from its sources, and show signs."
+  (save-excursion
+    (goto-char start)
+    (setq start (line-beginning-position))
+    (while (< start end)
+      (pcase-let ((`[,kind ,source ,offset ,line ,from]
+                   (get-text-property start 'gemini-companion-inline-text))
+                  (stop (next-single-property-change start 'gemini-companion-inline-text nil end)))
+        (when (buffer-live-p source)
+          (gemini-companion-inline-text--copy-faces start stop source offset)
+          (gemini-companion-inline-text--mark start stop kind)
+          (when gemini-companion-inline-text--numbers
+            (gemini-companion-inline-text--number start stop kind
+                                                  (+ line (count-lines from start)))))
+        (setq start stop)))))
+
+(defun gemini-companion-inline-text--copy-faces (start stop source offset)
+  "Give the text from START to STOP the faces that it has in the buffer SOURCE.
+There it is OFFSET characters later."
+  (remove-text-properties start stop '(face nil))
+  (let ((position start))
+    (while (< position stop)
+      (pcase-let ((`(,face . ,next)
+                   (with-current-buffer source
+                     (save-restriction
+                       (widen)
+                       (let ((there (+ position offset)))
+                         (cons (and (< there (point-max)) (get-text-property there 'face))
+                               (- (next-single-property-change
+                                   there 'face nil (min (point-max) (+ stop offset)))
+                                  offset)))))))
+        (setq next (if (> next position) next stop))
+        (when face
+          (put-text-property position next 'face face))
+        (setq position next)))))
+
+(defun gemini-companion-inline-text--mark (start stop kind)
+  "Show that the text from START to STOP is of KIND."
+  (unless (eq kind 'context)
+    (add-face-text-property start stop (gemini-companion-inline-text--face kind) t)
+    (let ((prefix (gemini-companion-inline-text--prefix kind nil)))
+      (add-text-properties start stop `(line-prefix ,prefix wrap-prefix ,prefix)))
+    (pcase-dolist (`(,from ,to ,face) (gemini-companion-inline-text--words-at start))
+      (when (and (< from stop) (< start to))
+        (add-face-text-property (max from start) (min to stop) face)))))
+
+(defun gemini-companion-inline-text--number (start stop kind line)
+  "Show the numbers of the lines of KIND from START to STOP.
+LINE is the number of the first one, from 0."
+  (save-excursion
+    (goto-char start)
+    (while (< (point) stop)
+      (put-text-property (point) (progn (forward-line) (min (point) stop)) 'line-prefix
+                         (gemini-companion-inline-text--prefix kind (cl-incf line))))))
+
+(defun gemini-companion-inline-text--face (kind)
+  "Return the face of lines of KIND, or nil."
+  (pcase kind
+    ('removed 'gemini-companion-removed)
+    ('added 'gemini-companion-added)))
+
+(defun gemini-companion-inline-text--prefix (kind line)
+  "Return what precedes a line of KIND, with its number LINE unless that is nil."
+  (let ((face (gemini-companion-inline-text--face kind)))
+    (propertize
+     " " 'display
+     (if (zerop left-margin-width)
+         `(left-fringe ,(if (eq kind 'removed) 'diff-fringe-del 'diff-fringe-add) ,face)
+       `((margin left-margin)
+         ,(propertize (format (format "%%s%%%ds " (- left-margin-width 2))
+                              (pcase kind ('removed "-") ('added "+") (_ " "))
+                              (if (and line (not (eq kind 'removed))) line ""))
+                      'face `(,@(and face (list face)) ,@(and line '(line-number)))))))))
+
+;;;; Words
+
+(defun gemini-companion-inline-text--words-at (position)
+  "Return where words differ in the hunk at POSITION, a list of (START END FACE)."
+  (when-let* ((hunk (gemini-companion-inline-text-hunk-at position)))
+    (when (eq (gemini-companion-inline-text-hunk-words hunk) 'unknown)
+      (setf (gemini-companion-inline-text-hunk-words hunk)
+            (let ((start (gemini-companion-inline-text-hunk-start hunk))
+                  (middle (gemini-companion-inline-text-hunk-middle hunk))
+                  (end (gemini-companion-inline-text-hunk-end hunk)))
+              (and (< start middle end)
+                   (< (- end start) gemini-companion-inline-text--max-words)
+                   (gemini-companion-inline-text--words start middle end)))))
+    (gemini-companion-inline-text-hunk-words hunk)))
+
+(defun gemini-companion-inline-text--words (start middle end)
+  "Return where words differ in a hunk, unless most do.
+For START, MIDDLE and END see `gemini-companion-inline-text-hunk'."
+  (pcase-let* ((`(,a . ,a-text) (gemini-companion-inline-text--tokens start middle))
+               (`(,b . ,b-text) (gemini-companion-inline-text--tokens middle end))
+               (changed 0)
+               (ranges nil))
+    (seq-doseq (region (gemini-companion-review-regions a-text b-text))
+      (pcase-let ((`[,a-start ,a-end ,b-start ,b-end ,_ ,_ ,_] region))
+        (cl-incf changed (+ (- a-end a-start) (- b-end b-start)))
+        (push (list (aref a a-start) (aref a a-end) 'gemini-companion-removed-word) ranges)
+        (push (list (aref b b-start) (aref b b-end) 'gemini-companion-added-word) ranges)))
+    (and (< changed (* 0.7 (+ (length a) (length b))))
+         (mapcan #'gemini-companion-inline-text--in-lines ranges))))
+
+(defun gemini-companion-inline-text--in-lines (range)
+  "Return RANGE, (START END FACE), as parts of lines, without whole lines."
+  (pcase-let ((`(,start ,end ,face) range)
+              (parts nil))
+    (save-excursion
+      (goto-char start)
+      (while (< (point) end)
+        (let* ((from (point))
+               (indented (progn (back-to-indentation) (point)))
+               (eol (line-end-position))
+               (to (min end eol)))
+          (unless (or (= from to) (and (<= from indented) (= to eol)))
+            (push (list (if (<= from indented) (min indented to) from) to face) parts))
+          (forward-line))))
+    parts))
+
+(defun gemini-companion-inline-text--tokens (start end)
+  "Return the words from START to END: a vector of positions, and a text.
+That has one word in each line, so the module, which compares lines,
+compares words."
+  (save-excursion
+    (goto-char start)
+    (let ((positions nil) (tokens nil))
+      (while (< (point) end)
+        (let ((from (point)))
+          (push from positions)
+          (or (> (skip-syntax-forward "w_" end) 0)
+              (> (skip-chars-forward " \t" end) 0)
+              (forward-char))
+          (push (string-replace "\n" "" (buffer-substring-no-properties from (point))) tokens)))
+      (cons (vconcat (nreverse (cons end positions)))
+            (concat (string-join (nreverse tokens) "\n") "\n")))))
+
+(provide 'gemini-companion-inline-text)
+;;; gemini-companion-inline-text.el ends here

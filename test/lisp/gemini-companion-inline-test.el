@@ -1,0 +1,647 @@
+;;; gemini-companion-inline-test.el --- Tests of a review in its file's window -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'imenu)
+(require 'gemini-companion-inline)
+(require 'gemini-companion-test-companion)
+
+(defconst gemini-companion-inline-test--old
+  (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")
+  "A text long enough for three hunks, without a newline at its end.")
+
+(defconst gemini-companion-inline-test--new
+  (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
+  "The same with three changes: a changed line, a removed line and a final newline.")
+
+(defmacro gemini-companion-inline-test--with (client text &rest body)
+  "Evaluate BODY with CLIENT connected and reviews in the window of the file.
+That is a.txt with TEXT, which the selected window shows."
+  (declare (indent 2) (debug (symbolp form body)))
+  `(gemini-companion-test-with-client ,client
+     (let ((gemini-companion-diff-function #'gemini-companion-inline-show)
+           (require-final-newline nil))
+       (delete-other-windows)
+       (switch-to-buffer "a.txt")
+       (erase-buffer)
+       (insert ,text)
+       (save-buffer)
+       (goto-char (point-min))
+       (unwind-protect (progn ,@body)
+         (gemini-companion-view-leave-now)))))
+
+(defun gemini-companion-inline-test--show (client text &optional focus)
+  "Have CLIENT propose TEXT for a.txt; show the review and return it.
+FOCUS is `select' by default."
+  (let ((review (gemini-companion-test-propose client "a.txt" text)))
+    (gemini-companion-review-show review (or focus 'select))
+    review))
+
+(defun gemini-companion-inline-test--press (key)
+  "Press KEY in the selected window."
+  (with-current-buffer (window-buffer)
+    (let ((current-prefix-arg nil))
+      (call-interactively (key-binding (kbd key))))))
+
+(defun gemini-companion-inline-test--insert (text)
+  "Insert TEXT in the selected window."
+  (with-current-buffer (window-buffer)
+    (goto-char (window-point))
+    (insert text)))
+
+(defun gemini-companion-inline-test--lines ()
+  "Return the lines in the selected window, each with its sign."
+  (with-current-buffer (window-buffer)
+    (save-excursion
+      (goto-char (point-min))
+      (let ((lines nil))
+        (while (not (eobp))
+          (push (concat (pcase (get-text-property (point) 'gemini-companion-inline-text)
+                          (`[removed ,_ ,_ ,_ ,_] "-")
+                          (`[added ,_ ,_ ,_ ,_] "+")
+                          (_ " "))
+                        (buffer-substring-no-properties (point) (line-end-position)))
+                lines)
+          (forward-line))
+        (nreverse lines)))))
+
+(defun gemini-companion-inline-test--header ()
+  "Return the header line of the selected window."
+  (with-current-buffer (window-buffer)
+    (gemini-companion-proposal--header-line)))
+
+(defun gemini-companion-inline-test--accepted (client)
+  "Accept the change, and return the text that CLIENT is sent."
+  (gemini-companion-inline-test--press "C-c C-c")
+  (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted")))
+
+(defun gemini-companion-inline-test--state ()
+  "Return all of the frame that a review changes."
+  (list (selected-window)
+        (mapcar (lambda (window)
+                  (list window (window-buffer window) (window-edges window)
+                        (window-start window) (window-point window)))
+                (window-list))))
+
+;;;; The view
+
+(ert-deftest gemini-companion-inline/it-takes-the-place-of-the-file ()
+  (gemini-companion-inline-test--with client "one\ntwo\nthree\n"
+    (let ((windows (window-list)))
+      (gemini-companion-inline-test--show client "one\n2\nthree\nfour\n")
+      (should (equal (window-list) windows))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*"))
+      (should (equal (gemini-companion-inline-test--lines)
+                     '(" one" "-two" "+2" " three" "+four")))
+      (with-current-buffer (window-buffer)
+        (should buffer-read-only)
+        (should-not buffer-file-name)
+        (pcase-dolist (`(,key . ,command)
+                       '(("C-c C-c" . gemini-companion-accept)
+                         ("C-c C-k" . gemini-companion-reject)
+                         ("n" . gemini-companion-inline-next)
+                         ("C-c C-n" . gemini-companion-inline-next)
+                         ("C-c C-d" . gemini-companion-inline-drop)
+                         ("C-c C-v" . gemini-companion-review-other-view)
+                         ("C-c ;" . gemini-companion-comment)))
+          (should (eq (key-binding (kbd key)) command))))
+      (should (string-match-p "hunk 1 of 2.*a.txt.*\\+2 -1.*C-c C-c accepts.*C-c C-k rejects"
+                              (gemini-companion-inline-test--header))))))
+
+(ert-deftest gemini-companion-inline/afterwards-all-is-as-before ()
+  (gemini-companion-inline-test--with client (mapconcat #'number-to-string
+                                                        (number-sequence 1 200) "\n")
+    (split-window-right)
+    (goto-char (point-min))
+    (forward-line 150)
+    (set-window-point nil (point))
+    (set-window-start nil (line-beginning-position -10))
+    (let ((before (gemini-companion-inline-test--state))
+          (text (string-replace "\n170\n" "\nx\n" (buffer-string))))
+      (dolist (key '("C-c C-k" "C-c C-v"))
+        (gemini-companion-inline-test--show client text)
+        (should-not (equal (gemini-companion-inline-test--state) before))
+        (if (equal key "C-c C-v") (gemini-companion-review-postpone
+                                   (gemini-companion-review-shown))
+          (gemini-companion-inline-test--press key))
+        (should (equal (gemini-companion-inline-test--state) before))))))
+
+(ert-deftest gemini-companion-inline/the-window-in-which-one-types-is-not-taken ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-inline-test--state))
+          (window (selected-window)))
+      (cl-letf (((symbol-function 'frame-focus-state) (lambda (&rest _) t)))
+        (gemini-companion-inline-test--show client "2\n" 'keep))
+      (should (eq (selected-window) window))
+      (should (equal (buffer-name (window-buffer)) "a.txt"))
+      (should (= (length (window-list)) 2))
+      (gemini-companion-reject)
+      (should (equal (gemini-companion-inline-test--state) before))
+      ;; The user is in another program.
+      (cl-letf (((symbol-function 'frame-focus-state) #'ignore))
+        (gemini-companion-inline-test--show client "2\n" 'keep))
+      (should (= (length (window-list)) 1))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*")))))
+
+(ert-deftest gemini-companion-inline/a-window-of-the-file-is-taken-while-one-is-elsewhere ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((file (selected-window))
+          (other (split-window-right)))
+      (select-window other)
+      (switch-to-buffer "*scratch*")
+      (let ((before (gemini-companion-inline-test--state)))
+        (gemini-companion-inline-test--show client "2\n" 'keep)
+        (should (eq (selected-window) other))
+        (should (equal (buffer-name (window-buffer file)) "*gemini review: a.txt*"))
+        (gemini-companion-review-next)
+        (should (eq (selected-window) file))
+        (gemini-companion-reject)
+        (should (equal (gemini-companion-inline-test--state) before))))))
+
+(ert-deftest gemini-companion-inline/a-dedicated-window-is-not-taken ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (set-window-dedicated-p nil t)
+    (unwind-protect
+        (let ((before (gemini-companion-inline-test--state)))
+          (gemini-companion-inline-test--show client "2\n")
+          (should (= (length (window-list)) 2))
+          (gemini-companion-reject)
+          (should (equal (gemini-companion-inline-test--state) before)))
+      (set-window-dedicated-p nil nil))))
+
+(ert-deftest gemini-companion-inline/users-choose-the-window ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((file (selected-window))
+          (display-buffer-alist '(("\\`\\*gemini review" display-buffer-in-direction
+                                   (direction . right)))))
+      (let ((before (gemini-companion-inline-test--state)))
+        (gemini-companion-inline-test--show client "2\n")
+        (should (equal (buffer-name (window-buffer file)) "a.txt"))
+        (should (= (length (window-list)) 2))
+        (gemini-companion-reject)
+        (should (equal (cadr (gemini-companion-inline-test--state)) (cadr before)))))))
+
+(ert-deftest gemini-companion-inline/what-the-user-displays-meanwhile-stays ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((review (gemini-companion-inline-test--show client "2\n")))
+      (switch-to-buffer "*scratch*")
+      (gemini-companion-review-reject review)
+      (should (equal (buffer-name (window-buffer)) "*scratch*")))))
+
+(ert-deftest gemini-companion-inline/a-clone-of-the-file-is-taken ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((clone (make-indirect-buffer (current-buffer) "clone" t)))
+      (unwind-protect
+          (progn
+            (switch-to-buffer clone)
+            (narrow-to-region 5 8)
+            (gemini-companion-inline-test--show client "one\n2\n")
+            (should (= (length (window-list)) 1))
+            (gemini-companion-reject)
+            (should (eq (window-buffer) clone))
+            (should (equal (with-current-buffer clone (buffer-string)) "two")))
+        (kill-buffer clone)))))
+
+(ert-deftest gemini-companion-inline/a-new-file-is-shown-alone ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-function #'gemini-companion-inline-show)
+          (review (gemini-companion-test-propose client "new.txt" "text\n")))
+      (gemini-companion-review-show review 'select)
+      (with-current-buffer (window-buffer)
+        (should (eq gemini-companion-review-of-buffer review))
+        (should (equal (buffer-string) "text\n"))
+        (should-error (gemini-companion-review-other-view) :type 'user-error)))))
+
+(ert-deftest gemini-companion-inline/killing-its-buffer-postpones ()
+  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
+    (let ((before (gemini-companion-inline-test--state)))
+      (gemini-companion-inline-test--show client gemini-companion-inline-test--new)
+      (gemini-companion-inline-test--press "k")
+      (kill-buffer (window-buffer))
+      (gemini-companion-test-wait
+       "the view to go" (lambda () (not (gemini-companion-review-shown))))
+      (should (equal (gemini-companion-inline-test--state) before))
+      (should-not (fake-cli-find-notification client "ide/diffRejected"))
+      (gemini-companion-review-next)
+      (should (equal (gemini-companion-inline-test--accepted client)
+                     (string-replace "2\n2a\n" "two\n" gemini-companion-inline-test--new))))))
+
+(ert-deftest gemini-companion-inline/it-ends-in-another-tab-too ()
+  (dolist (end (list (lambda ()
+                       (gemini-companion-review-reject (gemini-companion-review-shown)))
+                     (lambda ()
+                       (kill-buffer (gemini-companion-review-front
+                                     (gemini-companion-review-shown)))
+                       (gemini-companion-test-wait
+                        "the view to go"
+                        (lambda () (not (gemini-companion-review-shown)))))))
+    (gemini-companion-inline-test--with client "one\ntwo\n"
+      (unwind-protect
+          (let ((tab-bar-show nil)
+                (before nil))
+            (split-window-right)
+            (goto-char 5)
+            (setq before (gemini-companion-inline-test--state))
+            (gemini-companion-inline-test--show client "2\n")
+            (tab-bar-new-tab)
+            (switch-to-buffer "*scratch*")
+            (funcall end)
+            (should (equal (buffer-name (window-buffer)) "*scratch*"))
+            (tab-bar-select-tab 1)
+            ;; Redisplay runs this hook; a batch Emacs has none.
+            (run-hooks 'window-configuration-change-hook)
+            (should (equal (gemini-companion-inline-test--state) before)))
+        (tab-bar-close-other-tabs)))))
+
+;;;; Hunks
+
+(ert-deftest gemini-companion-inline/keys-go-from-hunk-to-hunk ()
+  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
+    (gemini-companion-inline-test--show client gemini-companion-inline-test--new)
+    (let ((place (lambda ()
+                   (string-match "hunk \\([0-9]\\) of 3" (gemini-companion-inline-test--header))
+                   (match-string 1 (gemini-companion-inline-test--header)))))
+      (should (equal (funcall place) "1"))
+      (gemini-companion-inline-test--press "n")
+      (should (equal (funcall place) "2"))
+      (gemini-companion-inline-test--press "TAB")
+      (should (equal (funcall place) "3"))
+      (should-error (gemini-companion-inline-test--press "n") :type 'user-error)
+      (gemini-companion-inline-test--press "p")
+      (gemini-companion-inline-test--press "<backtab>")
+      (should (equal (funcall place) "1"))
+      (should-error (gemini-companion-inline-test--press "p") :type 'user-error))))
+
+(ert-deftest gemini-companion-inline/a-hunk-is-dropped-and-brought-back ()
+  (gemini-companion-inline-test--with client "one\ntwo\nthree\n"
+    (let ((review (gemini-companion-inline-test--show client "one\n2\nthree\nfour\n")))
+      (gemini-companion-inline-test--press "k")
+      (should (equal (gemini-companion-inline-test--lines) '(" one" " two" " three" "+four")))
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\nthree\nfour\n"))
+      (gemini-companion-inline-test--press "u")
+      (should (equal (gemini-companion-inline-test--lines)
+                     '(" one" "-two" "+2" " three" "+four")))
+      (should (string-search "hunk 1 of 2" (gemini-companion-inline-test--header)))
+      (should-error (gemini-companion-inline-test--press "u") :type 'user-error)
+      (should (equal (gemini-companion-inline-test--accepted client) "one\n2\nthree\nfour\n")))))
+
+(ert-deftest gemini-companion-inline/lines-of-the-region-are-dropped ()
+  (gemini-companion-inline-test--with client "1\n2\n3"
+    (let ((review (gemini-companion-inline-test--show client "one\ntwo\n3\nmore"))
+          (drop (lambda (first last)
+                  (with-current-buffer (window-buffer)
+                    (goto-char (point-min))
+                    (search-forward first)
+                    (set-mark (match-beginning 0))
+                    (goto-char (mark))
+                    (search-forward last)
+                    (let ((transient-mark-mode t))
+                      (activate-mark)
+                      (gemini-companion-inline-test--press "k"))))))
+      (funcall drop "two" "two")
+      (should (equal (gemini-companion-review-current-text review) "one\n3\nmore"))
+      (funcall drop "2\n" "2")
+      (should (equal (gemini-companion-review-current-text review) "2\none\n3\nmore"))
+      (gemini-companion-inline-test--press "u")
+      (gemini-companion-inline-test--press "u")
+      ;; That the last line has no newline is part of a change.
+      (funcall drop "more" "more")
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\n3\n"))
+      (gemini-companion-inline-test--press "u")
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (search-forward "more")
+        (gemini-companion-inline-test--press "k"))
+      (should (equal (gemini-companion-review-current-text review) "1\n2\n3")))))
+
+(ert-deftest gemini-companion-inline/a-kept-hunk-is-shown-as-if-it-was-in-the-file ()
+  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
+    (let ((review (gemini-companion-inline-test--show client gemini-companion-inline-test--new))
+          (all nil))
+      (setq all (gemini-companion-inline-test--lines))
+      (gemini-companion-inline-test--press "y")
+      (should (string-search "hunk 1 of 2" (gemini-companion-inline-test--header)))
+      (should (equal (seq-take (gemini-companion-inline-test--lines) 3) '(" one" " 2" " 2a")))
+      (gemini-companion-inline-test--press "k")
+      (should (string-search "hunk 1 of 1" (gemini-companion-inline-test--header)))
+      (gemini-companion-inline-test--press "y")
+      (should (string-search "no hunk left" (gemini-companion-inline-test--header)))
+      (should (gemini-companion-review-open-p review))
+      ;; Undo goes back through all of it.
+      (dotimes (_ 3) (gemini-companion-inline-test--press "u"))
+      (should (equal (gemini-companion-inline-test--lines) all))
+      (should-error (gemini-companion-inline-test--press "u") :type 'user-error)
+      (should (equal (gemini-companion-inline-test--accepted client)
+                     gemini-companion-inline-test--new)))))
+
+(ert-deftest gemini-companion-inline/lines-are-those-of-the-proposal ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n"
+    (gemini-companion-inline-test--show client "1\nthree\n4\n5\nsix\n")
+    (with-current-buffer (window-buffer)
+      (should (eq (key-binding (kbd "M-g g")) #'gemini-companion-inline-goto-line))
+      (cl-loop for (line text) in '((1 "1") (2 "three") (3 "4") (5 "six"))
+               do (gemini-companion-inline-goto-line line)
+               (should (looking-at-p text))
+               (should (= (gemini-companion-hunks-line gemini-companion-hunks-of-buffer) line)))
+      (should (equal (mapcar #'car (funcall imenu-create-index-function)) '("2: 2" "5: six"))))))
+
+;;;; Editing
+
+(ert-deftest gemini-companion-inline/the-proposal-is-edited-in-place ()
+  (dolist (back '("C-c C-o" "C-x C-s"))
+    (gemini-companion-inline-test--with client "one\ntwo\nthree\n"
+      (let ((review (gemini-companion-inline-test--show client "one\n2\nthree\nfour\n")))
+        (gemini-companion-inline-test--press "n")
+        (gemini-companion-inline-test--press "e")
+        (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+        (with-current-buffer (window-buffer) (should (looking-at-p "four")))
+        (should (= (length (window-list)) 1))
+        (should (gemini-companion-review-intact-p review))
+        (should (string-match-p "goes back" (gemini-companion-inline-test--header)))
+        (gemini-companion-inline-test--insert "x")
+        (gemini-companion-inline-test--press back)
+        (should (equal (gemini-companion-inline-test--lines)
+                       '(" one" "-two" "+2" " three" "+xfour")))
+        (with-current-buffer (window-buffer) (should (looking-at-p "xfour")))
+        (should (equal (gemini-companion-inline-test--accepted client)
+                       "one\n2\nthree\nxfour\n"))))))
+
+(ert-deftest gemini-companion-inline/a-change-is-decided-while-it-is-edited ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-inline-test--state)))
+      (gemini-companion-inline-test--show client "one\n2\n")
+      (gemini-companion-inline-test--press "e")
+      (gemini-companion-inline-test--insert "x")
+      (should (equal (gemini-companion-inline-test--accepted client) "one\nx2\n"))
+      (should (equal (gemini-companion-inline-test--state) before)))))
+
+(ert-deftest gemini-companion-inline/another-view-has-what-was-dropped-and-edited ()
+  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
+    (let ((review (gemini-companion-inline-test--show client gemini-companion-inline-test--new))
+          (text nil))
+      (gemini-companion-inline-test--press "k")
+      (setq text (gemini-companion-review-current-text review))
+      (should-not (equal text gemini-companion-inline-test--new))
+      (gemini-companion-inline-test--press "C-c C-v")
+      (should (with-current-buffer (window-buffer) (derived-mode-p 'diff-mode)))
+      (gemini-companion-inline-test--press "C-c C-v")
+      (should (= (length ediff-session-registry) 1))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (gemini-companion-review-other-view))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*"))
+      (should-not ediff-session-registry)
+      (should (equal (gemini-companion-inline-test--accepted client) text)))))
+
+;;;; Faces
+
+(defun gemini-companion-inline-test--fontify ()
+  "Do in the current buffer what redisplay does, which a batch Emacs lacks."
+  (with-silent-modifications
+    (gemini-companion-inline-text--fontify (point-min) (point-max))))
+
+(ert-deftest gemini-companion-inline/faces-are-those-of-each-text ()
+  (gemini-companion-inline-test--with client "one\ntwo\nthree\n"
+    (let ((review (gemini-companion-inline-test--show client "one\n2\nthree\n"))
+          (face (lambda (text)
+                  (goto-char (point-min))
+                  (search-forward text)
+                  (ensure-list (get-text-property (1- (point)) 'face)))))
+      (with-current-buffer (window-buffer)
+        ;; A batch Emacs fontifies nothing itself.
+        (cl-loop for (buffer text face)
+                 in `((,(gemini-companion-review-proposal review) "three" bold)
+                      (,(gemini-companion-hunks-current gemini-companion-hunks-of-buffer)
+                       "two" italic))
+                 do (with-current-buffer buffer
+                      (with-silent-modifications
+                        (goto-char (point-min))
+                        (search-forward text)
+                        (put-text-property (match-beginning 0) (point) 'face face))))
+        (gemini-companion-inline-test--fontify)
+        (should (equal (funcall face "one") nil))
+        (should (memq 'italic (funcall face "two")))
+        (should (memq 'gemini-companion-removed (funcall face "two")))
+        (should (memq 'gemini-companion-added (funcall face "2")))
+        (should (equal (funcall face "three") '(bold)))))))
+
+(ert-deftest gemini-companion-inline/words-that-differ-are-marked ()
+  (gemini-companion-inline-test--with client "the quick brown fox jumps\nsame\n"
+    (gemini-companion-inline-test--show client "the quick red fox jumps\nsame\n")
+    (with-current-buffer (window-buffer)
+      (gemini-companion-inline-test--fontify)
+      (cl-loop for (word . face) in '(("brown" . gemini-companion-removed-word)
+                                      ("red" . gemini-companion-added-word))
+               do (goto-char (point-min))
+               (search-forward word)
+               (should (memq face (ensure-list (get-text-property (1- (point)) 'face))))
+               (should-not (memq face (ensure-list (get-text-property (1+ (point)) 'face))))))))
+
+(ert-deftest gemini-companion-inline/the-margin-has-the-numbers-of-lines ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n"
+    (setq-local display-line-numbers t)
+    (gemini-companion-inline-test--show client "1\ntwo\n3\n")
+    (with-current-buffer (window-buffer)
+      (should-not display-line-numbers)
+      (should (= left-margin-width 4))
+      (gemini-companion-inline-test--fontify)
+      (let ((prefixes nil))
+        (goto-char (point-min))
+        (while (not (eobp))
+          (push (substring-no-properties
+                 (nth 1 (get-text-property 0 'display
+                                           (get-text-property (point) 'line-prefix))))
+                prefixes)
+          (forward-line))
+        (should (equal (nreverse prefixes) '("  1 " "-   " "+ 2 " "  3 ")))))))
+
+;;;; Comments
+
+(defun gemini-companion-inline-test--comment (text place)
+  "Comment TEXT on the line of PLACE, a text."
+  (with-current-buffer (window-buffer)
+    (goto-char (point-min))
+    (search-forward place)
+    (cl-letf (((symbol-function 'read-string) (lambda (&rest _) text)))
+      (gemini-companion-inline-test--press "C-c ;"))))
+
+(defun gemini-companion-inline-test--comments ()
+  "Return the comments in the selected window, with the lines above them."
+  (with-current-buffer (window-buffer)
+    (cl-loop for comment in (gemini-companion-comment--list (current-buffer))
+             collect (list (save-excursion
+                             (goto-char (overlay-end comment))
+                             (buffer-substring-no-properties (line-beginning-position)
+                                                             (line-end-position)))
+                           (overlay-get comment 'gemini-companion-comment)))))
+
+(ert-deftest gemini-companion-inline/comments-stay-at-their-lines-in-all-views ()
+  (gemini-companion-inline-test--with client "one\ntwo\nthree\nfour\n"
+    (let ((review (gemini-companion-inline-test--show client "one\n2\nthree\n4\n"))
+          (all '(("two" "why?") ("2" "two!") ("4" "@see"))))
+      (gemini-companion-inline-test--comment "why?" "two")
+      (gemini-companion-inline-test--comment "two!" "2")
+      (gemini-companion-inline-test--comment "@see" "4")
+      (should (equal (gemini-companion-inline-test--comments) all))
+      (should (string-search "3 comments" (gemini-companion-inline-test--header)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (insert "zero\n"))
+      (with-current-buffer (window-buffer) (revert-buffer))
+      (should (equal (gemini-companion-inline-test--comments) all))
+      (gemini-companion-inline-test--press "C-c C-v")
+      (should (equal (gemini-companion-inline-test--comments)
+                     '(("-two" "why?") ("+2" "two!") ("+4" "@see"))))
+      ;; Neither is a killed proposal the end of them.
+      (kill-buffer (gemini-companion-review-proposal review))
+      (gemini-companion-test-wait
+       "the view to go" (lambda () (not (gemini-companion-review-shown))))
+      (gemini-companion-review-next)
+      (gemini-companion-inline-test--comment "" "+2")
+      (should (equal (mapcar #'cadr (gemini-companion-inline-test--comments)) '("why?" "@see")))
+      (should (equal (gemini-companion-comment-prompt review)
+                     "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
+
+(ert-deftest gemini-companion-inline/comments-are-sent-with-the-decision ()
+  (dolist (case '(("C-c C-c" . "I accepted the change to a.txt, with comments:")
+                  ("C-c C-k" . "I rejected the change to a.txt:")))
+    (gemini-companion-inline-test--with client "one\n@two\n"
+      (let ((kill-ring nil))
+        (gemini-companion-inline-test--show client "one\n@2\n")
+        (gemini-companion-inline-test--comment "why?" "@2")
+        (gemini-companion-inline-test--press (car case))
+        ;; The client does not run in a terminal of this Emacs.
+        (should (equal (car kill-ring)
+                       (concat (cdr case) "\na.txt:2 `\\@2`: why?")))))))
+
+(ert-deftest gemini-companion-inline/a-reason-goes-with-the-comments ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((kill-ring nil))
+      (gemini-companion-inline-test--show client "one\n2\n")
+      (gemini-companion-inline-test--comment "why?" "2")
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "No.")))
+        (let ((current-prefix-arg '(4)))
+          (call-interactively #'gemini-companion-reject)))
+      (should (equal kill-ring '("No.\nI rejected the change to a.txt:\na.txt:2 `2`: why?"))))))
+
+;;;; After an accept
+
+(ert-deftest gemini-companion-inline/no-old-text-is-shown-after-an-accept ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (goto-char 5)
+    (set-window-point nil 5)
+    (let ((file (buffer-file-name))
+          (gemini-companion-inline--write-time 60))
+      (gemini-companion-inline-test--show client "zero\none\n2\n")
+      (should (equal (gemini-companion-inline-test--accepted client) "zero\none\n2\n"))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*"))
+      (gemini-companion-test-write file "zero\none\n2\n")
+      (gemini-companion-test-wait
+       "the file to be back" (lambda () (equal (buffer-name (window-buffer)) "a.txt")))
+      (with-current-buffer "a.txt"
+        (should (equal (buffer-string) "zero\none\n2\n"))
+        ;; Its line is now the third one.
+        (should (= (line-number-at-pos (window-point)) 3))
+        (should-not (memq #'gemini-companion-view-leave-now after-revert-hook))))))
+
+(ert-deftest gemini-companion-inline/a-key-meanwhile-is-for-the-file ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((gemini-companion-inline--write-time 60))
+      (gemini-companion-inline-test--show client "one\n2\n")
+      (gemini-companion-inline-test--accepted client)
+      (with-current-buffer (window-buffer)
+        (should (eq (key-binding "x" t) #'gemini-companion-inline--pass-key))
+        (goto-char (point-max))
+        (should (eq (key-binding "\C-x" t) #'gemini-companion-inline--pass-key))
+        (cl-letf (((symbol-function 'this-command-keys-vector) (lambda () [?x]))
+                  (unread-command-events nil))
+          (gemini-companion-inline--pass-key)
+          (should (equal unread-command-events '((t . ?x))))))
+      (should (equal (buffer-name (window-buffer)) "a.txt")))))
+
+(ert-deftest gemini-companion-inline/the-next-change-follows-at-once ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-inline-test--state))
+          (gemini-companion-inline--write-time 60))
+      (gemini-companion-inline-test--show client "one\n2\n")
+      (gemini-companion-inline-test--accepted client)
+      (gemini-companion-inline-test--show client "one\n3\n")
+      (should (equal (gemini-companion-inline-test--lines) '(" one" "-two" "+3")))
+      (gemini-companion-inline-test--press "C-c C-k")
+      (should (equal (gemini-companion-inline-test--state) before)))))
+
+;;;; Random texts
+
+(defun gemini-companion-inline-test--sides ()
+  "Return the file and the proposal, read from the selected window."
+  (with-current-buffer (window-buffer)
+    (let ((sides (list "" "")))
+      (save-excursion
+        (goto-char (point-min))
+        (while (not (eobp))
+          (let* ((end (next-single-property-change (point) 'gemini-companion-inline-text
+                                                   nil (point-max)))
+                 (text (buffer-substring (point) end))
+                 (kind (aref (get-text-property (point) 'gemini-companion-inline-text) 0)))
+            (when (get-text-property (1- end) 'gemini-companion-inline-text-lacking)
+              (setq text (substring text 0 -1)))
+            (unless (eq kind 'added) (cl-callf concat (nth 0 sides) text))
+            (unless (eq kind 'removed) (cl-callf concat (nth 1 sides) text))
+            (goto-char end))))
+      (mapcar #'substring-no-properties sides))))
+
+(defun gemini-companion-inline-test--random-text (&optional text)
+  "Return a random text, or TEXT with random changes."
+  (let ((lines (if text (split-string text "\n")
+                 (cl-loop repeat (random 30) collect (string (+ ?a (random 4)))))))
+    (concat (mapconcat #'identity
+                       (cl-loop for line in lines
+                                append (pcase (random 9)
+                                         (0 nil)
+                                         (1 (list (string (+ ?a (random 9))) line))
+                                         (2 (list (string (+ ?a (random 9)))))
+                                         (_ (list line))))
+                       "\n")
+            (if (zerop (random 2)) "\n" ""))))
+
+(ert-deftest gemini-companion-inline/random-texts-are-dropped-kept-and-undone-exactly ()
+  (gemini-companion-test-with-project
+    (random "gemini-companion")
+    (let ((inhibit-message t)
+          (mixed 0))
+      (dotimes (_ 150)
+        (let* ((old (gemini-companion-inline-test--random-text))
+               (new (gemini-companion-inline-test--random-text old))
+               (review (gemini-companion-review-make
+                        :id 1 :client "" :path (gemini-companion-test-file "random" old)
+                        :proposed new :text new))
+               (hide (gemini-companion-inline-show review 'select))
+               (steps 0))
+          (ert-info ((format "%S\n%S" old new))
+            (should (equal (gemini-companion-inline-test--sides) (list old new)))
+            (with-current-buffer (window-buffer)
+              (while (and (> (length gemini-companion-inline-text-hunks) 0) (< steps 60))
+                (cl-incf steps)
+                (gemini-companion-inline--go (seq-random-elt gemini-companion-inline-text-hunks))
+                (let ((file (car (gemini-companion-inline-test--sides))))
+                  (pcase (random 3)
+                    (0 (gemini-companion-inline-keep)
+                       (should (equal (cadr (gemini-companion-inline-test--sides))
+                                      (gemini-companion-review-current-text review))))
+                    (1 (gemini-companion-inline-drop)
+                       (should (equal (car (gemini-companion-inline-test--sides)) file)))
+                    (_ (ignore-error user-error (gemini-companion-hunks-undo))))
+                  (unless (member (gemini-companion-review-current-text review) (list old new))
+                    (cl-incf mixed))
+                  (should (equal (cadr (gemini-companion-inline-test--sides))
+                                 (gemini-companion-review-current-text review)))))
+              ;; Back to the client's proposal.
+              (while (ignore-error user-error (gemini-companion-hunks-undo) t))
+              (should (equal (gemini-companion-inline-test--sides) (list old new)))))
+          (funcall hide)
+          (kill-buffer (gemini-companion-review-proposal review))))
+      (should (> mixed 100)))))
+
+;;; gemini-companion-inline-test.el ends here
