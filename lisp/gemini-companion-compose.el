@@ -294,11 +294,13 @@ If COMMENTS is non-nil, it is the user's comments on REVIEW, which has ended."
      (lambda (outcome)
        (pcase outcome
          ('sent (gemini-companion-ui-message review "%s; %s %s" ended title
-                                             (if comments "has your comment" "was told why")))
+                                             (if comments "has your comments" "was told why")))
          ('put (gemini-companion-ui-message
                 review "In the prompt of %s is %s, not sent: complete it, or send it, in %s"
                 title what (buffer-name terminal)))
-         (_ (gemini-companion-compose--keep-reason review reason comments)))))))
+         (_ (gemini-companion-compose--keep-reason review reason comments))))
+     ;; After an accept the CLI goes on with its turn.
+     comments)))
 
 (defun gemini-companion-compose--keep-reason (review reason &optional comments)
   "Put REASON, for which the user rejects REVIEW, where the user can paste it.
@@ -313,7 +315,7 @@ COMMENTS is as in `gemini-companion-compose--send-reason'."
 
 (defun gemini-companion-compose--what (comments)
   "Return what is sent, for a message: the reason, or COMMENTS if non-nil."
-  (if comments "your comment" "the reason"))
+  (if comments "your comments" "the reason"))
 
 (provide 'gemini-companion-compose)
 ;;; gemini-companion-compose.el ends here

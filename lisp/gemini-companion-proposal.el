@@ -108,7 +108,7 @@ Only large texts need it, but all that are read from a file have it.")
     (((min-colors 88) (background dark)) :background "#af0000" :foreground "white" :weight bold)
     (((min-colors 88)) :background "#ff8787" :weight bold)
     (t :inherit gemini-companion-removed-current :weight bold :underline t))
-  "Face for words that are removed in the selected difference."
+  "Face for words that are removed if you accept."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -118,7 +118,7 @@ Only large texts need it, but all that are read from a file have it.")
     (((min-colors 88) (background dark)) :background "#008700" :foreground "white" :weight bold)
     (((min-colors 88)) :background "#87ff5f" :weight bold)
     (t :inherit gemini-companion-added-current :weight bold :underline t))
-  "Face for words that are added in the selected difference."
+  "Face for words that are added if you accept."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 

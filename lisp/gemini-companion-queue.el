@@ -42,7 +42,7 @@
   "Function that shows a review.
 If `auto', use Ediff in a frame in which its windows are side by side with
 80 columns each, or have 12 lines, and show the change in the window of its
-file in a smaller one.  Lines that a terminal below takes do not count.
+file in a smaller one.  What a terminal beside or below takes does not count.
 `gemini-companion-ediff-show' compares the file and the proposal in Ediff.
 `gemini-companion-inline-show' shows the proposal, with the lines that it
 removes, in the window of the file.
@@ -100,9 +100,11 @@ Without REVIEW, or if the user has not chosen another view of it, see
         (t 'gemini-companion-inline-show)))
 
 (defun gemini-companion-queue--frame-has-p (size)
-  "Return non-nil if the selected frame has SIZE, a cons of columns and lines."
-  (and (>= (frame-width) (car size))
-       (>= (window-total-height (window-main-window)) (cdr size))))
+  "Return non-nil if the selected frame has SIZE, a cons of columns and lines.
+Side windows, such as those of terminals, do not count."
+  (let ((main (window-main-window)))
+    (and (>= (window-total-width main) (car size))
+         (>= (window-total-height main) (cdr size)))))
 
 ;;;; State
 

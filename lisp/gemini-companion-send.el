@@ -454,6 +454,9 @@ A key that follows a pasted text too closely is taken for a part of it.")
 (defconst gemini-companion-send--rest-polls 300
   "Number of polls until `gemini-companion-send-at-rest' gives up.")
 
+(defconst gemini-companion-send--turn-polls 6000
+  "Number of polls until it gives up if the CLI is in the middle of a turn.")
+
 (defun gemini-companion-send--poll (read done max finish)
   "Call READ from a timer until DONE, at most MAX times, then call FINISH.
 DONE is called with the value of READ, and with non-nil if that has not
@@ -512,15 +515,16 @@ If no prompt is recognized, assume that it shows TEXT."
 (defconst gemini-companion-send--folded "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
   "Regexp for what a prompt shows instead of a long text, without spaces.")
 
-(defun gemini-companion-send-at-rest (text terminal finish)
+(defun gemini-companion-send-at-rest (text terminal finish &optional patiently)
   "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
+Wait for half a minute at most, or, if PATIENTLY is non-nil, for ten.
 Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
 but was not sent, because something else is there too or the CLI works for
 too long; or nil if TEXT could not even be put there, or the CLI has ended."
   (gemini-companion-send--poll
    (lambda () (gemini-companion-send--state terminal))
    (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
-   gemini-companion-send--rest-polls
+   (if patiently gemini-companion-send--turn-polls gemini-companion-send--rest-polls)
    (lambda (state) (gemini-companion-send--put text terminal state finish))))
 
 (defun gemini-companion-send--state (terminal)

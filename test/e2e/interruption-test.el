@@ -200,7 +200,8 @@ selected."
 
 (ert-deftest gemini-companion-interruption/no-window-of-it-remains-in-another-tab ()
   (gemini-companion-interruption-test--with (emacs client)
-    (dolist (view '(gemini-companion-ediff-show gemini-companion-diff-show))
+    (dolist (view '(gemini-companion-ediff-show gemini-companion-diff-show
+                                                gemini-companion-inline-show))
       (gemini-companion-test-run
        emacs `(progn (setq gemini-companion-diff-function #',view) nil))
       (gemini-companion-test-keys emacs "C-x" "3")

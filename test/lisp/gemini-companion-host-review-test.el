@@ -32,7 +32,8 @@
 (ert-deftest gemini-companion-host-review/a-change-is-shown-without-asking-the-host ()
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--visit "a.txt")
-    (dolist (function '(gemini-companion-ediff-show gemini-companion-diff-show))
+    (dolist (function '(gemini-companion-ediff-show gemini-companion-diff-show
+                                                    gemini-companion-inline-show))
       (gemini-companion-test-host-unasked
         (let ((gemini-companion-diff-function function)
               (review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
@@ -45,11 +46,16 @@
           (with-current-buffer (gemini-companion-review-proposal review)
             (should (equal (buffer-string) "one\n2\n"))
             (should (string-search "build:a.txt" (gemini-companion-host-review-test--header))))
-          (if (eq function 'gemini-companion-diff-show)
-              (should (string-search "--- build:a.txt (on disk)\n+++ build:a.txt (proposal)\n"
-                                     (buffer-string)))
-            (should (equal (gemini-companion-host-review-test--texts)
-                           '("one\n2\n" "one\ntwo\n"))))
+          (pcase function
+            ('gemini-companion-diff-show
+             (should (string-search "--- build:a.txt (on disk)\n+++ build:a.txt (proposal)\n"
+                                    (buffer-string))))
+            ('gemini-companion-inline-show
+             (should (equal (with-current-buffer (gemini-companion-review-front review)
+                              (buffer-string))
+                            "one\ntwo\n2\n")))
+            (_ (should (equal (gemini-companion-host-review-test--texts)
+                              '("one\n2\n" "one\ntwo\n")))))
           (should (equal (gemini-companion-review-describe review)
                          "a change to build:a.txt, +1 -1"))
           (gemini-companion-review-reject review)

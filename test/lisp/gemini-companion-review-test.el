@@ -801,7 +801,7 @@ x
 (ert-deftest gemini-companion-review/a-large-review-is-prepared-in-steps ()
   "Emacs can do something else after each."
   (dolist (gemini-companion-diff-function
-           '(gemini-companion-ediff-show gemini-companion-diff-show))
+           '(gemini-companion-ediff-show gemini-companion-diff-show gemini-companion-inline-show))
     (gemini-companion-test-with-client client
       (let* ((compared 0)
              (count (lambda (&rest _) (cl-incf compared)))
@@ -988,7 +988,7 @@ Gemini CLI, or in M-x gemini-companion-review-list"
                  '((160 23 gemini-companion-ediff-show) (159 40 gemini-companion-inline-show)
                    (300 22 gemini-companion-inline-show) (80 41 gemini-companion-ediff-show)
                    (79 80 gemini-companion-inline-show)))
-    (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) columns))
+    (cl-letf (((symbol-function 'window-total-width) (lambda (&rest _) columns))
               ((symbol-function 'window-total-height) (lambda (&rest _) lines)))
       (let ((gemini-companion-diff-function 'auto))
         (should (eq (gemini-companion-review-view) view)))

@@ -100,7 +100,7 @@ That is the control buffer of an Ediff session, the diff, or the proposal of a
 new file."
   (seq-filter (lambda (buffer)
                 (or (memq (buffer-local-value 'major-mode buffer)
-                          '(ediff-mode gemini-companion-diff-mode))
+                          '(ediff-mode gemini-companion-diff-mode gemini-companion-inline-mode))
                     (gemini-companion-test-inner-whole-p buffer)))
               (buffer-list)))
 
@@ -159,8 +159,9 @@ Return nil if the session is not visible."
             (gemini-companion-test-inner-views)))
 
 (defun gemini-companion-test-inner-diff-p (buffer)
-  "Return non-nil if BUFFER shows a review as a diff."
-  (eq (buffer-local-value 'major-mode buffer) 'gemini-companion-diff-mode))
+  "Return non-nil if BUFFER shows a review hunk by hunk."
+  (memq (buffer-local-value 'major-mode buffer)
+        '(gemini-companion-diff-mode gemini-companion-inline-mode)))
 
 (defun gemini-companion-test-inner-whole-p (buffer)
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."

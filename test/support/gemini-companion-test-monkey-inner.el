@@ -52,7 +52,7 @@
                   (gemini-companion-review-list-open)))))
 
 (defconst gemini-companion-monkey--review-buffer-regexp
-  (rx bos (? " ") "*" (or "Ediff" "ediff" (seq "gemini " (or "proposal" "current" "base" "diff")
+  (rx bos (? " ") "*" (or "Ediff" "ediff" (seq "gemini " (or "proposal" "current" "base" "diff" "review")
                                                ": ")
                           "gemini-companion-file"))
   "Regexp for names of buffers that must not exist while no review is open.")
@@ -421,6 +421,7 @@ one are the user's."
   (let ((before (gemini-companion-monkey--accept-screen)))
     (unwind-protect (apply function arguments)
       (gemini-companion-monkey--with-faults
+        (gemini-companion-monkey--record-fillers before (gemini-companion-monkey--screen) t)
         (gemini-companion-monkey--compare before (gemini-companion-monkey--accept-screen)
                                           (format "The command %s" this-command) t)))))
 
@@ -630,6 +631,7 @@ nil while the review is open."
           ((gemini-companion-monkey--terminal-p (current-buffer)) 'terminal)
           ((derived-mode-p 'ediff-mode) 'panel)
           ((derived-mode-p 'gemini-companion-diff-mode) 'diff)
+          ((derived-mode-p 'gemini-companion-inline-mode) 'inline)
           ((derived-mode-p 'gemini-companion-review-list-mode) 'list)
           ((derived-mode-p 'gemini-companion-review-history-mode) 'history)
           ((string-prefix-p "*gemini proposal" (buffer-name)) 'proposal)

@@ -138,7 +138,7 @@
     (undo 5 (file) ("C-x" "u"))
     (save 2 (file) ("C-x" "C-s"))
     ;; In Ediff's panel this is an error, which discards keys typed ahead.
-    (other-buffer 6 (file scratch proposal diff list history other)
+    (other-buffer 6 (file scratch proposal diff inline list history other)
                   ,(lambda (run)
                      (list "C-x" "b"
                            (gemini-companion-test-monkey--pick
@@ -177,14 +177,18 @@
     (accept-by-name 5 any ,(gemini-companion-test-monkey--command "gemini-companion-accept"))
     (reject-by-name 2 any ,(gemini-companion-test-monkey--command "gemini-companion-reject"))
     (next 12 any ,(gemini-companion-test-monkey--command "gemini-companion-review-next"))
-    (accept 16 (proposal panel diff) ("C-c" "C-c"))
-    (reject 10 (proposal panel diff) ("C-c" "C-k"))
-    (quit 22 (panel diff) ("q"))
-    (next-difference 4 (panel diff) ("n"))
-    (previous-difference 2 (panel diff) ("p"))
+    (accept 16 (proposal panel diff inline) ("C-c" "C-c"))
+    (reject 10 (proposal panel diff inline) ("C-c" "C-k"))
+    (quit 22 (panel diff inline) ("q"))
+    (next-difference 4 (panel diff inline) ("n"))
+    (previous-difference 2 (panel diff inline) ("p"))
     (other-side 1 (panel) ("a"))
-    (drop 2 (diff) ("k"))
-    (edit 2 (diff) ("e"))
+    (drop 2 (diff inline) ("k"))
+    (keep-hunk 2 (inline) ("y"))
+    (undo-hunk 2 (diff inline) ("u"))
+    (edit 2 (diff inline) ("e"))
+    (go-back 2 (proposal) ("C-x" "C-s"))
+    (other-view 3 (proposal panel diff inline) ("C-c" "C-v"))
     (quit-list 1 (list history other) ("q"))
     (show-old 1 (history) ("Enter"))
     (kill-proposal 2 (proposal) ("C-x" "k" "Enter"))
@@ -756,7 +760,8 @@ WHAT describes what is waited for."
         (list :policy (gemini-companion-test-monkey--pick run '(pop-up pop-up pop-up queue))
               :focus (gemini-companion-test-monkey--pick run '(keep keep keep select announce))
               :view (gemini-companion-test-monkey--pick
-                     run '(gemini-companion-ediff-show gemini-companion-diff-show))
+                     run '(gemini-companion-ediff-show gemini-companion-diff-show
+                                                       gemini-companion-inline-show))
               :repeat (zerop (gemini-companion-test-monkey--random run 4)))))
 
 (defun gemini-companion-test-monkey--prepare (run)
