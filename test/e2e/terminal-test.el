@@ -339,6 +339,14 @@ SPEC is (EMACS TERMINAL)."
   (gemini-companion-test-cli-submit cli "please write")
   (gemini-companion-test-cli-wait-screen cli "Apply this change"))
 
+(defun gemini-companion-terminal-e2e--give-up (cli)
+  "Press ^C in CLI, and wait until it does not ask any more."
+  (gemini-companion-test-cli-keys cli "C-c")
+  (gemini-companion-test-wait
+   "the CLI to give up"
+   (lambda ()
+     (not (string-search "Apply this change" (gemini-companion-test-cli-screen cli))))))
+
 (ert-deftest gemini-companion-in-another-terminal/nobody-accepts-twice ()
   "A change that the CLI gave up, was accepted, and is proposed again, is written."
   :tags '(e2e real)
@@ -346,8 +354,7 @@ SPEC is (EMACS TERMINAL)."
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-terminal-e2e--propose-outside cli file)
       (gemini-companion-test-wait-review emacs "two\n")
-      (gemini-companion-test-cli-keys cli "C-c")
-      (gemini-companion-test-cli-wait-screen cli "Press Ctrl.C again")
+      (gemini-companion-terminal-e2e--give-up cli)
       (gemini-companion-terminal-e2e--propose-outside cli file)
       (gemini-companion-test-accept emacs)
       (gemini-companion-test-wait
@@ -363,8 +370,7 @@ SPEC is (EMACS TERMINAL)."
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-terminal-e2e--propose-outside cli (gemini-companion-test-project emacs "a.txt"))
     (gemini-companion-test-wait-review emacs "two\n")
-    (gemini-companion-test-cli-keys cli "C-c")
-    (gemini-companion-test-cli-wait-screen cli "Press Ctrl.C again")
+    (gemini-companion-terminal-e2e--give-up cli)
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-wait-screen emacs "has not written what you accepted to a\\.txt")
     (should (equal (gemini-companion-terminal-e2e--outcomes emacs) '(("a.txt" . unwritten))))
