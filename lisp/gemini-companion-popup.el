@@ -330,14 +330,18 @@ be selected: if that was ignored, keys would go on going to the review."
 ;;;; Reviews that are held back
 
 (defun gemini-companion-popup--hold (review)
-  "Record that REVIEW is held back; after a while, tell the user once.
+  "Record why REVIEW is held back; after a while, tell the user once.
 The mode line shows it, and the echo area if that is empty."
+  (setf (gemini-companion-review-held review) (gemini-companion-ui-busy))
   (cond ((null gemini-companion-popup--held)
          (setq gemini-companion-popup--held (float-time)))
         ((and (numberp gemini-companion-popup--held)
               (> (- (float-time) gemini-companion-popup--held)
                  gemini-companion-popup--held-after))
          (setq gemini-companion-popup--held 'told)
+         (gemini-companion-log-add "review %d is not shown yet: %s"
+                                   (gemini-companion-review-id review)
+                                   (gemini-companion-review-held review))
          (force-mode-line-update t)
          (unless (or (current-message)
                      cursor-in-echo-area
@@ -352,6 +356,22 @@ The mode line shows it, and the echo area if that is empty."
   (when gemini-companion-popup--held
     (setq gemini-companion-popup--held nil)
     (force-mode-line-update t)))
+
+(defun gemini-companion-popup-state (review)
+  "Return whether REVIEW, which is open, is on screen, or why not, for the user."
+  (cond ((gemini-companion-review-hide-function review) "on screen")
+        ((gemini-companion-review-fault review)
+         (concat "cannot be shown: " (gemini-companion-review-fault review)))
+        ((gemini-companion-review-postponed review) "put off")
+        ((eq gemini-companion-diff-policy 'queue)
+         "waiting, since `gemini-companion-diff-policy' is queue")
+        ((eq gemini-companion-diff-focus 'announce)
+         "waiting, since `gemini-companion-diff-focus' is announce")
+        ((gemini-companion-review-shown) "waiting for the one on screen")
+        ((gemini-companion-queue-ended-p) "waiting for one that has ended to go away")
+        ((gemini-companion-review-held review)
+         (concat "waiting: " (gemini-companion-review-held review)))
+        (t "waiting")))
 
 (defun gemini-companion-popup-held-p ()
   "Return non-nil if a review has been held back for a while."

@@ -491,6 +491,7 @@ For FOCUS see `gemini-companion-review-show'."
   (setf (gemini-companion-review-hide-function review) hide
         (gemini-companion-review-seen review) t
         (gemini-companion-review-fault review) nil
+        (gemini-companion-review-held review) nil
         (gemini-companion-review-postponed review) nil)
   (when (eq (gemini-companion-review-state review) 'waiting)
     (setf (gemini-companion-review-state review) 'shown))

@@ -21,6 +21,7 @@
 (require 'gemini-companion-decide)
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
+(require 'gemini-companion-popup)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
@@ -128,12 +129,8 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--state (review)
   "Return where REVIEW is and what accepting it would lose, as text for the user."
-  (concat (cond ((gemini-companion-review-hide-function review) "on screen")
-                ((gemini-companion-review-fault review)
-                 (propertize (concat "cannot be shown: " (gemini-companion-review-fault review))
-                             'face 'error))
-                ((gemini-companion-review-postponed review) "put off")
-                (t "waiting"))
+  (concat (propertize (gemini-companion-popup-state review)
+                      'face (and (gemini-companion-review-fault review) 'error))
           (pcase (gemini-companion-review-find-conflict review)
             ('unsaved (propertize ", unsaved edits" 'face 'warning))
             ('changed (propertize ", changed on disk" 'face 'warning)))))

@@ -76,6 +76,7 @@ of it is on screen, or nil.")
   (state 'waiting :documentation "`waiting', `shown', `asked' or `ended'.")
   (seen nil :documentation "Non-nil once it was on screen.")
   (postponed nil :documentation "Non-nil if the user wants to decide later.")
+  (held nil :documentation "What kept it from being shown at the last attempt, or nil.")
   (fault nil :documentation "Why it could not be shown at the last attempt, or nil.")
   (entry nil :documentation "Once it has ended, its `gemini-companion-history-entry'.")
   (turn nil :documentation "What the screen of its client shows of its turn, or nil: a

@@ -21,6 +21,7 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
+(require 'gemini-companion-popup)
 (require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
@@ -225,7 +226,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
      (cons "list" #'gemini-companion-review-list)
      (cons "history" #'gemini-companion-review-history))
     (dolist (review reviews)
-      (insert "  " (gemini-companion-ui-one-line (gemini-companion-review-path review)))
+      (insert "  " (gemini-companion-ui-one-line (gemini-companion-review-path review))
+              ": " (gemini-companion-popup-state review))
       (gemini-companion-status--buttons
        (list (cons "show" (lambda () (gemini-companion-status--show review))))
        (gemini-companion-review-id review))

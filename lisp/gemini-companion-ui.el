@@ -72,34 +72,39 @@ Unlike `error-message-string', do not quote the strings of our errors."
 (defconst gemini-companion-ui--idle-time 0.5
   "Seconds without a key after which windows may change.")
 
+(defun gemini-companion-ui-key-expected ()
+  "Return what waits for the user's next key, as text, or nil if nothing does."
+  (cond ((active-minibuffer-window) "a prompt is open")
+        ((> (recursion-depth) 0) "a recursive edit is open")
+        (this-command "a command runs")
+        ((> (length (this-command-keys-vector)) 0) "a key sequence has begun")
+        (prefix-arg "a prefix argument was given")
+        ((bound-and-true-p isearch-mode) "a search is active")
+        ((or defining-kbd-macro executing-kbd-macro) "a keyboard macro is active")
+        ((or (input-pending-p) throw-on-input) "you are typing")
+        ;; The map of Repeat mode is there until another key is pressed, which may be in an hour.
+        ((or (and overriding-terminal-local-map (not (bound-and-true-p repeat-in-progress)))
+             (bound-and-true-p transient--prefix))
+         "a menu of keys is open")))
+
 (defun gemini-companion-ui-no-key-expected-p ()
-  "Return non-nil if nothing waits for the user's next key.
-A prompt, a key sequence or a search does."
-  (and (zerop (recursion-depth))
-       (null this-command)
-       (zerop (length (this-command-keys-vector)))
-       (null prefix-arg)
-       (not (active-minibuffer-window))
-       (not (bound-and-true-p isearch-mode))
-       (not defining-kbd-macro)
-       (not executing-kbd-macro)
-       (not (input-pending-p))
-       (not throw-on-input)
-       ;; The map of Repeat mode is there until another key is pressed, which may be in an hour.
-       (or (null overriding-terminal-local-map)
-           (bound-and-true-p repeat-in-progress))
-       (not (bound-and-true-p transient--prefix))))
+  "Return non-nil if nothing waits for the user's next key."
+  (not (gemini-companion-ui-key-expected)))
 
 (defun gemini-companion-ui-idle-p (seconds)
   "Return non-nil if the user has pressed no key for SECONDS."
   (let ((idle (current-idle-time)))
     (or (null idle) (> (float-time idle) seconds))))
 
+(defun gemini-companion-ui-busy ()
+  "Return why windows may not change now, as text, or nil if they may."
+  (cond ((gemini-companion-ui-key-expected))
+        ((not (gemini-companion-ui-user-frame-p)) "Emacs has no frame")
+        ((not (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)) "you are typing")))
+
 (defun gemini-companion-ui-windows-may-change-p ()
   "Return non-nil if the user is not busy, so that windows may change."
-  (and (gemini-companion-ui-no-key-expected-p)
-       (gemini-companion-ui-user-frame-p)
-       (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)))
+  (not (gemini-companion-ui-busy)))
 
 (defun gemini-companion-ui-user-frame-p ()
   "Return non-nil unless the selected frame is the invisible one of a daemon."

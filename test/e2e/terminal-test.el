@@ -339,7 +339,7 @@ SPEC is (EMACS TERMINAL)."
   (gemini-companion-test-cli-submit cli "please write")
   (gemini-companion-test-cli-wait-screen cli "Apply this change"))
 
-(defun gemini-companion-terminal-e2e--give-up (cli)
+(defun gemini-companion-terminal-e2e--interrupt (cli)
   "Press ^C in CLI, and wait until it does not ask any more."
   (gemini-companion-test-cli-keys cli "C-c")
   (gemini-companion-test-wait
@@ -354,7 +354,7 @@ SPEC is (EMACS TERMINAL)."
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-terminal-e2e--propose-outside cli file)
       (gemini-companion-test-wait-review emacs "two\n")
-      (gemini-companion-terminal-e2e--give-up cli)
+      (gemini-companion-terminal-e2e--interrupt cli)
       (gemini-companion-terminal-e2e--propose-outside cli file)
       (gemini-companion-test-accept emacs)
       (gemini-companion-test-wait
@@ -370,7 +370,7 @@ SPEC is (EMACS TERMINAL)."
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-terminal-e2e--propose-outside cli (gemini-companion-test-project emacs "a.txt"))
     (gemini-companion-test-wait-review emacs "two\n")
-    (gemini-companion-terminal-e2e--give-up cli)
+    (gemini-companion-terminal-e2e--interrupt cli)
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-wait-screen emacs "has not written what you accepted to a\\.txt")
     (should (equal (gemini-companion-terminal-e2e--outcomes emacs) '(("a.txt" . unwritten))))
