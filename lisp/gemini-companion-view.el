@@ -173,9 +173,9 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
 
 (defun gemini-companion-view--record-windows (view focus)
   "Record in VIEW the windows as they are before it is shown, and FOCUS."
+  (setf (gemini-companion-view-focus view) focus)
   (let ((frame (gemini-companion-view-suitable-frame view)))
-    (setf (gemini-companion-view-focus view) focus
-          (gemini-companion-view-frame view) frame
+    (setf (gemini-companion-view-frame view) frame
           (gemini-companion-view-selected view) (selected-window)
           (gemini-companion-view-configuration view) (current-window-configuration frame)
           (gemini-companion-view-before view)
