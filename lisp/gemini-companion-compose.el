@@ -232,6 +232,7 @@ put them where the user can paste them."
     (if terminal
         (gemini-companion-compose--send-reason review prompt terminal 'comments)
       (gemini-companion-compose--keep-reason review prompt 'comments))))
+;;;###autoload (add-hook 'gemini-companion-queue-comments-functions #'gemini-companion-compose-send-comments)
 
 (defun gemini-companion-compose--read-reason (review)
   "Read the reason for which the user rejects REVIEW, and return it.

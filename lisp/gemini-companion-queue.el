@@ -36,8 +36,6 @@
 
 ;;;; Options
 
-(declare-function gemini-companion-compose-send-comments "gemini-companion-compose")
-
 (defcustom gemini-companion-diff-function 'auto
   "Function that shows a review.
 If `auto', use Ediff in a frame in which its windows are side by side with
@@ -130,6 +128,10 @@ it has decided it.")
 (defvar gemini-companion-queue-waiting-functions nil
   "Functions called with a review that was proposed, or is shown.
 For this package; users have `gemini-companion-review-waiting-hook'.")
+
+(defvar gemini-companion-queue-comments-functions nil
+  "Functions called when a review has ended on which the user has commented.
+They get the review, its outcome and the comments as text.")
 
 (defvar gemini-companion-review-waiting nil
   "While `gemini-companion-review-waiting-hook' runs, the review in question.")
@@ -356,7 +358,8 @@ is done when the user is not busy."
       (gemini-companion-log-errors "telling an outcome" (funcall waiter outcome)))
     (gemini-companion-log-errors "sending comments"
       (when-let* ((comments (gemini-companion-comment-prompt review)))
-        (gemini-companion-compose-send-comments review outcome comments)))
+        (gemini-companion-log-run-hook 'gemini-companion-queue-comments-functions
+                                       review outcome comments)))
     (push review gemini-companion-queue--ended)
     (cond (by-command (gemini-companion-queue--take-down review))
           (t (when shown

@@ -31,6 +31,7 @@
     (package-lint package)
     (relint package tests)
     (declare package)
+    (circle package)
     (obsolete package tests)
     (indent package tests)
     (whitespace package tests))
@@ -244,6 +245,40 @@ PARENS are the positions of the parentheses around it."
                (when (eq (car-safe how) 'indent)
                  (put name 'lisp-indent-function (cadr how)))))))
       (end-of-file nil))))
+
+(defvar gemini-companion-lint--uses (make-hash-table :test #'equal)
+  "What each file of the package uses, names of libraries.")
+
+(defun gemini-companion-lint--uses-of (library)
+  "Return the libraries of the package that LIBRARY requires, or calls when loaded."
+  (or (gethash library gemini-companion-lint--uses)
+      (puthash library (gemini-companion-lint--read-uses library) gemini-companion-lint--uses)))
+
+(defun gemini-companion-lint--read-uses (library)
+  "Read what LIBRARY uses from its file."
+  (with-temp-buffer
+    (insert-file-contents (concat library ".el"))
+    (let ((used nil))
+      (while (re-search-forward
+              "(\\(?:require '\\|declare-function\\s-+\\S-+\\s-+\"\\)\\(gemini-companion[-a-z]*\\)"
+              nil t)
+        (push (match-string 1) used))
+      (delete library (seq-uniq used)))))
+
+(defun gemini-companion-lint--circle (note)
+  "Check that the file is in no circle of files that use each other; call NOTE."
+  (let* ((library (file-name-base buffer-file-name))
+         (seen nil)
+         (paths (list (list library))))
+    (while paths
+      (let ((path (pop paths)))
+        (dolist (used (gemini-companion-lint--uses-of (car path)))
+          (cond ((equal used library)
+                 (funcall note 1 (string-join (reverse (cons used path)) " -> "))
+                 (setq paths nil))
+                ((not (member used seen))
+                 (push used seen)
+                 (push (cons used path) paths))))))))
 
 (defun gemini-companion-lint--whitespace (note)
   "Check for tabs, trailing spaces and the newline at the end; call NOTE."
