@@ -59,7 +59,7 @@ A key that was meant for that one must not decide the next.")
 They were meant for another window, and so were keys that follow them as
 quickly.")
 
-(defconst gemini-companion-popup--held-after 2.0
+(defvar gemini-companion-popup--held-after 2.0
   "Seconds for which a review is held back before the user is told.")
 
 (defvar gemini-companion-popup--timer nil

@@ -195,6 +195,22 @@ some state that is not visible."
 
 (gemini-companion-popup-test--define)
 
+(ert-deftest gemini-companion-popup/the-user-is-told-what-waits ()
+  "In the echo area, where that is free, and in the list of changes."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-popup--held-after 0.2))
+    (gemini-companion-test-keys emacs "M-x" "recursive-edit" "Enter")
+    (gemini-companion-test-wait-eval emacs '(= (recursion-depth) 1))
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (gemini-companion-test-wait-screen emacs "A change to a\\.txt will be shown when you pause")
+    (gemini-companion-test-m-x emacs "gemini-companion-review-list")
+    (gemini-companion-test-wait-screen emacs "waiting: a recursive edit is open")
+    (gemini-companion-test-keys emacs "q" "C-M-c")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-reject emacs)
+    (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
+
 ;;;; Keys and focus
 
 (ert-deftest gemini-companion-popup/typing-in-a-file-continues ()

@@ -224,6 +224,7 @@ the names of all buffers but Emacs's own hidden ones."
 (setq gc-cons-threshold (* 16 1024 1024))
 
 (defvar gemini-companion-ui--idle-time)
+(defvar gemini-companion-popup--held-after)
 (defvar gemini-companion-popup--interval)
 (defvar gemini-companion-diff-function)
 (defvar gemini-companion-workspace--delay)
@@ -249,6 +250,8 @@ the names of all buffers but Emacs's own hidden ones."
     (setq gemini-companion-ui--idle-time 0.1
           gemini-companion-workspace--delay 0.05
           gemini-companion-popup--interval 0.1
+          ;; Longer: while a test waits on a busy machine, the screen must not change.
+          gemini-companion-popup--held-after 60
           ;; Most tests are of Ediff, whatever the size of the frame.
           gemini-companion-diff-function 'gemini-companion-ediff-show)))
 
