@@ -261,19 +261,24 @@ In that case `undo-only' would undo the last undo."
 (defun gemini-companion-hunks--comment-place (start end)
   "Return where in the proposal the lines from START to END are.
 See `gemini-companion-comment-place-function'."
-  (let* ((view (gemini-companion-hunks-current-view))
-         (lines nil)
-         (texts nil))
+  (let ((view (gemini-companion-hunks-current-view))
+        (lines nil)
+        (removed nil)
+        (texts nil))
     (save-excursion
       (goto-char start)
-      (while (progn
-               (push (gemini-companion-hunks-line view) lines)
-               (push (gemini-companion-hunks-removed-line view) texts)
+      (while (let ((line (gemini-companion-hunks-line view))
+                   (text (gemini-companion-hunks-removed-line view)))
+               (push line (if text removed lines))
+               (when text
+                 (push text texts))
                (and (zerop (forward-line)) (<= (point) end) (not (eobp))))))
-    (setq texts (delq nil texts))
-    (list (gemini-companion-view-proposal view) (apply #'min lines)
-          (if texts (apply #'min lines) (apply #'max lines))
-          (and texts (string-join (nreverse texts) "\n")))))
+    ;; One on other lines, too, is a comment on the proposal.
+    (if lines
+        (list (gemini-companion-view-proposal view) (apply #'min lines) (apply #'max lines) nil)
+      (let ((line (apply #'min removed)))
+        (list (gemini-companion-view-proposal view) line line
+              (string-join (nreverse texts) "\n"))))))
 
 (defun gemini-companion-hunks--show-comments (&optional view)
   "Show the comments on the proposal of VIEW.

@@ -99,9 +99,11 @@ LINE is the number of its first line there."
 (defun gemini-companion-inline-text-line-position (line)
   "Return the position of LINE, from 0, of the current buffer."
   (save-excursion
-    (goto-char (point-min))
-    (forward-line line)
-    (point)))
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (forward-line line)
+      (point))))
 
 (defun gemini-companion-inline-text-file-position (line)
   "Return the position of LINE, from 0, of the file."

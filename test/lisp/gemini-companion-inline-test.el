@@ -376,7 +376,32 @@ FOCUS is `select' by default."
       (gemini-companion-inline-test--press "e")
       (gemini-companion-inline-test--insert "x")
       (should (equal (gemini-companion-inline-test--accepted client) "one\nx2\n"))
+      ;; Until the file is written, the old text would be shown.
+      (should (equal (gemini-companion-inline-test--lines) '(" one" "-two" "+x2")))
+      (gemini-companion-view-leave-now)
       (should (equal (gemini-companion-inline-test--state) before)))))
+
+(ert-deftest gemini-companion-inline/undo-in-the-proposal-keeps-and-unkeeps-exactly ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n"
+    (let* ((review (gemini-companion-inline-test--show client "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx"))
+           (all (gemini-companion-inline-test--lines))
+           (undo (lambda (&rest befores)
+                   (gemini-companion-inline-test--press "e")
+                   (with-current-buffer (window-buffer)
+                     (dolist (last-command befores)
+                       (let ((this-command 'undo))
+                         (undo 1))))
+                   (gemini-companion-inline-test--press "C-c C-o")
+                   (gemini-companion-inline-test--lines)))
+           (kept '(" 1" " a" " b" " c" " d" " 3" " 4" " 5" " 6" " 7" " 8" "+x")))
+      (gemini-companion-inline-test--press "y")
+      (gemini-companion-inline-test--press "u")
+      ;; The first one does it again.
+      (should (equal (funcall undo nil) kept))
+      (should (equal (funcall undo nil) all))
+      (should (equal (funcall undo nil 'undo) all))
+      (should (equal (gemini-companion-review-current-text review)
+                     "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx")))))
 
 (ert-deftest gemini-companion-inline/another-view-has-what-was-dropped-and-edited ()
   (gemini-companion-inline-test--with client gemini-companion-inline-test--old
@@ -503,6 +528,37 @@ FOCUS is `select' by default."
       (should (equal (mapcar #'cadr (gemini-companion-inline-test--comments)) '("why?" "@see")))
       (should (equal (gemini-companion-comment-prompt review)
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
+
+(ert-deftest gemini-companion-inline/narrowing-moves-neither-hunks-nor-comments ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    (gemini-companion-inline-test--show client "1\nTWO\n3\n4\n5\n6\n7\n8\nnine\n")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (search-forward "5")
+      (narrow-to-region (line-beginning-position) (line-beginning-position 3))
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why")))
+        (gemini-companion-comment))
+      (should (equal (mapcar (lambda (it)
+                               (buffer-substring-no-properties (overlay-start it) (overlay-end it)))
+                             (gemini-companion-comment--list (current-buffer)))
+                     '("5")))
+      (gemini-companion-inline-test--press "n")
+      (should (looking-at-p "9")))))
+
+(ert-deftest gemini-companion-inline/a-comment-on-more-than-removed-lines-is-on-the-others ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n"
+    (let ((review (gemini-companion-inline-test--show client "1\nTWO\n3\n4\nfive\n")))
+      (cl-loop
+       for (start . end) in '((1 . 17) (3 . 9) (3 . 5))
+       do (with-current-buffer (window-buffer)
+            (goto-char end)
+            (set-mark start)
+            (let ((transient-mark-mode t))
+              (activate-mark)
+              (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "%d" end))))
+                (gemini-companion-comment)))))
+      (should (equal (sort (split-string (gemini-companion-comment-prompt review) "\n") #'string<)
+                     '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
 
 (ert-deftest gemini-companion-inline/comments-are-sent-with-the-decision ()
   (dolist (case '(("C-c C-c" . "I accepted the change to a.txt, with comments:")
