@@ -242,7 +242,8 @@ lines from FIRST on are replaced by TEXT."
       (undo-boundary)
       ;; Do not continue the undo of another buffer.
       (let ((last-command nil) (this-command nil))
-        (undo-only)))
+        (undo-only))
+      (undo-boundary))
     (gemini-companion-hunks-update view)))
 
 (defun gemini-companion-hunks--undone-p ()
