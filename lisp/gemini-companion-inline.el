@@ -293,11 +293,22 @@ If it is outside of what the user has narrowed to, widen."
                    (gemini-companion-proposal-text proposal))))
     (with-current-buffer (gemini-companion-hunks-buffer view)
       (widen)
-      (let ((rows (gemini-companion-hunks-rows)))
+      (let ((rows (gemini-companion-hunks-rows))
+            (at-hunk (or (gemini-companion-hunks-edited view)
+                         (gemini-companion-inline-text-removed-p))))
         (gemini-companion-inline-text-fill current proposal regions)
         (gemini-companion-hunks-note-shown view (length regions))
         (goto-char (gemini-companion-inline-text-position (1- line)))
+        (when at-hunk
+          (gemini-companion-inline--go-to-removed))
         (gemini-companion-hunks-scroll rows)))))
+
+(defun gemini-companion-inline--go-to-removed ()
+  "If a hunk without added lines ends at point, go to its start."
+  (when-let* ((hunk (and (> (point) (point-min))
+                         (gemini-companion-inline-text-hunk-at (1- (point))))))
+    (when (= (gemini-companion-inline-text-hunk-middle hunk) (point))
+      (goto-char (gemini-companion-inline-text-hunk-start hunk)))))
 
 (cl-defmethod gemini-companion-hunks-line ((_view gemini-companion-inline--view))
   "Return the line of the proposal at point."
@@ -407,8 +418,10 @@ It is then shown as if it was in the file; what an accept sends is the same.
       (undo-boundary)
       (gemini-companion-inline--set-lines
        current (cons (1+ first) (- (gemini-companion-inline-text-hunk-a-end hunk) first))
-       (gemini-companion-inline--lines proposal added))
+       (gemini-companion-inline--lines proposal added) (car added))
       (undo-boundary))
+    ;; From here to the next one.
+    (setf (gemini-companion-hunks-edited view) nil)
     (gemini-companion-hunks-update view)
     (if (zerop (gemini-companion-hunks-count view))
         (message "%s" (substitute-command-keys "That was the last hunk: \
@@ -422,21 +435,24 @@ It is then shown as if it was in the file; what an accept sends is the same.
       (widen)
       (apply #'buffer-substring-no-properties (gemini-companion-hunks-bounds lines)))))
 
-(defun gemini-companion-inline--set-lines (buffer lines text)
+(defun gemini-companion-inline--set-lines (buffer lines text line)
   "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
-That is recorded among the changes of the current buffer, the proposal, so
-that one command undoes both, in order.  If the file was read again since,
-it is another buffer, and there is nothing to do."
+LINE is where that is in the proposal, the current buffer.  It is recorded
+among the changes of that, so that one command undoes both, in order.  If
+the file was read again since, it is another buffer, and there is nothing
+to do."
   (if (not (buffer-live-p buffer))
       (push '(apply ignore) buffer-undo-list) ; each undo has something to be undone in turn
     (push `(apply gemini-companion-inline--set-lines
                   ,buffer ,(cons (car lines) (gemini-companion-inline--count-lines text))
-                  ,(gemini-companion-inline--lines buffer lines))
+                  ,(gemini-companion-inline--lines buffer lines) ,line)
           buffer-undo-list)
     (let ((inhibit-modification-hooks t))
       (gemini-companion-hunks-replace buffer (list (cons lines text))))
     ;; The proposal is as before, but what is shown is out of date.
-    (setf (gemini-companion-hunks-tick gemini-companion-hunks-of-buffer) nil)))
+    (setf (gemini-companion-hunks-tick gemini-companion-hunks-of-buffer) nil
+          (gemini-companion-hunks-edited gemini-companion-hunks-of-buffer)
+          (gemini-companion-inline-text-line-position (1- line)))))
 
 (defun gemini-companion-inline--count-lines (text)
   "Return the number of lines of TEXT, of which the last may lack a newline."

@@ -390,7 +390,9 @@ FOCUS is `select' by default."
                    (with-current-buffer (window-buffer)
                      (dolist (last-command befores)
                        (let ((this-command 'undo))
-                         (undo 1))))
+                         (undo 1)
+                         ;; As Emacs does after each command.
+                         (undo-boundary))))
                    (gemini-companion-inline-test--press "C-c C-o")
                    (gemini-companion-inline-test--lines)))
            (kept '(" 1" " a" " b" " c" " d" " 3" " 4" " 5" " 6" " 7" " 8" "+x")))
