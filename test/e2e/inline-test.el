@@ -610,7 +610,7 @@ Return the screen before that."
 
 (defun gemini-companion-inline-e2e--turn-new (name)
   "Return what the model proposes for the file NAME."
-  (string-replace "line 4\n" (concat "four of " name "\n")
+  (string-replace "four\n" (concat "four of " name "\n")
                   gemini-companion-inline-e2e--new))
 
 (defun gemini-companion-inline-e2e--decide-turn (emacs cli)
@@ -715,7 +715,9 @@ what is selected."
       (let ((after (gemini-companion-inline-e2e--places emacs))
             (file (lambda (places)
                     (seq-remove (lambda (it) (string-prefix-p "*gemini" (car it))) places))))
-        (should (equal (mapcar #'cadr after) (mapcar #'cadr before)))
+        ;; A long message may take a line.
+        (should (equal (mapcar (lambda (it) (butlast (cadr it))) after)
+                       (mapcar (lambda (it) (butlast (cadr it))) before)))
         (should (equal (mapcar #'car after) (mapcar #'car before)))
         (should (equal (mapcar (lambda (it) (nth 4 it)) after)
                        (mapcar (lambda (it) (nth 4 it)) before)))
