@@ -171,7 +171,10 @@ If there is none, stay at the line where point is."
 (defun gemini-companion-hunks-view-here ()
   "Return the view of the current buffer, whose review must be open."
   (let ((view gemini-companion-hunks-of-buffer))
-    (unless (and view (eq (current-buffer) (gemini-companion-hunks-buffer view)))
+    (unless (and view
+                 (eq (current-buffer) (gemini-companion-hunks-buffer view))
+                 ;; If that was killed, the view is about to go away.
+                 (gemini-companion-view-proposal view))
       (user-error "No proposed change is shown here"))
     (gemini-companion-review-check-open (gemini-companion-view-review view))
     view))

@@ -135,12 +135,14 @@ LINE is the number of its first line there."
 (defun gemini-companion-inline-text-line ()
   "Return the line of the proposal at point, from 0.
 At a removed line, that is the one that takes its place."
-  (let ((position (min (point) (1- (point-max)))))
-    (pcase (and (> position 0) (get-text-property position 'gemini-companion-inline-text))
-      (`[removed ,_ ,_ ,_ ,_]
-       (gemini-companion-inline-text-hunk-b (gemini-companion-inline-text-hunk-at position)))
-      (`[,_ ,_ ,_ ,line ,from] (+ line (count-lines from (line-beginning-position))))
-      (_ 0))))
+  (save-restriction
+    (widen)
+    (let ((position (min (point) (1- (point-max)))))
+      (pcase (and (> position 0) (get-text-property position 'gemini-companion-inline-text))
+        (`[removed ,_ ,_ ,_ ,_]
+         (gemini-companion-inline-text-hunk-b (gemini-companion-inline-text-hunk-at position)))
+        (`[,_ ,_ ,_ ,line ,from] (+ line (count-lines from (line-beginning-position))))
+        (_ 0)))))
 
 (defun gemini-companion-inline-text-removed-p ()
   "Return non-nil if the line at point is a removed one."
@@ -215,19 +217,23 @@ The numbers are those that the lines have in the proposal."
 (defun gemini-companion-inline-text--fontify (start end)
   "Copy faces to the text from START to END from its sources, and show signs."
   (save-excursion
-    (goto-char start)
-    (setq start (line-beginning-position))
-    (while (< start end)
-      (pcase-let ((`[,kind ,source ,offset ,line ,from]
-                   (get-text-property start 'gemini-companion-inline-text))
-                  (stop (next-single-property-change start 'gemini-companion-inline-text nil end)))
-        (when (buffer-live-p source)
-          (gemini-companion-inline-text--copy-faces start stop source offset)
-          (gemini-companion-inline-text--mark start stop kind)
-          (when gemini-companion-inline-text--numbers
-            (gemini-companion-inline-text--number start stop kind
-                                                  (+ line (count-lines from start)))))
-        (setq start stop)))))
+    (save-restriction
+      ;; A hunk may be visible only in part.
+      (widen)
+      (goto-char start)
+      (setq start (line-beginning-position))
+      (while (< start end)
+        (pcase-let ((`[,kind ,source ,offset ,line ,from]
+                     (get-text-property start 'gemini-companion-inline-text))
+                    (stop (next-single-property-change
+                           start 'gemini-companion-inline-text nil end)))
+          (when (buffer-live-p source)
+            (gemini-companion-inline-text--copy-faces start stop source offset)
+            (gemini-companion-inline-text--mark start stop kind)
+            (when gemini-companion-inline-text--numbers
+              (gemini-companion-inline-text--number start stop kind
+                                                    (+ line (count-lines from start)))))
+          (setq start stop))))))
 
 (defun gemini-companion-inline-text--copy-faces (start stop source offset)
   "Give the text from START to STOP the faces that it has in the buffer SOURCE.

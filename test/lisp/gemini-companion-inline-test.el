@@ -547,6 +547,21 @@ FOCUS is `select' by default."
       (gemini-companion-inline-test--press "n")
       (should (looking-at-p "9")))))
 
+(ert-deftest gemini-companion-inline/words-are-marked-in-a-hunk-that-is-visible-in-part ()
+  (gemini-companion-inline-test--with client "first word\nsecond word\n"
+    (gemini-companion-inline-test--show client "first term\nsecond term\n")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (forward-line 2)
+      (narrow-to-region (point) (point-max))
+      (with-silent-modifications
+        (gemini-companion-inline-text--fontify (point-min) (point-max)))
+      (search-forward "second ")
+      (should (memq 'gemini-companion-added-word
+                    (ensure-list (get-text-property (point) 'face))))
+      (narrow-to-region (point-max) (point-max))
+      (should (= (gemini-companion-inline-text-line) 2)))))
+
 (ert-deftest gemini-companion-inline/a-comment-on-more-than-removed-lines-is-on-the-others ()
   (gemini-companion-inline-test--with client "1\n2\n3\n4\n"
     (let ((review (gemini-companion-inline-test--show client "1\nTWO\n3\n4\nfive\n")))
