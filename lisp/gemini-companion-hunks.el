@@ -231,8 +231,9 @@ lines from FIRST on are replaced by TEXT."
   "Return the start and the end of LINES, a cons of the first line and a number."
   (save-excursion
     (goto-char (point-min))
-    (forward-line (1- (car lines)))
-    (list (point) (progn (forward-line (cdr lines)) (point)))))
+    (let ((cache-long-scans nil)) ; as in `gemini-companion-proposal-positions'
+      (forward-line (1- (car lines)))
+      (list (point) (progn (forward-line (cdr lines)) (point))))))
 
 (defun gemini-companion-hunks-undo ()
   "Undo the last change of the proposal, such as a dropped hunk."

@@ -102,7 +102,8 @@ LINE is the number of its first line there."
     (save-restriction
       (widen)
       (goto-char (point-min))
-      (forward-line line)
+      (let ((cache-long-scans nil)) ; as in `gemini-companion-proposal-positions'
+        (forward-line line))
       (point))))
 
 (defun gemini-companion-inline-text-file-position (line)

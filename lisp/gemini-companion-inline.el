@@ -221,10 +221,10 @@ program."
     (with-selected-window window
       (set-window-hscroll window 0)
       (gemini-companion-inline--go-where-file-was view window)
-      (let* ((hunks (append gemini-companion-inline-text-hunks nil))
-             (visible (seq-find #'gemini-companion-inline--visible-p hunks)))
-        (when hunks
-          (gemini-companion-inline--go (or visible (car hunks)) visible))))
+      (unless (seq-empty-p gemini-companion-inline-text-hunks)
+        (let ((visible (gemini-companion-inline--visible-hunk)))
+          (gemini-companion-inline--go (or visible (aref gemini-companion-inline-text-hunks 0))
+                                       visible))))
     window))
 
 (defun gemini-companion-inline-display-in-file-window (buffer _alist)
@@ -259,11 +259,14 @@ This is an action function for `display-buffer'."
         (set-window-start window (funcall position start (if (= start 1) 0 1)))
         (goto-char (funcall position point 0))))))
 
-(defun gemini-companion-inline--visible-p (hunk)
-  "Return non-nil if the start of HUNK is visible in the selected window."
-  (let ((start (gemini-companion-inline-text-hunk-start hunk)))
-    (and (>= start (window-start))
-         (pos-visible-in-window-p start))))
+(defun gemini-companion-inline--visible-hunk ()
+  "Return the first hunk whose start is visible in the selected window, or nil."
+  ;; To find out whether a position is visible takes a while.
+  (when-let* ((hunk (seq-find (lambda (it)
+                                (>= (gemini-companion-inline-text-hunk-start it) (window-start)))
+                              gemini-companion-inline-text-hunks)))
+    (and (pos-visible-in-window-p (gemini-companion-inline-text-hunk-start hunk))
+         hunk)))
 
 (defun gemini-companion-inline--go (hunk &optional stay)
   "Go to HUNK, and show all of it if possible; do not scroll if STAY is non-nil.
