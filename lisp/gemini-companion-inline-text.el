@@ -59,7 +59,28 @@ REGIONS is a value of `gemini-companion-review-regions'."
     (erase-buffer)
     (setq gemini-companion-inline-text-hunks
           (gemini-companion-inline-text--insert current proposal regions))
+    (gemini-companion-inline-text--mark-ending)
     (gemini-companion-heavy-shorten-lines)))
+
+(defun gemini-companion-inline-text--mark-ending ()
+  "If only one of the texts lacks a newline at its end, say so there.
+The last lines might look the same."
+  (remove-overlays nil nil 'gemini-companion-inline-text-lacking t)
+  (let ((count (length gemini-companion-inline-text-hunks))
+        (mark (propertize " (no newline at the end)" 'face 'shadow)))
+    (when (> count 0)
+      (let* ((hunk (aref gemini-companion-inline-text-hunks (1- count)))
+             (middle (gemini-companion-inline-text-hunk-middle hunk))
+             (end (gemini-companion-inline-text-hunk-end hunk))
+             (removed (and (> middle 1)
+                           (get-text-property (1- middle) 'gemini-companion-inline-text-lacking)))
+             (added (and (< middle end) (= end (point-max)) (not (bolp)))))
+        (cond ((and removed (not added))
+               (put-text-property (1- middle) middle 'display (concat mark "\n")))
+              ((and added (not removed))
+               (let ((overlay (make-overlay end end)))
+                 (overlay-put overlay 'gemini-companion-inline-text-lacking t)
+                 (overlay-put overlay 'after-string mark))))))))
 
 (defun gemini-companion-inline-text--insert (current proposal regions)
   "Insert the text of PROPOSAL, and what it removes of CURRENT.

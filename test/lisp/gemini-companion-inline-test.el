@@ -547,6 +547,20 @@ FOCUS is `select' by default."
       (gemini-companion-inline-test--press "n")
       (should (looking-at-p "9")))))
 
+(ert-deftest gemini-companion-inline/a-newline-that-only-one-text-has-at-its-end-is-seen ()
+  (cl-loop
+   for (old new removed added) in '(("a\nb" "a\nb\n" t nil) ("a\nb\n" "a\nb" nil t)
+                                    ("a\nb" "a\nc" nil nil) ("a\n" "a\nb" nil t)
+                                    ("a\nb" "a\n" t nil) ("a\nb\n" "x\nb\n" nil nil))
+   do (gemini-companion-inline-test--with client old
+        (gemini-companion-inline-test--show client new)
+        (with-current-buffer (window-buffer)
+          (should (equal (list (and (text-property-not-all (point-min) (point-max) 'display nil) t)
+                               (and (seq-find (lambda (it) (overlay-get it 'after-string))
+                                              (overlays-in (point-max) (point-max)))
+                                    t))
+                         (list removed added)))))))
+
 (ert-deftest gemini-companion-inline/words-are-marked-in-a-hunk-that-is-visible-in-part ()
   (gemini-companion-inline-test--with client "first word\nsecond word\n"
     (gemini-companion-inline-test--show client "first term\nsecond term\n")
