@@ -310,7 +310,9 @@ If it is outside of what the user has narrowed to, widen."
   "If a hunk without added lines ends at point, go to its start."
   (when-let* ((hunk (and (> (point) (point-min))
                          (gemini-companion-inline-text-hunk-at (1- (point))))))
-    (when (= (gemini-companion-inline-text-hunk-middle hunk) (point))
+    (when (= (gemini-companion-inline-text-hunk-middle hunk)
+             (gemini-companion-inline-text-hunk-end hunk)
+             (point))
       (goto-char (gemini-companion-inline-text-hunk-start hunk)))))
 
 (cl-defmethod gemini-companion-hunks-line ((_view gemini-companion-inline--view))

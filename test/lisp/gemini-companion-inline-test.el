@@ -288,6 +288,26 @@ FOCUS is `select' by default."
       (should-error (gemini-companion-inline-test--press "u") :type 'user-error)
       (should (equal (gemini-companion-inline-test--accepted client) "one\n2\nthree\nfour\n")))))
 
+(ert-deftest gemini-companion-inline/undo-goes-to-the-hunk-that-is-back ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n6\n"
+    (gemini-companion-inline-test--show client "1\n3\n4\nfive\n6\n")
+    (let ((looking-at (lambda (regexp)
+                        (with-current-buffer (window-buffer) (looking-at-p regexp)))))
+      (dolist (key '("k" "y"))
+        (gemini-companion-inline-test--press key)
+        (should (funcall looking-at "5"))
+        (with-current-buffer (window-buffer) (goto-char (point-max)))
+        (gemini-companion-inline-test--press "u")
+        (should (funcall looking-at "2"))
+        (should (string-search "hunk 1 of 2" (gemini-companion-inline-test--header))))
+      ;; What was edited in a hunk with both is the added line.
+      (gemini-companion-inline-test--press "n")
+      (with-current-buffer (window-buffer) (forward-line))
+      (gemini-companion-inline-test--press "e")
+      (gemini-companion-inline-test--insert "x")
+      (gemini-companion-inline-test--press "C-c C-o")
+      (should (funcall looking-at "xfive")))))
+
 (ert-deftest gemini-companion-inline/lines-of-the-region-are-dropped ()
   (gemini-companion-inline-test--with client "1\n2\n3"
     (let ((review (gemini-companion-inline-test--show client "one\ntwo\n3\nmore"))
