@@ -171,7 +171,10 @@ If there is none, stay at the line where point is."
 (defun gemini-companion-hunks-view-here ()
   "Return the view of the current buffer, whose review must be open."
   (let ((view gemini-companion-hunks-of-buffer))
-    (unless (and view (eq (current-buffer) (gemini-companion-hunks-buffer view)))
+    (unless (and view
+                 (eq (current-buffer) (gemini-companion-hunks-buffer view))
+                 ;; If that was killed, the view is about to go away.
+                 (gemini-companion-view-proposal view))
       (user-error "No proposed change is shown here"))
     (gemini-companion-review-check-open (gemini-companion-view-review view))
     view))
@@ -228,8 +231,9 @@ lines from FIRST on are replaced by TEXT."
   "Return the start and the end of LINES, a cons of the first line and a number."
   (save-excursion
     (goto-char (point-min))
-    (forward-line (1- (car lines)))
-    (list (point) (progn (forward-line (cdr lines)) (point)))))
+    (let ((cache-long-scans nil)) ; as in `gemini-companion-proposal-positions'
+      (forward-line (1- (car lines)))
+      (list (point) (progn (forward-line (cdr lines)) (point))))))
 
 (defun gemini-companion-hunks-undo ()
   "Undo the last change of the proposal, such as a dropped hunk."
@@ -242,7 +246,8 @@ lines from FIRST on are replaced by TEXT."
       (undo-boundary)
       ;; Do not continue the undo of another buffer.
       (let ((last-command nil) (this-command nil))
-        (undo-only)))
+        (undo-only))
+      (undo-boundary))
     (gemini-companion-hunks-update view)))
 
 (defun gemini-companion-hunks--undone-p ()
@@ -261,19 +266,24 @@ In that case `undo-only' would undo the last undo."
 (defun gemini-companion-hunks--comment-place (start end)
   "Return where in the proposal the lines from START to END are.
 See `gemini-companion-comment-place-function'."
-  (let* ((view (gemini-companion-hunks-current-view))
-         (lines nil)
-         (texts nil))
+  (let ((view (gemini-companion-hunks-current-view))
+        (lines nil)
+        (removed nil)
+        (texts nil))
     (save-excursion
       (goto-char start)
-      (while (progn
-               (push (gemini-companion-hunks-line view) lines)
-               (push (gemini-companion-hunks-removed-line view) texts)
+      (while (let ((line (gemini-companion-hunks-line view))
+                   (text (gemini-companion-hunks-removed-line view)))
+               (push line (if text removed lines))
+               (when text
+                 (push text texts))
                (and (zerop (forward-line)) (<= (point) end) (not (eobp))))))
-    (setq texts (delq nil texts))
-    (list (gemini-companion-view-proposal view) (apply #'min lines)
-          (if texts (apply #'min lines) (apply #'max lines))
-          (and texts (string-join (nreverse texts) "\n")))))
+    ;; One on other lines, too, is a comment on the proposal.
+    (if lines
+        (list (gemini-companion-view-proposal view) (apply #'min lines) (apply #'max lines) nil)
+      (let ((line (apply #'min removed)))
+        (list (gemini-companion-view-proposal view) line line
+              (string-join (nreverse texts) "\n"))))))
 
 (defun gemini-companion-hunks--show-comments (&optional view)
   "Show the comments on the proposal of VIEW.

@@ -59,7 +59,28 @@ REGIONS is a value of `gemini-companion-review-regions'."
     (erase-buffer)
     (setq gemini-companion-inline-text-hunks
           (gemini-companion-inline-text--insert current proposal regions))
+    (gemini-companion-inline-text--mark-ending)
     (gemini-companion-heavy-shorten-lines)))
+
+(defun gemini-companion-inline-text--mark-ending ()
+  "If only one of the texts lacks a newline at its end, say so there.
+The last lines might look the same."
+  (remove-overlays nil nil 'gemini-companion-inline-text-lacking t)
+  (let ((count (length gemini-companion-inline-text-hunks))
+        (mark (propertize " (no newline at the end)" 'face 'shadow)))
+    (when (> count 0)
+      (let* ((hunk (aref gemini-companion-inline-text-hunks (1- count)))
+             (middle (gemini-companion-inline-text-hunk-middle hunk))
+             (end (gemini-companion-inline-text-hunk-end hunk))
+             (removed (and (> middle 1)
+                           (get-text-property (1- middle) 'gemini-companion-inline-text-lacking)))
+             (added (and (< middle end) (= end (point-max)) (not (bolp)))))
+        (cond ((and removed (not added))
+               (put-text-property (1- middle) middle 'display (concat mark "\n")))
+              ((and added (not removed))
+               (let ((overlay (make-overlay end end)))
+                 (overlay-put overlay 'gemini-companion-inline-text-lacking t)
+                 (overlay-put overlay 'after-string mark))))))))
 
 (defun gemini-companion-inline-text--insert (current proposal regions)
   "Insert the text of PROPOSAL, and what it removes of CURRENT.
@@ -99,9 +120,12 @@ LINE is the number of its first line there."
 (defun gemini-companion-inline-text-line-position (line)
   "Return the position of LINE, from 0, of the current buffer."
   (save-excursion
-    (goto-char (point-min))
-    (forward-line line)
-    (point)))
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (let ((cache-long-scans nil)) ; as in `gemini-companion-proposal-positions'
+        (forward-line line))
+      (point))))
 
 (defun gemini-companion-inline-text-file-position (line)
   "Return the position of LINE, from 0, of the file."
@@ -133,12 +157,14 @@ LINE is the number of its first line there."
 (defun gemini-companion-inline-text-line ()
   "Return the line of the proposal at point, from 0.
 At a removed line, that is the one that takes its place."
-  (let ((position (min (point) (1- (point-max)))))
-    (pcase (and (> position 0) (get-text-property position 'gemini-companion-inline-text))
-      (`[removed ,_ ,_ ,_ ,_]
-       (gemini-companion-inline-text-hunk-b (gemini-companion-inline-text-hunk-at position)))
-      (`[,_ ,_ ,_ ,line ,from] (+ line (count-lines from (line-beginning-position))))
-      (_ 0))))
+  (save-restriction
+    (widen)
+    (let ((position (min (point) (1- (point-max)))))
+      (pcase (and (> position 0) (get-text-property position 'gemini-companion-inline-text))
+        (`[removed ,_ ,_ ,_ ,_]
+         (gemini-companion-inline-text-hunk-b (gemini-companion-inline-text-hunk-at position)))
+        (`[,_ ,_ ,_ ,line ,from] (+ line (count-lines from (line-beginning-position))))
+        (_ 0)))))
 
 (defun gemini-companion-inline-text-removed-p ()
   "Return non-nil if the line at point is a removed one."
@@ -213,19 +239,23 @@ The numbers are those that the lines have in the proposal."
 (defun gemini-companion-inline-text--fontify (start end)
   "Copy faces to the text from START to END from its sources, and show signs."
   (save-excursion
-    (goto-char start)
-    (setq start (line-beginning-position))
-    (while (< start end)
-      (pcase-let ((`[,kind ,source ,offset ,line ,from]
-                   (get-text-property start 'gemini-companion-inline-text))
-                  (stop (next-single-property-change start 'gemini-companion-inline-text nil end)))
-        (when (buffer-live-p source)
-          (gemini-companion-inline-text--copy-faces start stop source offset)
-          (gemini-companion-inline-text--mark start stop kind)
-          (when gemini-companion-inline-text--numbers
-            (gemini-companion-inline-text--number start stop kind
-                                                  (+ line (count-lines from start)))))
-        (setq start stop)))))
+    (save-restriction
+      ;; A hunk may be visible only in part.
+      (widen)
+      (goto-char start)
+      (setq start (line-beginning-position))
+      (while (< start end)
+        (pcase-let ((`[,kind ,source ,offset ,line ,from]
+                     (get-text-property start 'gemini-companion-inline-text))
+                    (stop (next-single-property-change
+                           start 'gemini-companion-inline-text nil end)))
+          (when (buffer-live-p source)
+            (gemini-companion-inline-text--copy-faces start stop source offset)
+            (gemini-companion-inline-text--mark start stop kind)
+            (when gemini-companion-inline-text--numbers
+              (gemini-companion-inline-text--number start stop kind
+                                                    (+ line (count-lines from start)))))
+          (setq start stop))))))
 
 (defun gemini-companion-inline-text--copy-faces (start stop source offset)
   "Give the text from START to STOP the faces that it has in the buffer SOURCE.

@@ -221,10 +221,10 @@ program."
     (with-selected-window window
       (set-window-hscroll window 0)
       (gemini-companion-inline--go-where-file-was view window)
-      (let* ((hunks (append gemini-companion-inline-text-hunks nil))
-             (visible (seq-find #'gemini-companion-inline--visible-p hunks)))
-        (when hunks
-          (gemini-companion-inline--go (or visible (car hunks)) visible))))
+      (unless (seq-empty-p gemini-companion-inline-text-hunks)
+        (let ((visible (gemini-companion-inline--visible-hunk)))
+          (gemini-companion-inline--go (or visible (aref gemini-companion-inline-text-hunks 0))
+                                       visible))))
     window))
 
 (defun gemini-companion-inline-display-in-file-window (buffer _alist)
@@ -259,14 +259,20 @@ This is an action function for `display-buffer'."
         (set-window-start window (funcall position start (if (= start 1) 0 1)))
         (goto-char (funcall position point 0))))))
 
-(defun gemini-companion-inline--visible-p (hunk)
-  "Return non-nil if the start of HUNK is visible in the selected window."
-  (let ((start (gemini-companion-inline-text-hunk-start hunk)))
-    (and (>= start (window-start))
-         (pos-visible-in-window-p start))))
+(defun gemini-companion-inline--visible-hunk ()
+  "Return the first hunk whose start is visible in the selected window, or nil."
+  ;; To find out whether a position is visible takes a while.
+  (when-let* ((hunk (seq-find (lambda (it)
+                                (>= (gemini-companion-inline-text-hunk-start it) (window-start)))
+                              gemini-companion-inline-text-hunks)))
+    (and (pos-visible-in-window-p (gemini-companion-inline-text-hunk-start hunk))
+         hunk)))
 
 (defun gemini-companion-inline--go (hunk &optional stay)
-  "Go to HUNK, and show all of it if possible; do not scroll if STAY is non-nil."
+  "Go to HUNK, and show all of it if possible; do not scroll if STAY is non-nil.
+If it is outside of what the user has narrowed to, widen."
+  (unless (<= (point-min) (gemini-companion-inline-text-hunk-start hunk) (point-max))
+    (widen))
   (goto-char (gemini-companion-inline-text-hunk-start hunk))
   (let ((height (window-body-height))
         (end (gemini-companion-inline-text-hunk-end hunk)))
@@ -290,11 +296,24 @@ This is an action function for `display-buffer'."
                    (gemini-companion-proposal-text proposal))))
     (with-current-buffer (gemini-companion-hunks-buffer view)
       (widen)
-      (let ((rows (gemini-companion-hunks-rows)))
+      (let ((rows (gemini-companion-hunks-rows))
+            (at-hunk (or (gemini-companion-hunks-edited view)
+                         (gemini-companion-inline-text-removed-p))))
         (gemini-companion-inline-text-fill current proposal regions)
         (gemini-companion-hunks-note-shown view (length regions))
         (goto-char (gemini-companion-inline-text-position (1- line)))
+        (when at-hunk
+          (gemini-companion-inline--go-to-removed))
         (gemini-companion-hunks-scroll rows)))))
+
+(defun gemini-companion-inline--go-to-removed ()
+  "If a hunk without added lines ends at point, go to its start."
+  (when-let* ((hunk (and (> (point) (point-min))
+                         (gemini-companion-inline-text-hunk-at (1- (point))))))
+    (when (= (gemini-companion-inline-text-hunk-middle hunk)
+             (gemini-companion-inline-text-hunk-end hunk)
+             (point))
+      (goto-char (gemini-companion-inline-text-hunk-start hunk)))))
 
 (cl-defmethod gemini-companion-hunks-line ((_view gemini-companion-inline--view))
   "Return the line of the proposal at point."
@@ -399,18 +418,15 @@ It is then shown as if it was in the file; what an accept sends is the same.
          (current (gemini-companion-hunks-current view))
          (proposal (gemini-companion-view-proposal view))
          (first (gemini-companion-inline-text-hunk-a hunk))
-         (added (gemini-companion-inline-text-added-lines hunk))
-         (lines (cons (1+ first) (- (gemini-companion-inline-text-hunk-a-end hunk) first)))
-         (before (gemini-companion-inline--lines current lines)))
-    (gemini-companion-inline--set-lines
-     current lines (gemini-companion-inline--lines proposal added))
-    ;; Among the changes of the proposal, so that one command undoes both, in order.
+         (added (gemini-companion-inline-text-added-lines hunk)))
     (with-current-buffer proposal
       (undo-boundary)
-      (push `(apply gemini-companion-inline--undo-keep
-                    ,current ,(cons (1+ first) (cdr added)) ,before)
-            buffer-undo-list)
+      (gemini-companion-inline--set-lines
+       current (cons (1+ first) (- (gemini-companion-inline-text-hunk-a-end hunk) first))
+       (gemini-companion-inline--lines proposal added) (car added))
       (undo-boundary))
+    ;; From here to the next one.
+    (setf (gemini-companion-hunks-edited view) nil)
     (gemini-companion-hunks-update view)
     (if (zerop (gemini-companion-hunks-count view))
         (message "%s" (substitute-command-keys "That was the last hunk: \
@@ -424,18 +440,30 @@ It is then shown as if it was in the file; what an accept sends is the same.
       (widen)
       (apply #'buffer-substring-no-properties (gemini-companion-hunks-bounds lines)))))
 
-(defun gemini-companion-inline--set-lines (buffer lines text)
-  "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT."
-  (let ((inhibit-modification-hooks t))
-    (gemini-companion-hunks-replace buffer (list (cons lines text)))))
+(defun gemini-companion-inline--set-lines (buffer lines text line)
+  "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
+LINE is where that is in the proposal, the current buffer.  It is recorded
+among the changes of that, so that one command undoes both, in order.  If
+the file was read again since, it is another buffer, and there is nothing
+to do."
+  (if (not (buffer-live-p buffer))
+      (push '(apply ignore) buffer-undo-list) ; each undo has something to be undone in turn
+    (push `(apply gemini-companion-inline--set-lines
+                  ,buffer ,(cons (car lines) (gemini-companion-inline--count-lines text))
+                  ,(gemini-companion-inline--lines buffer lines) ,line)
+          buffer-undo-list)
+    (let ((inhibit-modification-hooks t))
+      (gemini-companion-hunks-replace buffer (list (cons lines text))))
+    ;; The proposal is as before, but what is shown is out of date.
+    (setf (gemini-companion-hunks-tick gemini-companion-hunks-of-buffer) nil
+          (gemini-companion-hunks-edited gemini-companion-hunks-of-buffer)
+          (gemini-companion-inline-text-line-position (1- line)))))
 
-(defun gemini-companion-inline--undo-keep (buffer lines text)
-  "Replace LINES of BUFFER, a copy of the file, by TEXT again.
-If the file was read again since, that is another buffer."
-  (when (buffer-live-p buffer)
-    (gemini-companion-inline--set-lines buffer lines text))
-  ;; Each undo has something to be undone in turn.
-  (push '(apply ignore) buffer-undo-list))
+(defun gemini-companion-inline--count-lines (text)
+  "Return the number of lines of TEXT, of which the last may lack a newline."
+  (let ((count (cl-count ?\n text)))
+    (if (or (string-empty-p text) (string-suffix-p "\n" text)) count
+      (1+ count))))
 
 ;;;; Editing
 
@@ -515,20 +543,30 @@ or \\[save-buffer] goes back."
 (cl-defmethod gemini-companion-view-leave ((view gemini-companion-inline--view))
   "Take VIEW off the screen; if it was accepted, once the file was written."
   (let ((leave (lambda () (cl-call-next-method))))
-    (if (gemini-companion-inline--to-be-written-p view)
+    (when (gemini-companion-inline--to-be-written-p view)
+      (gemini-companion-log-errors "going back to a change"
+        (gemini-companion-inline--end-editing view)))
+    (if (and (gemini-companion-inline--to-be-written-p view)
+             (get-buffer-window (gemini-companion-hunks-buffer view) t))
         (gemini-companion-inline--freeze view leave)
       (funcall leave))))
 
 (defun gemini-companion-inline--to-be-written-p (view)
   "Return non-nil if the client writes the file that VIEW has taken the place of."
-  (let ((entry (gemini-companion-review-entry (gemini-companion-view-review view)))
-        (buffer (gemini-companion-hunks-buffer view)))
+  (let ((entry (gemini-companion-review-entry (gemini-companion-view-review view))))
     (and entry
          (memq (gemini-companion-history-outcome entry) '(accepted closed))
          (gemini-companion-view-taken view)
-         (buffer-live-p buffer)
-         (get-buffer-window buffer t)
+         (buffer-live-p (gemini-companion-hunks-buffer view))
          (gemini-companion-review-visiting (gemini-companion-view-review view)))))
+
+(defun gemini-companion-inline--end-editing (view)
+  "If the proposal of VIEW is edited in place of the change, go back to that."
+  (when-let* ((proposal (gemini-companion-view-proposal view))
+              (window (gemini-companion-ui-window-of proposal))
+              ((buffer-local-value 'gemini-companion-inline-edit-mode proposal)))
+    (with-selected-window window
+      (gemini-companion-inline-return))))
 
 (defun gemini-companion-inline--freeze (view leave)
   "Leave VIEW on the screen until its file is written, or for a moment.

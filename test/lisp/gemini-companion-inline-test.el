@@ -288,6 +288,26 @@ FOCUS is `select' by default."
       (should-error (gemini-companion-inline-test--press "u") :type 'user-error)
       (should (equal (gemini-companion-inline-test--accepted client) "one\n2\nthree\nfour\n")))))
 
+(ert-deftest gemini-companion-inline/undo-goes-to-the-hunk-that-is-back ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n6\n"
+    (gemini-companion-inline-test--show client "1\n3\n4\nfive\n6\n")
+    (let ((looking-at (lambda (regexp)
+                        (with-current-buffer (window-buffer) (looking-at-p regexp)))))
+      (dolist (key '("k" "y"))
+        (gemini-companion-inline-test--press key)
+        (should (funcall looking-at "5"))
+        (with-current-buffer (window-buffer) (goto-char (point-max)))
+        (gemini-companion-inline-test--press "u")
+        (should (funcall looking-at "2"))
+        (should (string-search "hunk 1 of 2" (gemini-companion-inline-test--header))))
+      ;; What was edited in a hunk with both is the added line.
+      (gemini-companion-inline-test--press "n")
+      (with-current-buffer (window-buffer) (forward-line))
+      (gemini-companion-inline-test--press "e")
+      (gemini-companion-inline-test--insert "x")
+      (gemini-companion-inline-test--press "C-c C-o")
+      (should (funcall looking-at "xfive")))))
+
 (ert-deftest gemini-companion-inline/lines-of-the-region-are-dropped ()
   (gemini-companion-inline-test--with client "1\n2\n3"
     (let ((review (gemini-companion-inline-test--show client "one\ntwo\n3\nmore"))
@@ -376,7 +396,34 @@ FOCUS is `select' by default."
       (gemini-companion-inline-test--press "e")
       (gemini-companion-inline-test--insert "x")
       (should (equal (gemini-companion-inline-test--accepted client) "one\nx2\n"))
+      ;; Until the file is written, the old text would be shown.
+      (should (equal (gemini-companion-inline-test--lines) '(" one" "-two" "+x2")))
+      (gemini-companion-view-leave-now)
       (should (equal (gemini-companion-inline-test--state) before)))))
+
+(ert-deftest gemini-companion-inline/undo-in-the-proposal-keeps-and-unkeeps-exactly ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n"
+    (let* ((review (gemini-companion-inline-test--show client "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx"))
+           (all (gemini-companion-inline-test--lines))
+           (undo (lambda (&rest befores)
+                   (gemini-companion-inline-test--press "e")
+                   (with-current-buffer (window-buffer)
+                     (dolist (last-command befores)
+                       (let ((this-command 'undo))
+                         (undo 1)
+                         ;; As Emacs does after each command.
+                         (undo-boundary))))
+                   (gemini-companion-inline-test--press "C-c C-o")
+                   (gemini-companion-inline-test--lines)))
+           (kept '(" 1" " a" " b" " c" " d" " 3" " 4" " 5" " 6" " 7" " 8" "+x")))
+      (gemini-companion-inline-test--press "y")
+      (gemini-companion-inline-test--press "u")
+      ;; The first one does it again.
+      (should (equal (funcall undo nil) kept))
+      (should (equal (funcall undo nil) all))
+      (should (equal (funcall undo nil 'undo) all))
+      (should (equal (gemini-companion-review-current-text review)
+                     "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx")))))
 
 (ert-deftest gemini-companion-inline/another-view-has-what-was-dropped-and-edited ()
   (gemini-companion-inline-test--with client gemini-companion-inline-test--old
@@ -503,6 +550,66 @@ FOCUS is `select' by default."
       (should (equal (mapcar #'cadr (gemini-companion-inline-test--comments)) '("why?" "@see")))
       (should (equal (gemini-companion-comment-prompt review)
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
+
+(ert-deftest gemini-companion-inline/narrowing-moves-neither-hunks-nor-comments ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    (gemini-companion-inline-test--show client "1\nTWO\n3\n4\n5\n6\n7\n8\nnine\n")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (search-forward "5")
+      (narrow-to-region (line-beginning-position) (line-beginning-position 3))
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why")))
+        (gemini-companion-comment))
+      (should (equal (mapcar (lambda (it)
+                               (buffer-substring-no-properties (overlay-start it) (overlay-end it)))
+                             (gemini-companion-comment--list (current-buffer)))
+                     '("5")))
+      (gemini-companion-inline-test--press "n")
+      (should (looking-at-p "9")))))
+
+(ert-deftest gemini-companion-inline/a-newline-that-only-one-text-has-at-its-end-is-seen ()
+  (cl-loop
+   for (old new removed added) in '(("a\nb" "a\nb\n" t nil) ("a\nb\n" "a\nb" nil t)
+                                    ("a\nb" "a\nc" nil nil) ("a\n" "a\nb" nil t)
+                                    ("a\nb" "a\n" t nil) ("a\nb\n" "x\nb\n" nil nil))
+   do (gemini-companion-inline-test--with client old
+        (gemini-companion-inline-test--show client new)
+        (with-current-buffer (window-buffer)
+          (should (equal (list (and (text-property-not-all (point-min) (point-max) 'display nil) t)
+                               (and (seq-find (lambda (it) (overlay-get it 'after-string))
+                                              (overlays-in (point-max) (point-max)))
+                                    t))
+                         (list removed added)))))))
+
+(ert-deftest gemini-companion-inline/words-are-marked-in-a-hunk-that-is-visible-in-part ()
+  (gemini-companion-inline-test--with client "first word\nsecond word\n"
+    (gemini-companion-inline-test--show client "first term\nsecond term\n")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (forward-line 2)
+      (narrow-to-region (point) (point-max))
+      (with-silent-modifications
+        (gemini-companion-inline-text--fontify (point-min) (point-max)))
+      (search-forward "second ")
+      (should (memq 'gemini-companion-added-word
+                    (ensure-list (get-text-property (point) 'face))))
+      (narrow-to-region (point-max) (point-max))
+      (should (= (gemini-companion-inline-text-line) 2)))))
+
+(ert-deftest gemini-companion-inline/a-comment-on-more-than-removed-lines-is-on-the-others ()
+  (gemini-companion-inline-test--with client "1\n2\n3\n4\n"
+    (let ((review (gemini-companion-inline-test--show client "1\nTWO\n3\n4\nfive\n")))
+      (cl-loop
+       for (start . end) in '((1 . 17) (3 . 9) (3 . 5))
+       do (with-current-buffer (window-buffer)
+            (goto-char end)
+            (set-mark start)
+            (let ((transient-mark-mode t))
+              (activate-mark)
+              (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "%d" end))))
+                (gemini-companion-comment)))))
+      (should (equal (sort (split-string (gemini-companion-comment-prompt review) "\n") #'string<)
+                     '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
 
 (ert-deftest gemini-companion-inline/comments-are-sent-with-the-decision ()
   (dolist (case '(("C-c C-c" . "I accepted the change to a.txt, with comments:")

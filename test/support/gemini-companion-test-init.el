@@ -96,8 +96,8 @@ With AS-COMMAND non-nil the key f9 does so."
 
 (defun gemini-companion-test-inner-views ()
   "Return a buffer for each review that is shown, in any view.
-That is the control buffer of an Ediff session, the diff, or the proposal of a
-new file."
+That is the control buffer of an Ediff session, the diff, what takes the place
+of the file, or the proposal of a new file."
   (seq-filter (lambda (buffer)
                 (or (memq (buffer-local-value 'major-mode buffer)
                           '(ediff-mode gemini-companion-diff-mode gemini-companion-inline-mode))
@@ -111,8 +111,13 @@ of both buffers."
   (seq-some
    (lambda (view)
      (with-current-buffer view
-       (and (get-buffer-window view t)
-            (cond ((gemini-companion-test-inner-diff-p view)
+       (and (or (get-buffer-window view t)
+                (and (gemini-companion-test-inner-inline-p view)
+                     (get-buffer-window (gemini-companion-review-proposal
+                                         gemini-companion-review-of-buffer)
+                                        t)))
+            (cond ((or (gemini-companion-test-inner-diff-p view)
+                       (gemini-companion-test-inner-inline-p view))
                    (gemini-companion-test-inner--diff))
                   ((gemini-companion-test-inner-whole-p view)
                    `((proposal . ,(gemini-companion-test-inner--text view))))
@@ -120,7 +125,7 @@ of both buffers."
    (gemini-companion-test-inner-views)))
 
 (defun gemini-companion-test-inner--diff ()
-  "Return an alist for the review that the current buffer shows as a diff."
+  "Return an alist for the review that the current buffer shows hunk by hunk."
   `((proposal . ,(gemini-companion-test-inner--text
                   (gemini-companion-review-proposal
                    gemini-companion-review-of-buffer)))
@@ -152,6 +157,7 @@ Return nil if the session is not visible."
   "Return non-nil if the selected window shows a proposal, perhaps as a diff."
   (seq-some (lambda (view)
               (eq (if (or (gemini-companion-test-inner-diff-p view)
+                          (gemini-companion-test-inner-inline-p view)
                           (gemini-companion-test-inner-whole-p view))
                       view
                     (buffer-local-value 'ediff-buffer-B view))
@@ -163,6 +169,10 @@ Return nil if the session is not visible."
   (memq (buffer-local-value 'major-mode buffer)
         '(gemini-companion-diff-mode gemini-companion-inline-mode)))
 
+(defun gemini-companion-test-inner-inline-p (buffer)
+  "Return non-nil if BUFFER shows a review in the window of its file."
+  (eq (buffer-local-value 'major-mode buffer) 'gemini-companion-inline-mode))
+
 (defun gemini-companion-test-inner-whole-p (buffer)
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."
   (and (boundp 'gemini-companion-proposal--header) ; once a review has been shown
@@ -172,6 +182,7 @@ Return nil if the session is not visible."
 (defun gemini-companion-test-inner-edited-by-key-p (buffer)
   "Return non-nil if BUFFER, or its proposal, is edited only after a key."
   (or (gemini-companion-test-inner-diff-p buffer)
+      (gemini-companion-test-inner-inline-p buffer)
       (and (boundp 'gemini-companion-new-file-mode)
            (buffer-local-value 'gemini-companion-new-file-mode buffer))))
 
