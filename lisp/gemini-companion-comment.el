@@ -37,6 +37,9 @@ removed lines, their text.  The default is for the proposal itself.")
 (defvar gemini-companion-comment-change-hook nil
   "Hook run in the buffer of a proposal when its comments have changed.")
 
+(defconst gemini-companion-comment--columns 70
+  "Width of the lines in which comments are shown.")
+
 (defvar gemini-companion-comment--history nil
   "History of comments.")
 
@@ -109,9 +112,11 @@ QUOTE is as in `gemini-companion-comment-place-function'."
   (overlay-put overlay 'gemini-companion-quote quote)
   (overlay-put overlay 'after-string
                (concat (propertize "\n" 'cursor t)
-                       (propertize (concat "» " text) 'face 'gemini-companion-comment
-                                   'line-prefix "" 'wrap-prefix "  ")))
-  overlay)
+                       (propertize (concat "» " (string-fill text gemini-companion-comment--columns)
+                                           ;; As far as the line above is colored.
+                                           (propertize " " 'display '(space :align-to right)))
+                                   'face 'gemini-companion-comment
+                                   'line-prefix "" 'wrap-prefix "  "))))
 
 ;;;; The comments on a change
 

@@ -461,9 +461,7 @@ to do."
 
 (defun gemini-companion-inline--count-lines (text)
   "Return the number of lines of TEXT, of which the last may lack a newline."
-  (let ((count (cl-count ?\n text)))
-    (if (or (string-empty-p text) (string-suffix-p "\n" text)) count
-      (1+ count))))
+  (+ (cl-count ?\n text) (if (string-match-p "[^\n]\\'" text) 1 0)))
 
 ;;;; Editing
 
