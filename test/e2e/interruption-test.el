@@ -19,13 +19,21 @@
                                  (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-fake-client)
 
+(defvar gemini-companion-interruption-test--views
+  '(gemini-companion-ediff-show gemini-companion-inline-show)
+  "The views in which each test is done.")
+
 (defmacro gemini-companion-interruption-test--with (spec &rest body)
-  "Run BODY with an Emacs that visits a.txt and a fake client.
+  "Run BODY with an Emacs that visits a.txt and a fake client, in each view.
 SPEC is (EMACS CLIENT), two variables."
   (declare (indent 1) (debug ((symbolp symbolp) body)))
-  `(gemini-companion-test-with-fake-client
-       (,@spec '(("a.txt" . "one\n") ("b.txt" . "bee\n") ("c.txt" . "sea\n")))
-     ,@body))
+  `(dolist (view gemini-companion-interruption-test--views)
+     (ert-info ((symbol-name view))
+       (gemini-companion-test-with-fake-client
+           (,@spec '(("a.txt" . "one\n") ("b.txt" . "bee\n") ("c.txt" . "sea\n")))
+         (gemini-companion-test-eval
+          ,(car spec) `(progn (setq gemini-companion-diff-function #',view) nil))
+         ,@body))))
 
 (defun gemini-companion-interruption-test--close (emacs client &optional name)
   "Let CLIENT close the review of the file NAME, by default a.txt, in EMACS.
@@ -200,28 +208,23 @@ selected."
 
 (ert-deftest gemini-companion-interruption/no-window-of-it-remains-in-another-tab ()
   (gemini-companion-interruption-test--with (emacs client)
-    (dolist (view '(gemini-companion-ediff-show gemini-companion-diff-show
-                                                gemini-companion-inline-show))
-      (gemini-companion-test-run
-       emacs `(progn (setq gemini-companion-diff-function #',view) nil))
-      (gemini-companion-test-keys emacs "C-x" "3")
-      (let ((before (gemini-companion-test-eval
-                     emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
-                                    (window-list)))))
-        (gemini-companion-test-fake-propose emacs client "two\n")
-        (gemini-companion-test-wait-review emacs "two\n")
-        (gemini-companion-test-keys emacs "C-x" "t" "2")
-        (gemini-companion-test-wait-eval emacs '(one-window-p))
-        (gemini-companion-interruption-test--close emacs client)
-        (gemini-companion-interruption-test--count emacs 0)
-        (gemini-companion-test-wait-no-review emacs)
-        (should (gemini-companion-test-eval emacs '(one-window-p)))
-        (gemini-companion-test-keys emacs "C-x" "t" "0")
-        (gemini-companion-test-wait-eval
-         emacs `(equal (mapcar (lambda (window) (buffer-name (window-buffer window)))
-                               (window-list))
-                       ',before)))
-      (gemini-companion-test-keys emacs "C-x" "1"))))
+    (gemini-companion-test-keys emacs "C-x" "3")
+    (let ((before (gemini-companion-test-eval
+                   emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
+                                  (window-list)))))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-keys emacs "C-x" "t" "2")
+      (gemini-companion-test-wait-eval emacs '(one-window-p))
+      (gemini-companion-interruption-test--close emacs client)
+      (gemini-companion-interruption-test--count emacs 0)
+      (gemini-companion-test-wait-no-review emacs)
+      (should (gemini-companion-test-eval emacs '(one-window-p)))
+      (gemini-companion-test-keys emacs "C-x" "t" "0")
+      (gemini-companion-test-wait-eval
+       emacs `(equal (mapcar (lambda (window) (buffer-name (window-buffer window)))
+                             (window-list))
+                     ',before)))))
 
 (ert-deftest gemini-companion-interruption/a-hidden-terminal-stays-hidden ()
   (gemini-companion-interruption-test--with (emacs client)
@@ -306,8 +309,8 @@ selected."
     (gemini-companion-test-wait-review emacs "two\n")
     (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "second"))
           (here '(seq-some (lambda (window)
-                             (string-prefix-p "*gemini proposal"
-                                              (buffer-name (window-buffer window))))
+                             (string-match-p "\\`\\*gemini \\(?:proposal\\|review\\)"
+                                             (buffer-name (window-buffer window))))
                            (window-list))))
       (gemini-companion-test-keys emacs "C-n")
       (gemini-companion-test-wait-eval emacs '(frame-parameter nil 'client))
@@ -315,7 +318,7 @@ selected."
       (gemini-companion-test-m-x emacs "gemini-companion-review-next")
       (gemini-companion-test-wait-eval emacs here)
       (should (gemini-companion-test-eval emacs '(frame-parameter nil 'client)))
-      (gemini-companion-test-wait-screen emacs "Ediff Control Panel")
+      (gemini-companion-test-wait-screen emacs "Ediff Control Panel\\|hunk 1 of 1")
       (gemini-companion-test-keys emacs "C-c" "C-k")
       (gemini-companion-interruption-test--count emacs 0))
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
@@ -332,6 +335,7 @@ selected."
 
 (ert-deftest gemini-companion-interruption/the-mode-line-shows-that-a-review-waits ()
   (gemini-companion-interruption-test--with (emacs client)
+    (gemini-companion-test-eval emacs '(setq gemini-companion-popup--held-after 0.5))
     (gemini-companion-test-keys emacs "M-x")
     (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
     (gemini-companion-test-fake-propose emacs client "two\n")
