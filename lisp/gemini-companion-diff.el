@@ -136,6 +136,7 @@ new file, or three texts, like `gemini-companion-ediff-show'."
        (gemini-companion-reject "rejects")
        ,@(and (> hunks 0) '((gemini-companion-diff-drop "drops")))
        (gemini-companion-diff-edit "edits")
+       (gemini-companion-comment "comments")
        (gemini-companion-accept-all "accepts all")
        (gemini-companion-hunks-undo "undoes")
        (gemini-companion-diff-split

@@ -181,6 +181,7 @@ v V      scroll                      |        side by side, or above each other
 e        edit the proposal           !        compare again, after an edit
 C-c C-c  accept                      C-c C-k  reject
 C-c C-a  accept all that wait        C-c C-e  merge edits that are missing
+C-c ;    comment on the difference   C-c C-v  another view
 q        accept, reject or decide later"
                         (if ediff-3way-job "ab" "a"))))
 
