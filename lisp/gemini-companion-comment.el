@@ -50,7 +50,7 @@ removed lines, their text.  The default is for the proposal itself.")
   "Comment on the line at point, or on the lines of the region.
 If there is a comment, edit it; if you leave none, it is removed.  All
 comments on a change are sent when you have accepted or rejected it."
-  (interactive)
+  (interactive nil gemini-companion-review-mode)
   (gemini-companion-review-check-open
    (or gemini-companion-review-of-buffer (user-error "No proposed change is shown here")))
   (pcase-let* ((`(,start . ,end) (if (use-region-p)

@@ -237,7 +237,7 @@ lines from FIRST on are replaced by TEXT."
 
 (defun gemini-companion-hunks-undo ()
   "Undo the last change of the proposal, such as a dropped hunk."
-  (interactive)
+  (interactive nil gemini-companion-diff-mode gemini-companion-inline-mode)
   (let ((view (gemini-companion-hunks-view-here)))
     (with-current-buffer (gemini-companion-view-proposal view)
       (deactivate-mark)

@@ -534,7 +534,7 @@ or \\[save-buffer] goes back."
 
 (defvar gemini-companion-inline--frozen-map
   (let ((map (make-sparse-keymap)))
-    (define-key map [t] #'gemini-companion-inline--pass-key)
+    (define-key map [t] (lambda () (interactive) (gemini-companion-inline--pass-key)))
     map)
   "Keymap of a change that was accepted and is about to go away.")
 
@@ -588,7 +588,6 @@ Then call LEAVE."
 
 (defun gemini-companion-inline--pass-key ()
   "Take the change off the screen, and have the key pressed again."
-  (interactive)
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)

@@ -84,13 +84,13 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
     (let ((screen (gemini-companion-test-wait-screen emacs "with_a_rather_long_name")))
       (should (string-match-p "^ RET show  a accept  r reject  h history  q quit$" screen))
       (should (string-match-p "^File +Client +Age Change +State *$" screen))
-      (should (string-match-p "^project/a\\.txt .* \\+2 -1 +waiting$" screen))
-      (should (string-match-p "^….*/project/with_a_rather_long_name\\.txt .* waiting$" screen)))
+      (should (string-match-p "^project/a\\.txt .* \\+2 -1 +queued$" screen))
+      (should (string-match-p "^….*/project/with_a_rather_long_name\\.txt .* queued$" screen)))
     (gemini-companion-test-keys emacs "C-x" "1" "C-x" "3")
     (gemini-companion-test-wait-screen emacs "^…_name\\.txt fake-cli 1 ")
     (gemini-companion-test-keys emacs "C-x" "1")
     (gemini-companion-test-wait-screen
-     emacs "^….*/project/with_a_rather_long_name\\.txt .* waiting$")
+     emacs "^….*/project/with_a_rather_long_name\\.txt .* queued$")
     ;; A click acts as a key.
     (gemini-companion-lists-test--click emacs "with_a_rather_long_name")
     (gemini-companion-test-wait-review emacs "2\n")

@@ -105,7 +105,7 @@ Only the core was loaded, and Customize loads the rest."
                      "disconnect" "doctor" "install-cancel" "install-from-file"
                      "install-module" "log" "menu" "mode" "reject" "restart"
                      "review-history" "review-list" "review-merge" "review-next"
-                     "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"
+                     "review-other-view" "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"
                      "send-file" "send-prompt" "send-region" "setup" "show-context" "status"
                      "terminal-show" "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable")))))
 
