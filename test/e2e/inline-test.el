@@ -260,7 +260,16 @@ That is the text of the proposal of the file NAME, which is then written."
                                    (lambda (a b) (string< (car a) (car b)))))
                      '(("*scratch*") ("a.txt"))))
       (gemini-companion-inline-e2e--no-fault emacs)
-      (gemini-companion-test-kill-pane emacs pane))))
+      (gemini-companion-test-kill-pane emacs pane))
+    ;; While Emacs closes the terminal, it may lose a key of another one.
+    (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
+    (let ((keys (gemini-companion-test-eval emacs 'num-input-keys)))
+      (gemini-companion-test-wait
+       "a key to arrive"
+       (lambda ()
+         (gemini-companion-test-keys emacs "C-g")
+         (ignore-errors
+           (gemini-companion-test-wait-eval emacs `(> num-input-keys ,keys) 1)))))))
 
 (ert-deftest gemini-companion-inline-e2e/in-another-tab-it-ends-and-the-file-comes-back ()
   "Rejected there, or its buffer killed."
