@@ -8,14 +8,6 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-test-companion)
 
-(defconst gemini-companion-diff-test--old
-  (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")
-  "A text long enough for three hunks, without a newline at its end.")
-
-(defconst gemini-companion-diff-test--new
-  (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
-  "The same with three changes: a changed line, a removed line and a final newline.")
-
 (defmacro gemini-companion-diff-test--with-client (client &rest body)
   "Evaluate BODY with CLIENT connected and reviews shown as diffs."
   (declare (indent 1) (debug (symbolp body)))
@@ -216,9 +208,9 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-diff/a-dropped-hunk-is-not-accepted ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
-                                                    gemini-companion-diff-test--new)))
+                                                    gemini-companion-test-three-hunks-new)))
       (should (string-match-p "3 hunks"
                               (gemini-companion-diff-test--header review)))
       (gemini-companion-diff-test--drop review 2)
@@ -234,9 +226,9 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-diff/without-hunks-there-is-a-message ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
-                                                    gemini-companion-diff-test--new)))
+                                                    gemini-companion-test-three-hunks-new)))
       (dotimes (_ 3) (gemini-companion-diff-test--drop review 1))
       (gemini-companion-diff-test--in review
         (should (string-match-p "No hunk is left" (buffer-string)))
@@ -245,12 +237,12 @@ FOCUS is `select' by default."
                               (gemini-companion-diff-test--header review)))
       (gemini-companion-accept)
       (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
-                     gemini-companion-diff-test--old)))))
+                     gemini-companion-test-three-hunks-old)))))
 
 (ert-deftest gemini-companion-diff/keys-go-from-hunk-to-hunk-and-no-further ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
-    (gemini-companion-diff-test--show client "a.txt" gemini-companion-diff-test--new)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
+    (gemini-companion-diff-test--show client "a.txt" gemini-companion-test-three-hunks-new)
     (let* ((press (lambda (key)
                     (let ((current-prefix-arg nil)) (call-interactively (key-binding (kbd key))))
                     (should (looking-at-p "@@ "))
@@ -275,9 +267,9 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-diff/undo-restores-hunks ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
     (let* ((review (gemini-companion-diff-test--show client "a.txt"
-                                                     gemini-companion-diff-test--new))
+                                                     gemini-companion-test-three-hunks-new))
            (before (gemini-companion-diff-test--diff review)))
       (gemini-companion-diff-test--drop review 1)
       (gemini-companion-diff-test--drop review 1)
@@ -291,13 +283,13 @@ FOCUS is `select' by default."
         (gemini-companion-diff-test--in review (gemini-companion-hunks-undo)))
       (should (equal (gemini-companion-diff-test--diff review) before))
       (should (equal (gemini-companion-review-current-text review)
-                     gemini-companion-diff-test--new))
+                     gemini-companion-test-three-hunks-new))
       ;; Undo ends at the client's proposal, after new changes as well.
       (dotimes (_ 2)
         (gemini-companion-diff-test--in review
           (should-error (gemini-companion-hunks-undo) :type 'user-error))
         (should (equal (gemini-companion-review-current-text review)
-                       gemini-companion-diff-test--new))
+                       gemini-companion-test-three-hunks-new))
         (gemini-companion-diff-test--drop review 3)
         (gemini-companion-diff-test--in review (gemini-companion-hunks-undo))))))
 
@@ -312,10 +304,10 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-diff/q-asks-and-postponing-keeps-dropped-hunks ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
     (let* ((before (gemini-companion-diff-test--state))
            (review (gemini-companion-diff-test--show client "a.txt"
-                                                     gemini-companion-diff-test--new))
+                                                     gemini-companion-test-three-hunks-new))
            (text nil))
       (gemini-companion-diff-test--drop review 1)
       (setq text (gemini-companion-review-current-text review))
@@ -340,9 +332,9 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-diff/the-proposal-can-be-edited ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
-                                                    gemini-companion-diff-test--new)))
+                                                    gemini-companion-test-three-hunks-new)))
       (gemini-companion-diff-test--in review
         (should (eq (key-binding (kbd "RET")) #'gemini-companion-diff-edit))
         (should (eq (key-binding (kbd "e")) #'gemini-companion-diff-edit))
@@ -371,20 +363,20 @@ FOCUS is `select' by default."
       (gemini-companion-accept)
       (should (equal (gemini-companion-diff-test--outcome client "ide/diffAccepted")
                      (string-replace "2a" "more again 2a"
-                                     gemini-companion-diff-test--new))))))
+                                     gemini-companion-test-three-hunks-new))))))
 
 (ert-deftest gemini-companion-diff/a-hunk-not-yet-shown-is-not-dropped ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
-                                                    gemini-companion-diff-test--new)))
+                                                    gemini-companion-test-three-hunks-new)))
       (with-current-buffer (gemini-companion-review-proposal review)
         (goto-char (point-min))
         (insert "zero\n"))
       (should-error (gemini-companion-diff-test--drop review 2) :type 'user-error)
       (should (string-search "+zero\n" (gemini-companion-diff-test--diff review)))
       (should (equal (gemini-companion-review-current-text review)
-                     (concat "zero\n" gemini-companion-diff-test--new)))
+                     (concat "zero\n" gemini-companion-test-three-hunks-new)))
       (gemini-companion-diff-test--drop review 1)
       (should (string-prefix-p "one\ntwo\n\n" (gemini-companion-review-current-text review))))))
 
@@ -431,9 +423,9 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-diff/a-region-may-be-in-several-hunks ()
   (gemini-companion-diff-test--with-client client
-    (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+    (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
     (let ((review (gemini-companion-diff-test--show client "a.txt"
-                                                    gemini-companion-diff-test--new)))
+                                                    gemini-companion-test-three-hunks-new)))
       (gemini-companion-diff-test--drop-lines review "+2a" "-three")
       (should (equal (gemini-companion-review-current-text review)
                      (concat "one\n2\n" (make-string 9 ?\n) "three\n"
@@ -441,7 +433,7 @@ FOCUS is `select' by default."
       (gemini-companion-diff-test--in review
         (call-interactively (key-binding "u")))
       (should (equal (gemini-companion-review-current-text review)
-                     gemini-companion-diff-test--new)))))
+                     gemini-companion-test-three-hunks-new)))))
 
 (ert-deftest gemini-companion-diff/g-compares-with-the-current-file ()
   (gemini-companion-diff-test--with-client client
@@ -495,16 +487,15 @@ FOCUS is `select' by default."
   (dolist (part (list #'gemini-companion-review-front #'gemini-companion-review-proposal))
     (gemini-companion-diff-test--with-client client
       (split-window-right)
-      (gemini-companion-test-file "a.txt" gemini-companion-diff-test--old)
+      (gemini-companion-test-file "a.txt" gemini-companion-test-three-hunks-old)
       (let ((before (gemini-companion-diff-test--state))
             (review (gemini-companion-diff-test--show client "a.txt"
-                                                      gemini-companion-diff-test--new))
+                                                      gemini-companion-test-three-hunks-new))
             (text nil))
         (gemini-companion-diff-test--drop review 3)
         (setq text (gemini-companion-review-current-text review))
         (kill-buffer (funcall part review))
-        (gemini-companion-test-wait
-         "the view to go" (lambda () (not (gemini-companion-review-shown))))
+        (gemini-companion-test-wait-taken-down)
         (should (equal (cdr (gemini-companion-diff-test--state)) (cdr before)))
         (should-not (fake-cli-find-notification client "ide/diffRejected"))
         (gemini-companion-review-next)
@@ -516,12 +507,7 @@ FOCUS is `select' by default."
 (ert-deftest gemini-companion-diff/it-is-closed-in-another-tab-too ()
   (dolist (end (list (lambda ()
                        (gemini-companion-review-accept (gemini-companion-review-shown)))
-                     (lambda ()
-                       (kill-buffer (gemini-companion-review-front
-                                     (gemini-companion-review-shown)))
-                       (gemini-companion-test-wait
-                        "the view to go"
-                        (lambda () (not (gemini-companion-review-shown)))))))
+                     #'gemini-companion-test-kill-view))
     (gemini-companion-diff-test--with-client client
       (unwind-protect
           (let (before)

@@ -271,8 +271,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                 (tab-bar-close-tab)
               (tab-bar-switch-to-prev-tab)
               (tab-bar-close-tab 2))
-            (gemini-companion-test-wait
-             "the view to go" (lambda () (not (gemini-companion-review-shown))))
+            (gemini-companion-test-wait-taken-down)
             (should (gemini-companion-review-postponed review))
             (should-not (fake-cli-find-notification client "ide/diffRejected"))
             (gemini-companion-review-next)

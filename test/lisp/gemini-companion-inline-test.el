@@ -9,14 +9,6 @@
 (require 'gemini-companion-inline)
 (require 'gemini-companion-test-companion)
 
-(defconst gemini-companion-inline-test--old
-  (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")
-  "A text long enough for three hunks, without a newline at its end.")
-
-(defconst gemini-companion-inline-test--new
-  (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
-  "The same with three changes: a changed line, a removed line and a final newline.")
-
 (defmacro gemini-companion-inline-test--with (client text &rest body)
   "Evaluate BODY with CLIENT connected and reviews in the window of the file.
 That is a.txt with TEXT, which the selected window shows."
@@ -216,28 +208,22 @@ FOCUS is `select' by default."
         (should-error (gemini-companion-review-other-view) :type 'user-error)))))
 
 (ert-deftest gemini-companion-inline/killing-its-buffer-postpones ()
-  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
+  (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
     (let ((before (gemini-companion-inline-test--state)))
-      (gemini-companion-inline-test--show client gemini-companion-inline-test--new)
+      (gemini-companion-inline-test--show client gemini-companion-test-three-hunks-new)
       (gemini-companion-inline-test--press "k")
       (kill-buffer (window-buffer))
-      (gemini-companion-test-wait
-       "the view to go" (lambda () (not (gemini-companion-review-shown))))
+      (gemini-companion-test-wait-taken-down)
       (should (equal (gemini-companion-inline-test--state) before))
       (should-not (fake-cli-find-notification client "ide/diffRejected"))
       (gemini-companion-review-next)
       (should (equal (gemini-companion-inline-test--accepted client)
-                     (string-replace "2\n2a\n" "two\n" gemini-companion-inline-test--new))))))
+                     (string-replace "2\n2a\n" "two\n" gemini-companion-test-three-hunks-new))))))
 
 (ert-deftest gemini-companion-inline/it-ends-in-another-tab-too ()
   (dolist (end (list (lambda ()
                        (gemini-companion-review-reject (gemini-companion-review-shown)))
-                     (lambda ()
-                       (kill-buffer (gemini-companion-review-front
-                                     (gemini-companion-review-shown)))
-                       (gemini-companion-test-wait
-                        "the view to go"
-                        (lambda () (not (gemini-companion-review-shown)))))))
+                     #'gemini-companion-test-kill-view))
     (gemini-companion-inline-test--with client "one\ntwo\n"
       (unwind-protect
           (let ((tab-bar-show nil)
@@ -259,8 +245,8 @@ FOCUS is `select' by default."
 ;;;; Hunks
 
 (ert-deftest gemini-companion-inline/keys-go-from-hunk-to-hunk ()
-  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
-    (gemini-companion-inline-test--show client gemini-companion-inline-test--new)
+  (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
+    (gemini-companion-inline-test--show client gemini-companion-test-three-hunks-new)
     (let ((place (lambda ()
                    (string-match "hunk \\([0-9]\\) of 3" (gemini-companion-inline-test--header))
                    (match-string 1 (gemini-companion-inline-test--header)))))
@@ -338,8 +324,8 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-current-text review) "1\n2\n3")))))
 
 (ert-deftest gemini-companion-inline/a-kept-hunk-is-shown-as-if-it-was-in-the-file ()
-  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
-    (let ((review (gemini-companion-inline-test--show client gemini-companion-inline-test--new))
+  (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
+    (let ((review (gemini-companion-inline-test--show client gemini-companion-test-three-hunks-new))
           (all nil))
       (setq all (gemini-companion-inline-test--lines))
       (gemini-companion-inline-test--press "y")
@@ -355,7 +341,7 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-inline-test--lines) all))
       (should-error (gemini-companion-inline-test--press "u") :type 'user-error)
       (should (equal (gemini-companion-inline-test--accepted client)
-                     gemini-companion-inline-test--new)))))
+                     gemini-companion-test-three-hunks-new)))))
 
 (ert-deftest gemini-companion-inline/lines-are-those-of-the-proposal ()
   (gemini-companion-inline-test--with client "1\n2\n3\n4\n5\n"
@@ -426,12 +412,12 @@ FOCUS is `select' by default."
                      "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx")))))
 
 (ert-deftest gemini-companion-inline/another-view-has-what-was-dropped-and-edited ()
-  (gemini-companion-inline-test--with client gemini-companion-inline-test--old
-    (let ((review (gemini-companion-inline-test--show client gemini-companion-inline-test--new))
+  (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
+    (let ((review (gemini-companion-inline-test--show client gemini-companion-test-three-hunks-new))
           (text nil))
       (gemini-companion-inline-test--press "k")
       (setq text (gemini-companion-review-current-text review))
-      (should-not (equal text gemini-companion-inline-test--new))
+      (should-not (equal text gemini-companion-test-three-hunks-new))
       (gemini-companion-inline-test--press "C-c C-v")
       (should (with-current-buffer (window-buffer) (derived-mode-p 'diff-mode)))
       (gemini-companion-inline-test--press "C-c C-v")
@@ -543,8 +529,7 @@ FOCUS is `select' by default."
                      '(("-two" "why?") ("+2" "two!") ("+4" "@see"))))
       ;; Neither is a killed proposal the end of them.
       (kill-buffer (gemini-companion-review-proposal review))
-      (gemini-companion-test-wait
-       "the view to go" (lambda () (not (gemini-companion-review-shown))))
+      (gemini-companion-test-wait-taken-down)
       (gemini-companion-review-next)
       (gemini-companion-inline-test--comment "" "+2")
       (should (equal (mapcar #'cadr (gemini-companion-inline-test--comments)) '("why?" "@see")))

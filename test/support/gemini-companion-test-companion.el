@@ -127,6 +127,24 @@ plist, are what the relay adds to those of the CLI."
                         (equal (gemini-companion-review-proposed review) text)))
                  (gemini-companion-review-list-open))))))
 
+(defconst gemini-companion-test-three-hunks-old
+  (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")
+  "A text long enough for three hunks, without a newline at its end.")
+
+(defconst gemini-companion-test-three-hunks-new
+  (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
+  "The same with three changes: a changed line, a removed line and a final newline.")
+
+(defun gemini-companion-test-wait-taken-down ()
+  "Wait until no review is on screen, since the user has closed its view."
+  (gemini-companion-test-wait
+   "the view to go" (lambda () (not (gemini-companion-review-shown)))))
+
+(defun gemini-companion-test-kill-view ()
+  "Kill the main buffer of the review on screen, and wait until all of it is gone."
+  (kill-buffer (gemini-companion-review-front (gemini-companion-review-shown)))
+  (gemini-companion-test-wait-taken-down))
+
 (defmacro gemini-companion-test-with-told (places told &rest body)
   "Evaluate BODY while clients seem to work in PLACES, a variable with a list.
 The variable TOLD has an alist of these and the files that were published
