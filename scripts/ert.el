@@ -68,12 +68,13 @@ that for one that the user has open."
 
 (defun gemini-companion-ert--failed (stats)
   "Return the names of the tests that have failed, by STATS."
-  (seq-map #'ert-test-name
-           (seq-remove (lambda (test)
-                         (let ((outcome (ert-test-most-recent-result test)))
-                           (or (ert-test-skipped-p outcome)
-                               (ert-test-result-expected-p test outcome))))
-                       (ert--stats-tests stats))))
+  (seq-map #'ert-test-name (seq-filter #'gemini-companion-ert--failed-p (ert--stats-tests stats))))
+
+(defun gemini-companion-ert--failed-p (test)
+  "Return non-nil if TEST has failed when it was run last."
+  (let ((outcome (ert-test-most-recent-result test)))
+    (not (or (ert-test-skipped-p outcome)
+             (ert-test-result-expected-p test outcome)))))
 
 (defun gemini-companion-ert--line (test)
   "Return the line that says what became of TEST, empty if it passed."
@@ -82,7 +83,7 @@ that for one that the user has open."
            (format "SKIPPED %s: %s\n" (ert-test-name test)
                    (gemini-companion-ert--reason
                     (cadr (ert-test-result-with-condition-condition outcome)))))
-          ((not (ert-test-result-expected-p test outcome))
+          ((gemini-companion-ert--failed-p test)
            (format "FAILED %s\n" (ert-test-name test)))
           (t ""))))
 
