@@ -173,11 +173,11 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
     (when (and due (not ended)
                (> (- (float-time) gemini-companion-queue-closed-at)
                   gemini-companion-popup--pause-time))
-      (cond ((not (gemini-companion-ui-windows-may-change-p))
-             (gemini-companion-popup--hold (car due)))
-            ((gemini-companion-popup--take-step (car due))
-             (run-at-time 0 nil #'gemini-companion-popup--try))
-            (t (gemini-companion-popup--show (car due)))))))
+      (let ((reason (gemini-companion-ui-busy)))
+        (cond (reason (gemini-companion-popup--hold (car due) reason))
+              ((gemini-companion-popup--take-step (car due))
+               (run-at-time 0 nil #'gemini-companion-popup--try))
+              (t (gemini-companion-popup--show (car due))))))))
 
 (defun gemini-companion-popup--take-step (review)
   "Take a step of those that precede showing REVIEW, if some are left.
@@ -329,10 +329,10 @@ be selected: if that was ignored, keys would go on going to the review."
 
 ;;;; Reviews that are held back
 
-(defun gemini-companion-popup--hold (review)
-  "Record why REVIEW is held back; after a while, tell the user once.
+(defun gemini-companion-popup--hold (review reason)
+  "Record that REVIEW is held back for REASON; after a while, tell the user once.
 The mode line shows it, and the echo area if that is empty."
-  (setf (gemini-companion-review-held review) (gemini-companion-ui-busy))
+  (setf (gemini-companion-review-held review) reason)
   (cond ((null gemini-companion-popup--held)
          (setq gemini-companion-popup--held (float-time)))
         ((and (numberp gemini-companion-popup--held)
@@ -340,8 +340,7 @@ The mode line shows it, and the echo area if that is empty."
                  gemini-companion-popup--held-after))
          (setq gemini-companion-popup--held 'told)
          (gemini-companion-log-add "review %d is not shown yet: %s"
-                                   (gemini-companion-review-id review)
-                                   (gemini-companion-review-held review))
+                                   (gemini-companion-review-id review) reason)
          (force-mode-line-update t)
          (unless (or (current-message)
                      cursor-in-echo-area

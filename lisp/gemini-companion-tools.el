@@ -537,7 +537,7 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
     (gemini-companion-tool-poll
      call
      (lambda ()
-       (cond ((gemini-companion-ui-windows-may-change-p)
+       (cond ((null (gemini-companion-ui-busy))
               (gemini-companion-tools--display (gemini-companion-tools--visit call file) line)
               (gemini-companion-tool-answer call "Shown.")
               t)

@@ -102,10 +102,6 @@ Unlike `error-message-string', do not quote the strings of our errors."
         ((not (gemini-companion-ui-user-frame-p)) "Emacs has no frame")
         ((not (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)) "you are typing")))
 
-(defun gemini-companion-ui-windows-may-change-p ()
-  "Return non-nil if the user is not busy, so that windows may change."
-  (not (gemini-companion-ui-busy)))
-
 (defun gemini-companion-ui-user-frame-p ()
   "Return non-nil unless the selected frame is the invisible one of a daemon."
   (not (equal (terminal-name (frame-terminal)) "initial_terminal")))

@@ -398,7 +398,7 @@ It is in a list if the call failed."
 (defmacro gemini-companion-tools-test--with-free-user (&rest body)
   "Evaluate BODY with a user who is not busy, in a frame with one window."
   (declare (indent 0) (debug t))
-  `(cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p) #'always))
+  `(cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
      (delete-other-windows)
      ,@body))
 
@@ -427,8 +427,8 @@ It is in a list if the call failed."
   (gemini-companion-test-with-tools
     (gemini-companion-test-file "b.txt" "one\n")
     (let* ((asked 0) (busy t))
-      (cl-letf (((symbol-function 'gemini-companion-ui-windows-may-change-p)
-                 (lambda () (cl-incf asked) (not busy))))
+      (cl-letf (((symbol-function 'gemini-companion-ui-busy)
+                 (lambda () (cl-incf asked) busy)))
         (let ((id (gemini-companion-test-tools-begin "showFile" "b.txt")))
           (gemini-companion-test-wait "some checks" (lambda () (> asked 2)))
           (should-not (get-buffer "b.txt"))

@@ -18,13 +18,13 @@
   '(progn
      (defvar gemini-companion-test-inner-refused 0)
      (defvar gemini-companion-test-inner-layout-before nil)
-     (advice-add 'gemini-companion-ui-windows-may-change-p :filter-return
-                 (lambda (allowed) (when (and (not allowed)
-                                              (gemini-companion-ui-idle-p
-                                               (+ 0.1 gemini-companion-ui--idle-time)))
-                                     (setq gemini-companion-test-inner-refused
-                                           (1+ gemini-companion-test-inner-refused)))
-                   allowed))
+     (advice-add 'gemini-companion-ui-busy :filter-return
+                 (lambda (reason) (when (and reason
+                                             (gemini-companion-ui-idle-p
+                                              (+ 0.1 gemini-companion-ui--idle-time)))
+                                    (setq gemini-companion-test-inner-refused
+                                          (1+ gemini-companion-test-inner-refused)))
+                   reason))
      (advice-add 'gemini-companion-review-show :before
                  (lambda (&rest _)
                    (setq gemini-companion-test-inner-layout-before
