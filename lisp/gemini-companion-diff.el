@@ -351,7 +351,7 @@ When you pause, the diff is updated."
     (set-window-buffer nil proposal)
     (set-buffer proposal)
     (widen)
-    (goto-char (car (gemini-companion-hunks-bounds (cons line 0))))))
+    (goto-char (gemini-companion-ui-line-start line))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here

@@ -21,6 +21,7 @@
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
+(require 'gemini-companion-ui)
 
 (defconst gemini-companion-inline-text--max-words 20000
   "Maximum size in characters of a hunk in which the words that differ are shown.")
@@ -117,35 +118,25 @@ LINE is the number of its first line there."
                          (vector kind source (- start from) line from))))
   (point))
 
-(defun gemini-companion-inline-text-line-position (line)
-  "Return the position of LINE, from 0, of the current buffer."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (let ((cache-long-scans nil)) ; as in `gemini-companion-proposal-positions'
-        (forward-line line))
-      (point))))
-
 (defun gemini-companion-inline-text-file-position (line)
   "Return the position of LINE, from 0, of the file."
-  (gemini-companion-inline-text-line-position
+  (gemini-companion-ui-line-start
    (cl-loop for hunk across gemini-companion-inline-text-hunks
             if (<= (gemini-companion-inline-text-hunk-a-end hunk) line)
             sum (- (gemini-companion-inline-text-hunk-b-end hunk)
                    (gemini-companion-inline-text-hunk-b hunk))
             into added
-            finally return (+ line added))))
+            finally return (+ 1 line added))))
 
 (defun gemini-companion-inline-text-position (line)
   "Return the position of LINE, from 0, of the proposal."
-  (gemini-companion-inline-text-line-position
+  (gemini-companion-ui-line-start
    (cl-loop for hunk across gemini-companion-inline-text-hunks
             if (<= (gemini-companion-inline-text-hunk-b hunk) line)
             sum (- (gemini-companion-inline-text-hunk-a-end hunk)
                    (gemini-companion-inline-text-hunk-a hunk))
             into removed
-            finally return (+ line removed))))
+            finally return (+ 1 line removed))))
 
 (defun gemini-companion-inline-text-hunk-at (position)
   "Return the hunk at POSITION, or nil."

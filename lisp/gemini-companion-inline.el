@@ -457,7 +457,7 @@ to do."
     ;; The proposal is as before, but what is shown is out of date.
     (setf (gemini-companion-hunks-tick gemini-companion-hunks-of-buffer) nil
           (gemini-companion-hunks-edited gemini-companion-hunks-of-buffer)
-          (gemini-companion-inline-text-line-position (1- line)))))
+          (gemini-companion-ui-line-start line))))
 
 (defun gemini-companion-inline--count-lines (text)
   "Return the number of lines of TEXT, of which the last may lack a newline."
@@ -501,7 +501,7 @@ or \\[save-buffer] goes back."
     (gemini-companion-inline--switch (gemini-companion-view-proposal view))
     (gemini-companion-inline-edit-mode)
     (widen)
-    (goto-char (gemini-companion-inline-text-line-position (1- line)))
+    (goto-char (gemini-companion-ui-line-start line))
     (move-to-column column)
     (recenter row)
     (message "%s" (substitute-command-keys "Edit the proposal; \

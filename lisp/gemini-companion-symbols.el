@@ -16,6 +16,7 @@
 (require 'subr-x)
 (require 'gemini-companion-diagnostics)
 (require 'gemini-companion-tools)
+(require 'gemini-companion-ui)
 
 (declare-function eglot--TextDocumentPositionParams "ext:eglot" ())
 (declare-function eglot-current-server "ext:eglot" ())
@@ -61,7 +62,7 @@ Signal a `user-error' if it is not there."
          (inhibit-field-text-motion t)
          (text (regexp-quote symbol)))
     (when (string-empty-p symbol) (user-error "The symbol is empty"))
-    (goto-char (gemini-companion-tools-line-start line))
+    (goto-char (gemini-companion-ui-line-start line))
     (let ((end (line-end-position)))
       (if (or (save-excursion (re-search-forward (concat "\\_<" text "\\_>") end t))
               (save-excursion (re-search-forward text end t)))

@@ -504,7 +504,7 @@ take minutes."
       (save-excursion
         (save-restriction
           (widen)
-          (goto-char (gemini-companion-tools-line-start (max 1 (or line 1))))
+          (goto-char (gemini-companion-ui-line-start (max 1 (or line 1))))
           (gemini-companion-tools--part
            (buffer-substring-no-properties
             (point) (min (point-max) (+ (point) gemini-companion-tools--max-characters)))
@@ -586,17 +586,8 @@ local variables only safe ones are obeyed."
     (unless window (user-error "There is no window to show it in"))
     (when line
       (with-selected-window window
-        (goto-char (gemini-companion-tools-line-start line))
+        (goto-char (gemini-companion-ui-line-start line))
         (recenter)))))
-
-(defun gemini-companion-tools-line-start (line)
-  "Return the start of LINE of the current buffer, which may be narrowed."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (forward-line (1- line))
-      (point))))
 
 ;;;; Their definitions
 

@@ -447,9 +447,7 @@ They are the buffer, the start of the window and its point."
 If all of its text was replaced at once, only the line is still known."
   (pcase-let ((`(,marker . ,line) place))
     (if (and (= marker 1) (> line 1))
-        (save-excursion
-          (goto-char (point-min))
-          (line-beginning-position line))
+        (gemini-companion-ui-line-start line)
       (marker-position marker))))
 
 (defun gemini-companion-view--give-back (view taken)

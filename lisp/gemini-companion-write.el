@@ -601,16 +601,12 @@ is on, or nil.  Return nil if a hook prevented the change."
                            (list window
                                  (line-number-at-pos (window-start window))
                                  (line-number-at-pos (window-point window))))
-                         (get-buffer-window-list nil nil t)))
-        (start (lambda (line)
-                 (save-excursion
-                   (goto-char (point-min))
-                   (line-beginning-position line)))))
+                         (get-buffer-window-list nil nil t))))
     (lambda ()
-      (goto-char (funcall start line))
+      (goto-char (gemini-companion-ui-line-start line))
       (pcase-dolist (`(,window ,first ,current) windows)
-        (set-window-start window (funcall start first) t)
-        (set-window-point window (funcall start current))))))
+        (set-window-start window (gemini-companion-ui-line-start first) t)
+        (set-window-point window (gemini-companion-ui-line-start current))))))
 
 (defun gemini-companion-write--same-text-p (buffer)
   "Return non-nil if the current buffer has the same text as BUFFER."
