@@ -19,6 +19,7 @@
 (require 'subr-x)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
+(require 'gemini-companion-ui)
 
 (defface gemini-companion-comment
   '((((min-colors 88) (background light)) :background "#ffffd7" :foreground "#444444" :extend t)
@@ -36,6 +37,10 @@ removed lines, their text.  The default is for the proposal itself.")
 
 (defvar gemini-companion-comment-change-hook nil
   "Hook run in the buffer of a proposal when its comments have changed.")
+
+(defvar-local gemini-companion-comment--overlays nil
+  "The comments in this buffer, with some that were deleted.")
+(put 'gemini-companion-comment--overlays 'permanent-local t)
 
 (defconst gemini-companion-comment--columns 70
   "Width of the lines in which comments are shown.")
@@ -88,7 +93,7 @@ comments on a change are sent when you have accepted or rejected it."
 (defun gemini-companion-comment--at (proposal line quote)
   "Return the comment on LINE of the buffer PROPOSAL, or on QUOTE there, or nil."
   (cl-loop for comment in (gemini-companion-comment--list proposal)
-           if (and (= line (gemini-companion-comment--line comment))
+           if (and (= line (car (gemini-companion-comment--lines comment)))
                    (equal quote (overlay-get comment 'gemini-companion-quote)))
            return comment))
 
@@ -99,58 +104,52 @@ QUOTE is as in `gemini-companion-comment-place-function'."
     (save-excursion
       (save-restriction
         (widen)
-        (goto-char (point-min))
-        (forward-line (1- first))
-        (let ((start (point)))
-          (forward-line (- last first))
-          ;; Also without text in it, for the line may be empty.
-          (gemini-companion-comment--show (make-overlay start (line-end-position)) text quote))))))
+        (goto-char (gemini-companion-ui-line-start last))
+        (gemini-companion-comment--show (gemini-companion-ui-line-start first) text quote)))))
 
-(defun gemini-companion-comment--show (overlay text quote)
-  "Make OVERLAY, whose last line is shown above it, a comment of TEXT on QUOTE."
-  (overlay-put overlay 'gemini-companion-comment text)
-  (overlay-put overlay 'gemini-companion-quote quote)
-  (overlay-put overlay 'after-string
-               (concat (propertize "\n" 'cursor t)
-                       (propertize (concat "» " (string-fill text gemini-companion-comment--columns)
-                                           ;; As far as the line above is colored.
-                                           (propertize " " 'display '(space :align-to right)))
-                                   'face 'gemini-companion-comment
-                                   'line-prefix "" 'wrap-prefix "  "))))
+(defun gemini-companion-comment--show (start text quote)
+  "Show a comment of TEXT on QUOTE below the line at point.
+It is on the lines from START on.  They may be empty."
+  (let ((overlay (make-overlay start (line-end-position))))
+    (push overlay gemini-companion-comment--overlays)
+    (overlay-put overlay 'gemini-companion-comment text)
+    (overlay-put overlay 'gemini-companion-quote quote)
+    (overlay-put overlay 'after-string
+                 (concat (propertize "\n" 'cursor t)
+                         (propertize (concat "» " (string-fill text gemini-companion-comment--columns)
+                                             ;; As far as the line above is colored.
+                                             (propertize " " 'display '(space :align-to right)))
+                                     'face 'gemini-companion-comment
+                                     'line-prefix "" 'wrap-prefix "  ")))))
 
 ;;;; The comments on a change
 
 (defun gemini-companion-comment--list (buffer)
   "Return the comments in BUFFER, in the order of its lines."
+  ;; Not `overlays-in', for a header line asks, and a difference in Ediff has several.
   (and (buffer-live-p buffer)
-       (with-current-buffer buffer
-         (save-restriction
-           (widen)
-           (sort (seq-filter (lambda (it) (overlay-get it 'gemini-companion-comment))
-                             (overlays-in (point-min) (point-max)))
-                 (lambda (one other) (< (overlay-start one) (overlay-start other))))))))
+       (sort (seq-filter #'overlay-buffer
+                         (buffer-local-value 'gemini-companion-comment--overlays buffer))
+             (lambda (one other) (< (overlay-start one) (overlay-start other))))))
 
-(defun gemini-companion-comment--line (comment)
-  "Return the number of the first line of COMMENT."
+(defun gemini-companion-comment--lines (comment)
+  "Return a cons of the first and the last line of COMMENT."
   (with-current-buffer (overlay-buffer comment)
-    (line-number-at-pos (overlay-start comment) t)))
-
-(defun gemini-companion-comment--last-line (comment)
-  "Return the number of the last line of COMMENT."
-  (with-current-buffer (overlay-buffer comment)
-    (line-number-at-pos (overlay-end comment) t)))
+    (cons (line-number-at-pos (overlay-start comment) t)
+          (line-number-at-pos (overlay-end comment) t))))
 
 (defun gemini-companion-comment-mirror (proposal position-of)
   "Show the comments in the buffer PROPOSAL in the current buffer, too.
 POSITION-OF returns the position, in the last line of a comment here, given
 that line in the proposal, and the text of removed lines or nil."
-  (mapc #'delete-overlay (gemini-companion-comment--list (current-buffer)))
+  (mapc #'delete-overlay gemini-companion-comment--overlays)
+  (setq gemini-companion-comment--overlays nil)
   (dolist (comment (gemini-companion-comment--list proposal))
     (let ((quote (overlay-get comment 'gemini-companion-quote)))
       (save-excursion
-        (goto-char (funcall position-of (gemini-companion-comment--last-line comment) quote))
+        (goto-char (funcall position-of (cdr (gemini-companion-comment--lines comment)) quote))
         (gemini-companion-comment--show
-         (make-overlay (line-beginning-position) (line-end-position))
+         (line-beginning-position)
          (overlay-get comment 'gemini-companion-comment) quote)))))
 
 (defun gemini-companion-comment-count (review)
@@ -161,10 +160,10 @@ that line in the proposal, and the text of removed lines or nil."
   "Save the comments on REVIEW, whose proposal is being killed."
   (setf (gemini-companion-review-comments review)
         (mapcar (lambda (comment)
-                  (list (gemini-companion-comment--line comment)
-                        (gemini-companion-comment--last-line comment)
-                        (overlay-get comment 'gemini-companion-quote)
-                        (overlay-get comment 'gemini-companion-comment)))
+                  (pcase-let ((`(,first . ,last) (gemini-companion-comment--lines comment)))
+                    (list first last
+                          (overlay-get comment 'gemini-companion-quote)
+                          (overlay-get comment 'gemini-companion-comment))))
                 (gemini-companion-comment--list (gemini-companion-review-proposal review)))))
 
 (defun gemini-companion-comment-restore (review)
