@@ -217,10 +217,10 @@ program."
                                    gemini-companion-inline-display-in-new-window)
                                   (inhibit-same-window
                                    . ,(gemini-companion-inline--typing-p view))))))
-    (gemini-companion-view-take view window)
     (with-selected-window window
       (set-window-hscroll window 0)
-      (gemini-companion-inline--go-where-file-was view window)
+      (apply #'gemini-companion-inline--go-where-file-was view
+             (gemini-companion-view-take view window))
       (unless (seq-empty-p gemini-companion-inline-text-hunks)
         (let ((visible (gemini-companion-inline--visible-hunk)))
           (gemini-companion-inline--go (or visible (aref gemini-companion-inline-text-hunks 0))
@@ -244,20 +244,16 @@ This is an action function for `display-buffer'."
     (set-window-buffer window buffer)
     window))
 
-(defun gemini-companion-inline--go-where-file-was (view window)
-  "Go to the line at which WINDOW, the selected one, was in the file of VIEW."
-  (pcase-let ((`(,buffer ,start ,point) (gemini-companion-view-was view window))
-              (visiting (gemini-companion-review-visiting (gemini-companion-view-review view))))
-    (when (and buffer (eq (or (buffer-base-buffer buffer) buffer) visiting))
-      (let ((position (lambda (position skipped)
-                        (gemini-companion-inline-text-file-position
-                         (+ skipped (with-current-buffer buffer
-                                      (save-restriction
-                                        (widen)
-                                        (1- (line-number-at-pos position)))))))))
-        ;; The header line takes the first line of the window, so that the others can stay.
-        (set-window-start window (funcall position start (if (= start 1) 0 1)))
-        (goto-char (funcall position point 0))))))
+(defun gemini-companion-inline--go-where-file-was (view &optional buffer start point)
+  "Go to the line at which the selected window was in the file of VIEW.
+BUFFER, START and POINT are what `gemini-companion-view-take' has returned."
+  (when (and buffer
+             (eq (or (buffer-base-buffer buffer) buffer)
+                 (gemini-companion-review-visiting (gemini-companion-view-review view))))
+    ;; The header line takes the first line of the window, so that the others can stay.
+    (set-window-start nil (gemini-companion-inline-text-file-position
+                           (- (cdr start) (if (= (car start) 1) 1 0))))
+    (goto-char (gemini-companion-inline-text-file-position (1- (cdr point))))))
 
 (defun gemini-companion-inline--visible-hunk ()
   "Return the first hunk whose start is visible in the selected window, or nil."
@@ -541,11 +537,11 @@ or \\[save-buffer] goes back."
 (cl-defmethod gemini-companion-view-leave ((view gemini-companion-inline--view))
   "Take VIEW off the screen; if it was accepted, once the file was written."
   (let ((leave (lambda () (cl-call-next-method))))
-    (when (gemini-companion-inline--to-be-written-p view)
-      (gemini-companion-log-errors "going back to a change"
-        (gemini-companion-inline--end-editing view)))
     (if (and (gemini-companion-inline--to-be-written-p view)
-             (get-buffer-window (gemini-companion-hunks-buffer view) t))
+             (progn
+               (gemini-companion-log-errors "going back to a change"
+                 (gemini-companion-inline--end-editing view))
+               (get-buffer-window (gemini-companion-hunks-buffer view) t)))
         (gemini-companion-inline--freeze view leave)
       (funcall leave))))
 

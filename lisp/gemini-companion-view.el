@@ -416,25 +416,21 @@ Their header lines say what they show.  Change only windows of VIEW."
 
 (defun gemini-companion-view-take (view window)
   "Note that WINDOW now shows VIEW.
-If it is one of the user's, it is given back at the end, otherwise deleted."
+If it is one of the user's, it is given back at the end; return a list of
+the buffer that it showed, its start and its point, both conses of a marker
+and a line.  Otherwise it is deleted; return nil."
   (if-let* ((was (gemini-companion-view--find window (gemini-companion-view-before view))))
       (with-current-buffer (gemini-companion-view--snapshot-buffer was)
-        (push (make-gemini-companion-view--taken
-               :window window :buffer (current-buffer)
-               :start (gemini-companion-view--place (gemini-companion-view--snapshot-start was))
-               :point (gemini-companion-view--place (gemini-companion-view--snapshot-point was))
-               :hscroll (gemini-companion-view--snapshot-hscroll was))
-              (gemini-companion-view-taken view)))
+        (let ((start (gemini-companion-view--place (gemini-companion-view--snapshot-start was)))
+              (point (gemini-companion-view--place (gemini-companion-view--snapshot-point was))))
+          (push (make-gemini-companion-view--taken
+                 :window window :buffer (current-buffer) :start start :point point
+                 :hscroll (gemini-companion-view--snapshot-hscroll was))
+                (gemini-companion-view-taken view))
+          (list (current-buffer) start point)))
     (unless (memq window (gemini-companion-view-windows view))
-      (gemini-companion-view--own view window))))
-
-(defun gemini-companion-view-was (view window)
-  "Return a list of what WINDOW showed before VIEW, or nil if it did not exist.
-They are the buffer, the start of the window and its point."
-  (when-let* ((was (gemini-companion-view--find window (gemini-companion-view-before view))))
-    (list (gemini-companion-view--snapshot-buffer was)
-          (gemini-companion-view--snapshot-start was)
-          (gemini-companion-view--snapshot-point was))))
+      (gemini-companion-view--own view window))
+    nil))
 
 (defun gemini-companion-view--place (position)
   "Return a cons of a marker at POSITION and the number of the line there."
