@@ -232,7 +232,10 @@ called when something happens to that.  Return an object for
                            ((or value (> (- (float-time) begun) seconds))
                             (gemini-companion-write--cancel poll)
                             (gemini-companion-log-errors "a checked file"
-                              (funcall finish value)))))))))
+                              (funcall finish value))
+                            ;; For the history, if that is on screen.
+                            (gemini-companion-log-run-hook
+                             'gemini-companion-review-change-hook))))))))
     (push poll gemini-companion-write--polls)
     (when (stringp watch)
       (setf (gemini-companion-write--poll-watch poll)
