@@ -38,6 +38,10 @@ removed lines, their text.  The default is for the proposal itself.")
 (defvar gemini-companion-comment-change-hook nil
   "Hook run in the buffer of a proposal when its comments have changed.")
 
+(defvar gemini-companion-comment-send-functions nil
+  "Functions that may send the comments on a review that has ended.
+Each is called with the review, its outcome and the comments as a prompt.")
+
 (defvar-local gemini-companion-comment--overlays nil
   "The comments in this buffer, with some that were deleted.")
 (put 'gemini-companion-comment--overlays 'permanent-local t)
@@ -172,7 +176,15 @@ that line in the proposal, and the text of removed lines or nil."
     (gemini-companion-comment--add (gemini-companion-review-proposal review)
                                    first last quote text)))
 
-(defun gemini-companion-comment-prompt (review)
+(add-hook 'gemini-companion-review-end-functions #'gemini-companion-comment--send)
+
+(defun gemini-companion-comment--send (review outcome)
+  "Have the comments on REVIEW sent, which has ended with OUTCOME."
+  (when-let* ((prompt (gemini-companion-comment--prompt review)))
+    (gemini-companion-log-run-hook 'gemini-companion-comment-send-functions
+                                   review outcome prompt)))
+
+(defun gemini-companion-comment--prompt (review)
   "Return the comments on REVIEW as a prompt, or nil if there are none.
 Each has the name of the file, the lines, what these say and the comment."
   (when (buffer-live-p (gemini-companion-review-proposal review))

@@ -15,7 +15,6 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-comment)
-(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
 (require 'gemini-companion-send)
@@ -232,7 +231,7 @@ put them where the user can paste them."
     (if terminal
         (gemini-companion-compose--send-reason review prompt terminal 'comments)
       (gemini-companion-compose--keep-reason review prompt 'comments))))
-;;;###autoload (add-hook 'gemini-companion-queue-comments-functions #'gemini-companion-compose-send-comments)
+;;;###autoload (add-hook 'gemini-companion-comment-send-functions #'gemini-companion-compose-send-comments)
 
 (defun gemini-companion-compose--read-reason (review)
   "Read the reason for which the user rejects REVIEW, and return it.
@@ -285,7 +284,7 @@ If COMMENTS is non-nil, it is the user's comments on REVIEW, which has ended."
   (let ((title (gemini-companion-review-client-title review))
         (what (gemini-companion-compose--what comments))
         (ended (format "Change to %s %s" (gemini-companion-review-file review)
-                       (gemini-companion-review-ending review))))
+                       (gemini-companion-review-reason review))))
     (gemini-companion-ui-message
      review "%s; sending %s as soon as %s is ready" ended what title)
     (gemini-companion-send-at-rest
@@ -309,7 +308,7 @@ COMMENTS is as in `gemini-companion-compose--send-reason'."
   (gemini-companion-ui-message
    review "%s: %s.  Paste %s into %s: it is in %s"
    (gemini-companion-review-file review)
-   (gemini-companion-review-ending review)
+   (gemini-companion-review-reason review)
    (gemini-companion-compose--what comments)
    (gemini-companion-review-client-title review)
    (gemini-companion-compose--kill reason)))

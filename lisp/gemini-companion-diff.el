@@ -15,7 +15,7 @@
 
 (require 'diff-mode)
 (require 'subr-x)
-(require 'gemini-companion-decide)
+(require 'gemini-companion-review-commands)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-proposal)
@@ -102,7 +102,7 @@ new file, or three texts, like `gemini-companion-ediff-show'."
 
 (put 'gemini-companion-diff-show 'gemini-companion-steps
      (lambda (review)
-       (gemini-companion-proposal-steps review #'gemini-companion-review-diff nil)))
+       (gemini-companion-proposal-steps review #'gemini-companion-change-diff nil)))
 
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-diff--view))
   "Show the diff of VIEW."
@@ -148,7 +148,7 @@ new file, or three texts, like `gemini-companion-ediff-show'."
   "Show the diff of VIEW again, and go to LINE of the proposal."
   (let* ((review (gemini-companion-view-review view))
          (diff (gemini-companion-review-call-once
-                review #'gemini-companion-review-diff
+                review #'gemini-companion-change-diff
                 (gemini-companion-proposal-text (gemini-companion-hunks-current view))
                 (gemini-companion-proposal-text (gemini-companion-review-proposal review))
                 (gemini-companion-diff--separate view)))

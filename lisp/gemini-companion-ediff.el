@@ -17,7 +17,7 @@
 (require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion-comment)
-(require 'gemini-companion-decide)
+(require 'gemini-companion-review-commands)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
@@ -87,7 +87,7 @@ new file alone, since there is nothing to compare it with."
 
 (put 'gemini-companion-ediff-show 'gemini-companion-steps
      (lambda (review)
-       (gemini-companion-proposal-steps review #'gemini-companion-review-regions)))
+       (gemini-companion-proposal-steps review #'gemini-companion-change-regions)))
 
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-ediff--view))
   "Start Ediff for VIEW."
@@ -244,7 +244,7 @@ session, but buffer A knows that when the hook runs in buffer B."
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
          (regions (apply #'gemini-companion-review-call-once
                          (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B)
-                         #'gemini-companion-review-regions
+                         #'gemini-companion-change-regions
                          (mapcar #'gemini-companion-proposal-text buffers)))
          (positions (cl-loop for buffer in buffers
                              for slot from 0 by 2
@@ -260,7 +260,7 @@ session, but buffer A knows that when the hook runs in buffer B."
 (defun gemini-companion-ediff--difference (positions odd)
   "Return a difference as Ediff represents it.
 POSITIONS are where it starts and ends in each buffer, ODD is as in
-`gemini-companion-review-regions'."
+`gemini-companion-change-regions'."
   (pcase-let ((`(,a ,b ,c) positions))
     (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
             nil nil (and odd (nth odd '(A B C))) nil nil)))

@@ -54,7 +54,7 @@ Lines are counted from 0, and ends are exclusive."
 
 (defun gemini-companion-inline-text-fill (current proposal regions)
   "Replace the text by that of the buffer PROPOSAL, and what it removes of CURRENT.
-REGIONS is a value of `gemini-companion-review-regions'."
+REGIONS is a value of `gemini-companion-change-regions'."
   (let ((inhibit-read-only t)
         (inhibit-modification-hooks t))
     (erase-buffer)
@@ -328,7 +328,7 @@ For START, MIDDLE and END see `gemini-companion-inline-text-hunk'."
                (`(,b . ,b-text) (gemini-companion-inline-text--tokens middle end))
                (changed 0)
                (ranges nil))
-    (seq-doseq (region (gemini-companion-review-regions a-text b-text))
+    (seq-doseq (region (gemini-companion-change-regions a-text b-text))
       (pcase-let ((`[,a-start ,a-end ,b-start ,b-end ,_ ,_ ,_] region))
         (cl-incf changed (+ (- a-end a-start) (- b-end b-start)))
         (push (list (aref a a-start) (aref a a-end) 'gemini-companion-removed-word) ranges)

@@ -111,7 +111,7 @@ or three texts, as `gemini-companion-ediff-show' does."
 
 (put 'gemini-companion-inline-show 'gemini-companion-steps
      (lambda (review)
-       (gemini-companion-proposal-steps review #'gemini-companion-review-regions)))
+       (gemini-companion-proposal-steps review #'gemini-companion-change-regions)))
 
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-inline--view))
   "Show VIEW in the window of its file."
@@ -287,7 +287,7 @@ If it is outside of what the user has narrowed to, widen."
   (let* ((current (gemini-companion-hunks-current view))
          (proposal (gemini-companion-view-proposal view))
          (regions (gemini-companion-review-call-once
-                   (gemini-companion-view-review view) #'gemini-companion-review-regions
+                   (gemini-companion-view-review view) #'gemini-companion-change-regions
                    (gemini-companion-proposal-text current)
                    (gemini-companion-proposal-text proposal))))
     (with-current-buffer (gemini-companion-hunks-buffer view)

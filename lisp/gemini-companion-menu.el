@@ -14,7 +14,7 @@
 (require 'transient)
 (require 'gemini-companion-compose)
 (require 'gemini-companion-context)
-(require 'gemini-companion-decide)
+(require 'gemini-companion-review-commands)
 (require 'gemini-companion-doctor)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)

@@ -19,7 +19,6 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-log)
-(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
@@ -102,7 +101,7 @@ the key of a call of the desktop.")
   "Notify the user of REVIEW, which awaits a decision, unless Emacs has the focus.
 Do so once, as the option `gemini-companion-notify' says."
   (gemini-companion-notify--subject review))
-;;;###autoload (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-notify-review)
+;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-notify-review)
 
 ;;;###autoload
 (defun gemini-companion-notify-question (terminal)
@@ -225,7 +224,7 @@ D-Bus would kill Emacs for characters that are not Unicode."
 (defun gemini-companion-notify--visit ()
   "Show the newest subject of which the user was notified, or any open change."
   (gemini-companion-log-errors "a click on a notification"
-    (let ((subject (car (or gemini-companion-notify--subjects (gemini-companion-review-list-open)))))
+    (let ((subject (car (or gemini-companion-notify--subjects (gemini-companion-review-all-open)))))
       (select-frame-set-input-focus
        (or (seq-find #'display-graphic-p (cons (selected-frame) (frame-list)))
            (selected-frame)))

@@ -15,7 +15,8 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'gemini-companion-comment)
-(require 'gemini-companion-decide)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-turn)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-host)
@@ -261,7 +262,7 @@ on disk."
 
 (defun gemini-companion-proposal-positions (buffer regions slot)
   "Return a vector of where REGIONS start and end in BUFFER, as conses.
-SLOT is where each of REGIONS, see `gemini-companion-review-regions', has
+SLOT is where each of REGIONS, see `gemini-companion-change-regions', has
 the lines of BUFFER."
   (with-current-buffer buffer
     (save-excursion
@@ -394,7 +395,7 @@ Emacs does not do that for each edit, but the line says how many there are."
                  "%" "%%"
                  (if (gemini-companion-review-open-p review)
                      (funcall gemini-companion-proposal--header review)
-                   (propertize (gemini-companion-review-ending review) 'face 'warning))))))
+                   (propertize (gemini-companion-review-reason review) 'face 'warning))))))
 
 ;;;; Header lines
 

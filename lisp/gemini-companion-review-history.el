@@ -254,8 +254,8 @@ edit files, and does not read files to highlight their syntax.
          (name (gemini-companion-ui-one-line path))
          (before (gemini-companion-history-before entry))
          (after (gemini-companion-history-after entry))
-         (hunks (gemini-companion-review-diff
-                 (if (stringp before) (gemini-companion-review-decode path before after) "")
+         (hunks (gemini-companion-change-diff
+                 (if (stringp before) (gemini-companion-change-decode path before after) "")
                  after)))
     (if (string-empty-p hunks)
         "No line differs.\n"
@@ -406,7 +406,7 @@ CURRENT is the value of `gemini-companion-review-history--current'."
 BYTES and CURRENT are those of `gemini-companion-review-history--question'."
   (let* ((file (gemini-companion-review-history--file entry))
          (path (gemini-companion-history-path entry))
-         (text (gemini-companion-review-decode path (or bytes "")
+         (text (gemini-companion-change-decode path (or bytes "")
                                                (gemini-companion-history-after entry)))
          (change (gemini-companion-change-of path current text)))
     (format "Only the CLI says what was in %s before.  Undo the change, %s"
@@ -422,7 +422,7 @@ BYTES and CURRENT are those of `gemini-companion-review-history--question'."
            (wanted (gemini-companion-file-plain after)))
       (seq-some (lambda (text) (equal (gemini-companion-file-plain text) wanted))
                 (list (decode-coding-string bytes 'utf-8-unix)
-                      (gemini-companion-review-decode path bytes after))))))
+                      (gemini-companion-change-decode path bytes after))))))
 
 (defun gemini-companion-review-history--replace (entry current bytes)
   "Write BYTES to the file of ENTRY if it still contains CURRENT."

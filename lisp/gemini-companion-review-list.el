@@ -18,11 +18,10 @@
 (require 'seq)
 (require 'subr-x)
 (require 'tabulated-list)
-(require 'gemini-companion-decide)
+(require 'gemini-companion-review-commands)
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
-(require 'gemini-companion-popup)
-(require 'gemini-companion-queue)
+(require 'gemini-companion-review-popup)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
@@ -92,7 +91,7 @@ If it was never on screen, show it instead.  If accepting it would lose
 something, ask first."
   (interactive (list (gemini-companion-review-list--review))
                gemini-companion-review-list-mode)
-  (gemini-companion-review-accept review))
+  (gemini-companion-review-commands-accept review))
 
 (defun gemini-companion-review-list-reject (review &optional with-reason)
   "Reject REVIEW, the one on the current line; the file stays as it is.
@@ -125,13 +124,13 @@ For WITH-REASON, interactively the prefix argument, see
                           (gemini-companion-review-list-size
                            (gemini-companion-review-change review))
                           (gemini-companion-review-list--state review))))
-          (gemini-companion-review-list-open)))
+          (gemini-companion-review-all-open)))
 
 (defun gemini-companion-review-list--state (review)
   "Return where REVIEW is and what accepting it would lose, as text for the user."
-  (concat (propertize (gemini-companion-popup-state review)
-                      'face (and (gemini-companion-review-fault review) 'error))
-          (pcase (gemini-companion-review-find-conflict review)
+  (concat (propertize (gemini-companion-review-popup-state review)
+                      'face (and (gemini-companion-review-reason review) 'error))
+          (pcase (gemini-companion-review-conflict-find review)
             ('unsaved (propertize ", unsaved edits" 'face 'warning))
             ('changed (propertize ", changed on disk" 'face 'warning)))))
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-review.el --- One proposed change -*- lexical-binding: t; -*-
+;;; gemini-companion-review.el --- Proposed changes, and their states -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,36 +6,87 @@
 
 ;;; Commentary:
 
-;; A review is one proposal of a client for one file.  This file has the object, the list of those
-;; that are open, what a review changes in its file, and whether an accept would lose something.
-;; Its state is changed only by gemini-companion-queue.el.
+;; A review is one proposed change to one file, from the client's proposal to its outcome.  This file
+;; has the record, the list of open reviews, and the texts of a review.
 ;;
-;; Texts are compared and merged in the native module, which takes bounded time whatever is in them,
-;; and needs neither a program nor a temporary file.
+;; A review is in one of these states; only the functions below "State" move it to another one:
+;;
+;;   waiting    open, not on screen; shown automatically as soon as nothing holds it back
+;;   shown      open, on screen; one review at a time is
+;;   postponed  open, not on screen; shown again when the user asks for it
+;;   failed     open, could not be shown; tried again when the user asks for it
+;;   ended      accepted, rejected, closed by its client...; it stays so
+;;
+;; `gemini-companion-review-reason' says in words why it is in that state.
+;;
+;; The user and clients act at the same time, so three rules hold.  A command is about one review, and
+;; checks after each question whether the client has closed it.  What was never on screen is shown,
+;; not decided.  And a client is answered at once, but windows change only while the user is not busy.
 
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-change)
 (require 'gemini-companion-file)
+(require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion--mod-decode "ext:gemini-companion-module" (bytes unix) t)
-(declare-function gemini-companion--mod-diff "ext:gemini-companion-module"
-                  (before after context apart) t)
-(declare-function gemini-companion--mod-merge "ext:gemini-companion-module"
-                  (base ours theirs) t)
-(declare-function gemini-companion--mod-regions "ext:gemini-companion-module" (a b c most) t)
+;;;; Options
 
-;;;; Reviews
+(defcustom gemini-companion-diff-function 'auto
+  "Function that shows a review.
+If `auto', use Ediff in a frame in which its windows are side by side with
+80 columns each, or have 12 lines, and show the change in the window of its
+file in a smaller one.  What a terminal beside or below takes does not count.
+`gemini-companion-ediff-show' compares the file and the proposal in Ediff.
+`gemini-companion-inline-show' shows the proposal, with the lines that it
+removes, in the window of the file.
+`gemini-companion-diff-show' shows one unified diff.
+\\<gemini-companion-review-mode-map>\\[gemini-companion-review-other-view] in a review shows it in another way.
+
+Any other function is called with a `gemini-companion-review' and `keep'
+or `select', as in `gemini-companion-diff-focus'.  It shows the buffer that
+`gemini-companion-proposal-buffer' returns, or lets the user change that
+in another way, and returns a function of no arguments that takes the
+review off the screen again."
+  :group 'gemini-companion-review
+  :type '(choice (const :tag "Ediff, or the file's window in a small frame" auto)
+                 (function-item :tag "Ediff" gemini-companion-ediff-show)
+                 (function-item :tag "In the window of the file" gemini-companion-inline-show)
+                 (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
+                 (function :tag "Another function"))
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-diff-on-kill 'later
+  "What happens when you kill a buffer of a review, or its frame or tab.
+If `later', the client keeps waiting, and you can have the change shown
+again.  If `reject', the change is rejected."
+  :group 'gemini-companion-review
+  :type '(choice (const :tag "Decide later" later)
+                 (const :tag "Reject the change" reject))
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-review-waiting-hook nil
+  "Hook run when a client has proposed a change, and when a change is shown.
+Meanwhile `gemini-companion-review-waiting' is the review; for example,
+`gemini-companion-review-path' returns the name of its file."
+  :group 'gemini-companion-review
+  :type 'hook
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; The record
 
 (cl-defstruct (gemini-companion-review
                (:constructor gemini-companion-review-make)
                (:copier nil))
   "One proposed change to one file."
+  ;; What the client has said.
   (id nil :documentation "The number by which the native module knows it.")
   (agent nil :documentation "The name of its program, as in `gemini-companion-agent-profiles'.")
   (client nil :documentation "The name of the client, for the user.")
@@ -48,61 +99,83 @@ If the file is on a host, it begins with the prefix of that.")
   (created nil :documentation "The time at which it was proposed.")
   (prompt nil :documentation "The prompt that led to it, a cons of its text and the time at which
 it was sent, the same for all changes of one prompt; nil if that is not known.")
-  (base nil :documentation "The contents of the file then as bytes, nil if there was none.")
+  (turn nil :documentation "What the screen of its client shows of its turn, or nil: its
+number, the number of all changes, and the names of the files that follow.")
+  (request nil :documentation "If the client has asked the user to accept it, a cons of
+functions, see `gemini-companion-review-request-accept'.")
+  ;; Where it is.
+  (state 'waiting :documentation "See the commentary of gemini-companion-review.el.")
+  (reason nil :documentation "Why it is in its state, for the user: what held it back at the
+last attempt to show it, why it cannot be shown, or how it has ended.")
+  (seen nil :documentation "Non-nil once it was on screen.")
+  (hide-function nil :documentation "While on screen, a function that takes it off.")
+  (front nil :documentation "While on screen, the main buffer of its view, or nil.")
+  (intact-function nil :documentation "While on screen, a function that returns non-nil if all
+of it is visible, or nil.")
+  (chosen-view nil :documentation "The function by which the user has it shown, or nil for the
+usual one, see `gemini-companion-diff-function'.")
+  (with-base nil :documentation "Non-nil to show also the text from which it was made.")
+  (entry nil :documentation "Once it has ended, its `gemini-companion-history-entry'.")
+  ;; Its text, and what it was made from.
+  (proposal nil :documentation "The buffer with the proposal, which the user may edit, or nil.")
+  (text nil :documentation "The text as it was last read from `proposal'.")
+  (tick nil :documentation "The modification tick of `proposal' then.")
+  (comments nil :documentation "The comments of the user when `proposal' was last killed,
+see `gemini-companion-comment-save'.")
+  (base nil :documentation "The contents of the file when the client proposed, as bytes, nil if
+there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
   (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
-  (known-change nil :documentation "A list of the base and a version of the text, as they
-were compared last, and their `gemini-companion-change'; or nil.")
-  (merged nil :documentation "The `gemini-companion-review-merge-states' in which the proposal
+  (merged nil :documentation "The `gemini-companion-review-conflict-merge-states' in which the proposal
 contained the unsaved edits of the user, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
 merge of what was written to the file, the last one first.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
-  (text nil :documentation "The text as it was last read from `proposal'.")
-  (tick nil :documentation "The modification tick of `proposal' then.")
-  (file-text nil :documentation "A cons of contents of its file and the text that they are, or nil.")
-  (result nil :documentation "A cons of a call that took long and its value, see
-`gemini-companion-review-call-once'.")
-  (proposal nil :documentation "The buffer with the proposal, which the user may edit, or nil.")
-  (comments nil :documentation "The comments of the user when `proposal' was last killed,
-see `gemini-companion-comment-save'.")
-  (chosen-view nil :documentation "The function by which the user has it shown, or nil for the usual
-one, see `gemini-companion-diff-function'.")
-  (front nil :documentation "While shown, the main buffer of the view, or nil.")
-  (intact-function nil :documentation "While shown, a function that returns non-nil if all
-of it is on screen, or nil.")
-  (with-base nil :documentation "Non-nil to show also the text from which it was made.")
-  (hide-function nil :documentation "While shown, a function that takes it off the screen.")
-  (state 'waiting :documentation "`waiting', `shown', `asked' or `ended'.")
-  (seen nil :documentation "Non-nil once it was on screen.")
-  (postponed nil :documentation "Non-nil if the user wants to decide later.")
-  (held nil :documentation "What kept it from being shown at the last attempt, or nil.")
-  (fault nil :documentation "Why it could not be shown at the last attempt, or nil.")
-  (entry nil :documentation "Once it has ended, its `gemini-companion-history-entry'.")
-  (turn nil :documentation "What the screen of its client shows of its turn, or nil: a
-list of its number, the number of all changes, and the files that follow,
-by absolute names.")
-  (ending nil :documentation "How it has ended, text for the user; nil while it is open.")
-  (writer nil :documentation "If Emacs is to write the file when the user accepts,
-a function that does so and tells the client.  It is called with the review and
-the text, and returns nil if the review was decided meanwhile.")
-  (waiter nil :documentation "A function to be called with the outcome, or nil."))
-
-(defconst gemini-companion-review--edit-pause 0.3
-  "Seconds after an edit of a proposal before it is compared again.")
-
-(defvar gemini-companion-review--edited nil
-  "Reviews that a timer will compare again.")
+  ;; What took long to compute.
+  (known-change nil :documentation "A list of the base and a version of the text, as they
+were compared last, and their `gemini-companion-change'; or nil.")
+  (results nil :documentation "Alist of functions and (ARGUMENTS . VALUE), see
+`gemini-companion-review-call-once'."))
 
 (defvar-local gemini-companion-review-of-buffer nil
   "The review to which this buffer belongs.")
 (put 'gemini-companion-review-of-buffer 'permanent-local t)
 
+;;;; Hooks
+
 (defvar gemini-companion-review-change-hook nil
   "Hook run when the list of open reviews, or one of them, has changed.")
 
+(defvar gemini-companion-review-prompt-functions nil
+  "Functions that may know which prompt led to a review.
+Each is called with the review and returns the prompt, as in
+`gemini-companion-review', or nil.")
+
+(defvar gemini-companion-review-decide-functions nil
+  "Functions that may decide a review at once, as the user wants that.
+Each is called with a review that was just proposed, and returns non-nil if
+it has decided it.")
+
+(defvar gemini-companion-review-waiting-functions nil
+  "Functions called with a review that was proposed, or is shown.
+For this package; users have `gemini-companion-review-waiting-hook'.")
+
+(defvar gemini-companion-review-end-functions nil
+  "Functions called with a review that has ended, and its outcome, a symbol.")
+
+(defvar gemini-companion-review-waiting nil
+  "While `gemini-companion-review-waiting-hook' runs, the review in question.")
+
+;;;; All reviews
+
 (defvar gemini-companion-review--open nil
   "The reviews that await a decision, the oldest first.")
+
+(defvar gemini-companion-review--leaving nil
+  "Reviews that have ended, but are still on screen since the user was busy.")
+
+(defvar gemini-companion-review-closed-at 0
+  "The time at which a client last closed the review on screen, in seconds.")
 
 (defun gemini-companion-review-open-p (review)
   "Return non-nil if REVIEW still awaits a decision."
@@ -112,9 +185,9 @@ the text, and returns nil if the review was decided meanwhile.")
   "If REVIEW has ended, signal a `user-error' that says how."
   (unless (gemini-companion-review-open-p review)
     (user-error "%s: %s" (gemini-companion-review-file review)
-                (gemini-companion-review-ending review))))
+                (gemini-companion-review-reason review))))
 
-(defun gemini-companion-review-list-open ()
+(defun gemini-companion-review-all-open ()
   "Return the reviews that await a decision, the oldest first."
   (copy-sequence gemini-companion-review--open))
 
@@ -126,23 +199,51 @@ the text, and returns nil if the review was decided meanwhile.")
   "Return non-nil if a review awaits a decision."
   (and gemini-companion-review--open t))
 
-(defun gemini-companion-review-shown ()
-  "Return the review on screen, or nil."
-  (cl-loop for review in gemini-companion-review--open
-           if (gemini-companion-review-hide-function review) return review))
-
 (defun gemini-companion-review-with-id (id)
   "Return the open review with ID, or nil."
   (cl-loop for review in gemini-companion-review--open
            if (eql (gemini-companion-review-id review) id) return review))
 
-(defun gemini-companion-review-add (review)
-  "Add REVIEW to those that await a decision."
-  (setq gemini-companion-review--open (append gemini-companion-review--open (list review))))
+(defun gemini-companion-review-shown ()
+  "Return the review on screen, or nil."
+  (cl-loop for review in gemini-companion-review--open
+           if (gemini-companion-review-shown-p review) return review))
 
-(defun gemini-companion-review-remove (review)
-  "Remove REVIEW from those that await a decision, if it is there."
-  (setq gemini-companion-review--open (delq review gemini-companion-review--open)))
+(defun gemini-companion-review-shown-p (review)
+  "Return non-nil if REVIEW is open, and on screen."
+  (eq (gemini-companion-review-state review) 'shown))
+
+(defun gemini-companion-review-on-screen-p (review)
+  "Return non-nil if the user can see REVIEW on the selected terminal."
+  (and (gemini-companion-review-hide-function review)
+       (gemini-companion-review-window review)
+       t))
+
+(defun gemini-companion-review-window (review)
+  "Return a window on the selected terminal that shows REVIEW, or nil."
+  (or (gemini-companion-ui-window-of (gemini-companion-review-front review))
+      (gemini-companion-ui-window-of (gemini-companion-review-proposal review))))
+
+(defun gemini-companion-review-intact-p (review)
+  "Return non-nil if all of REVIEW is on screen, as it was shown."
+  (let ((intact (gemini-companion-review-intact-function review)))
+    (and (gemini-companion-review-on-screen-p review)
+         (or (null intact) (funcall intact)))))
+
+(defun gemini-companion-review-current ()
+  "Return the review to which a command applies.
+That is the one of the current buffer, else the one on screen, else the
+oldest.  Signal a `user-error' if there is none.  If the one of the current
+buffer has ended, take it off the screen and signal a `user-error'."
+  (let ((mine gemini-companion-review-of-buffer))
+    (cond ((null mine)
+           (or (gemini-companion-review-shown)
+               (car gemini-companion-review--open)
+               (user-error "No change awaits your decision")))
+          ((gemini-companion-review-open-p mine) mine)
+          (t
+           (gemini-companion-review--take-down mine)
+           (gemini-companion-review-check-open mine)))))
 
 (add-hook 'gemini-companion-file-needed-functions #'gemini-companion-review--of-file-p)
 
@@ -150,6 +251,320 @@ the text, and returns nil if the review was decided meanwhile.")
   "Return non-nil if a review of the file PATH awaits a decision."
   (cl-loop for review in gemini-companion-review--open
            thereis (equal (gemini-companion-review-path review) path)))
+
+;;;; State: proposed
+
+(defun gemini-companion-review-add (review)
+  "Let REVIEW, which a client has just proposed, wait for a decision."
+  (setf (gemini-companion-review-prompt review)
+        (gemini-companion-log-errors "looking for a prompt"
+          (run-hook-with-args-until-success 'gemini-companion-review-prompt-functions review))
+        gemini-companion-review--open (append gemini-companion-review--open (list review)))
+  (gemini-companion-log-add "review %d opened: %s (%s)" (gemini-companion-review-id review)
+                            (gemini-companion-review-path review)
+                            (gemini-companion-review-client review))
+  (gemini-companion-review--changed)
+  (unless (gemini-companion-log-errors "deciding a change"
+            (run-hook-with-args-until-success 'gemini-companion-review-decide-functions review))
+    (gemini-companion-review--run-waiting-hook review)))
+
+(defun gemini-companion-review-drop (id)
+  "Forget the review with ID, which could not be added."
+  (setq gemini-companion-review--open
+        (delq (gemini-companion-review-with-id id) gemini-companion-review--open)))
+
+(defun gemini-companion-review-hold (review reason)
+  "Record REASON, text for the user, which says why REVIEW is not shown yet."
+  (setf (gemini-companion-review-reason review) reason))
+
+(defun gemini-companion-review-request-accept (review writer waiter)
+  "Ask the user to accept REVIEW, for its client.
+WRITER writes the file and tells the client.  It is called with REVIEW and
+the text, and returns nil if REVIEW was decided meanwhile.  WAITER is called
+with the outcome.  An earlier WAITER is called with `asked-again'."
+  (when-let* ((before (cdr (gemini-companion-review-request review))))
+    (funcall before 'asked-again))
+  (setf (gemini-companion-review-request review) (cons writer waiter))
+  ;; Show it again.
+  (unless (gemini-companion-review-shown-p review)
+    (gemini-companion-review--enter review 'waiting))
+  (gemini-companion-review--changed)
+  (gemini-companion-ui-message
+   review "%s asks you to accept the change to %s"
+   (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
+
+(defun gemini-companion-review--enter (review state &optional reason)
+  "Move REVIEW to STATE for REASON, text for the user or nil."
+  (setf (gemini-companion-review-state review) state
+        (gemini-companion-review-reason review) reason)
+  (gemini-companion-log-add "review %d: %s%s" (gemini-companion-review-id review) state
+                            (if reason (concat ", " reason) "")))
+
+(defun gemini-companion-review--changed ()
+  "Update all that depends on which reviews are open, and which is shown."
+  (if gemini-companion-review--open
+      (add-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit)
+    (remove-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit))
+  (force-mode-line-update t)
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+
+(defun gemini-companion-review--query-exit ()
+  "Ask whether to exit Emacs while changes await a decision."
+  (or noninteractive
+      (not (gemini-companion-ui-user-frame-p))
+      (let ((count (gemini-companion-review-count)))
+        (yes-or-no-p (format "%s for your decision.  Reject %s and exit? "
+                             (if (= count 1) "A proposed change waits"
+                               (format "%d proposed changes wait" count))
+                             (if (= count 1) "it" "them"))))))
+
+(defun gemini-companion-review--run-waiting-hook (review)
+  "Run the hooks for REVIEW, which was proposed or is shown."
+  (let ((gemini-companion-review-waiting review))
+    (gemini-companion-log-run-hook 'gemini-companion-review-waiting-hook))
+  (gemini-companion-log-run-hook 'gemini-companion-review-waiting-functions review))
+
+;;;; State: on screen or not
+
+(defun gemini-companion-review-view (&optional review)
+  "Return the function that shows REVIEW in the selected frame.
+Without REVIEW, or if the user has not chosen another view of it, see
+`gemini-companion-diff-function'."
+  (cond ((and review (gemini-companion-review-chosen-view review)))
+        ((not (eq gemini-companion-diff-function 'auto)) gemini-companion-diff-function)
+        ;; Side windows, such as those of terminals, do not count.
+        ((pcase-let ((`(,columns . ,lines)
+                      (let ((main (window-main-window)))
+                        (cons (window-total-width main) (window-total-height main)))))
+           ;; Ediff's windows side by side, or above each other, are large enough then.
+           (or (and (>= columns 160) (>= lines 23))
+               (and (>= columns 80) (>= lines 41))))
+         'gemini-companion-ediff-show)
+        (t 'gemini-companion-inline-show)))
+
+(defun gemini-companion-review-show (review focus)
+  "Show REVIEW in place of the one that is shown.
+FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
+REVIEW cannot be shown, record why, and signal the error."
+  (gemini-companion-review-check-open review)
+  (unless (gemini-companion-review-shown-p review)
+    (gemini-companion-review--take-down-all)
+    (when-let* ((shown (gemini-companion-review-shown)))
+      (gemini-companion-review--hide shown))
+    ;; If the user quits, it is not tried again and again.
+    (gemini-companion-review--enter review 'postponed)
+    (condition-case error
+        (let ((hide (funcall (gemini-companion-review-view review) review focus)))
+          (unless (functionp hide)
+            (error "`gemini-companion-diff-function' has not returned a function"))
+          (setf (gemini-companion-review-hide-function review) hide
+                (gemini-companion-review-seen review) t)
+          (gemini-companion-review--enter review 'shown)
+          (gemini-companion-review--changed)
+          (gemini-companion-review--run-waiting-hook review))
+      (error
+       (gemini-companion-review--enter review 'failed (gemini-companion-ui-error-text error))
+       (gemini-companion-review--changed)
+       (signal (car error) (cdr error))))))
+
+(defun gemini-companion-review-show-again (review focus)
+  "Show REVIEW anew, even if it is on screen.
+For FOCUS see `gemini-companion-review-show'."
+  (gemini-companion-review--hide review)
+  (gemini-companion-review-show review focus))
+
+(defun gemini-companion-review-visit (review)
+  "Select REVIEW; if a part of it is not visible, show it in the selected frame."
+  (gemini-companion-review-check-open review)
+  (if (not (gemini-companion-review-intact-p review))
+      ;; Its windows may have been deleted, or be on another terminal.
+      (gemini-companion-review-show-again review 'select)
+    (let ((window (gemini-companion-review-window review)))
+      (select-frame-set-input-focus (window-frame window))
+      (select-window window))))
+
+(defun gemini-companion-review--hide (review)
+  "Take REVIEW off the screen if it is there; if it is open, it is postponed."
+  (when-let* ((hide (gemini-companion-review-hide-function review)))
+    (setf (gemini-companion-review-hide-function review) nil)
+    (when (gemini-companion-review-open-p review)
+      (gemini-companion-review--enter review 'postponed))
+    (gemini-companion-log-errors "hiding a review" (funcall hide))))
+
+(defun gemini-companion-review-postpone (review)
+  "Take REVIEW off the screen, undecided; it is not shown again automatically."
+  (when (gemini-companion-review-open-p review)
+    (gemini-companion-review--hide review)
+    (gemini-companion-review--enter review 'postponed)
+    (gemini-companion-review--changed)
+    (gemini-companion-ui-message
+     review "%s"
+     (substitute-command-keys
+      (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
+              (gemini-companion-review-client-title review))))))
+
+(defun gemini-companion-review-taken-down (review)
+  "Postpone or reject REVIEW, whose view the user has closed.
+See `gemini-companion-diff-on-kill'."
+  (gemini-companion-log-errors "a closed review"
+    (cond ((not (gemini-companion-review-hide-function review)))
+          ((not (gemini-companion-review-open-p review))
+           (gemini-companion-review--take-down review))
+          ((eq gemini-companion-diff-on-kill 'reject)
+           (gemini-companion-review-reject review))
+          (t (gemini-companion-review-postpone review)))))
+
+;;;; State: decided
+
+(defun gemini-companion-review-ask (review question)
+  "Call QUESTION, a function that asks the user about REVIEW, and return its value.
+Signal a `user-error' if REVIEW has ended meanwhile."
+  (prog1 (funcall question)
+    (gemini-companion-review-check-open review)))
+
+(defun gemini-companion-review-decide (review outcome report &optional by)
+  "End REVIEW with OUTCOME, a symbol.
+REPORT is called with its id to tell the client.  If it returns nil, the
+client has decided already; return nil then.  BY is nil if a command of the
+user decides, `client' if the client does, and `rule' if the user has said
+so before."
+  (let (;; After the report the client may write the file.
+        (before (gemini-companion-review-bytes review))
+        (file (gemini-companion-review-file review)))
+    (cond ((not (funcall report (gemini-companion-review-id review)))
+           ;; The event `close-review' must be answered with the present text.
+           (gemini-companion-bridge-drain)
+           (message "The change to %s was decided in %s already" file
+                    (gemini-companion-review-client-title review))
+           nil)
+          (t
+           (gemini-companion-review-end
+            review outcome before
+            (if (eq by 'client)
+                (format "%s in %s" outcome (gemini-companion-review-client-title review))
+              (symbol-name outcome))
+            (not by))
+           (if by
+               (gemini-companion-review-announce-ending review)
+             (message "Change to %s %s%s" file outcome
+                      (gemini-companion-review--consequence review outcome)))
+           t))))
+
+(defun gemini-companion-review--consequence (review outcome)
+  "Return what else OUTCOME of REVIEW means in its turn, to be added to a message."
+  (let ((rest (length (nth 2 (gemini-companion-review-turn review)))))
+    (if (or (zerop rest) (not (eq outcome 'rejected))) ""
+      (format (ngettext "; %s cancels %d more that waits behind it"
+                        "; %s cancels %d more that wait behind it" rest)
+              (gemini-companion-review-client-title review) rest))))
+
+(defun gemini-companion-review-reject (review)
+  "Reject REVIEW; the file stays as it is.
+Return nil if its client has decided it already."
+  (gemini-companion-review-check-open review)
+  (gemini-companion-review-decide review 'rejected #'gemini-companion-bridge-reject))
+
+(defun gemini-companion-review-cancel (review)
+  "End REVIEW, which its client has given up without saying so.
+The client proposes nothing else until this has an outcome, so send one."
+  (when (gemini-companion-review-open-p review)
+    (gemini-companion-review-decide review 'cancelled #'gemini-companion-bridge-reject 'client)))
+
+(defun gemini-companion-review-end (review outcome before reason &optional by-command)
+  "End REVIEW with OUTCOME, a symbol, for REASON, text for the user.
+BEFORE is what its file contained until then.  If BY-COMMAND is non-nil the
+user has ended it, and it is taken off the screen at once; otherwise that
+is done when the user is not busy."
+  (let ((shown (gemini-companion-review-shown-p review)))
+    ;; What the user types from now on would be lost.
+    (gemini-companion-review--freeze review)
+    (gemini-companion-review--enter review 'ended reason)
+    (setq gemini-companion-review--open (delq review gemini-companion-review--open))
+    (gemini-companion-log-errors "the history"
+      (setf (gemini-companion-review-entry review)
+            (gemini-companion-history-add
+             :client (gemini-companion-review-client review)
+             :path (gemini-companion-review-path review)
+             :host (gemini-companion-review-host review)
+             :prompt (gemini-companion-review-prompt review)
+             :outcome outcome
+             :before before
+             :after (gemini-companion-review-current-text review))))
+    (when-let* ((waiter (cdr (gemini-companion-review-request review))))
+      (gemini-companion-log-errors "telling an outcome" (funcall waiter outcome)))
+    (gemini-companion-log-run-hook 'gemini-companion-review-end-functions review outcome)
+    (push review gemini-companion-review--leaving)
+    (cond (by-command (gemini-companion-review--take-down review))
+          (t (when shown
+               (setq gemini-companion-review-closed-at (float-time)))
+             (gemini-companion-review-take-down-ended))))
+  (gemini-companion-review--changed))
+
+(defun gemini-companion-review-end-all ()
+  "Reject all reviews, since the companion stops.
+Those on screen are taken down at once if a command has stopped it."
+  (dolist (review (gemini-companion-review-all-open))
+    (gemini-companion-log-errors "ending a review"
+      (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
+                                   "rejected, the companion was switched off")))
+  ;; If the server has died, the user may be typing.
+  (if (and this-command (not (active-minibuffer-window)))
+      (gemini-companion-review--take-down-all)
+    (gemini-companion-review-take-down-ended))
+  (gemini-companion-review--changed))
+
+(defun gemini-companion-review--freeze (review)
+  "Save the text of the proposal of REVIEW, and make the buffer read-only."
+  (let ((proposal (gemini-companion-review-proposal review)))
+    (when (buffer-live-p proposal)
+      (gemini-companion-review-current-text review)
+      (with-current-buffer proposal
+        (setq buffer-read-only t)))))
+
+(defun gemini-companion-review-announce-ending (review)
+  "Tell the user how REVIEW has ended."
+  (gemini-companion-ui-message review "%s: %s" (gemini-companion-review-file review)
+                               (gemini-companion-review-reason review)))
+
+;;;; Ended, but still on screen
+
+(defun gemini-companion-review-leaving-p ()
+  "Return non-nil if a review that has ended is still on screen."
+  (and gemini-companion-review--leaving t))
+
+(defun gemini-companion-review-take-down-ended ()
+  "Take reviews that have ended off the screen, unless the user is busy there.
+Return non-nil if some are still on screen."
+  (dolist (review (copy-sequence gemini-companion-review--leaving))
+    (when (gemini-companion-review--may-take-down-p review)
+      (gemini-companion-review--take-down review)))
+  (gemini-companion-review-leaving-p))
+
+(defun gemini-companion-review--may-take-down-p (review)
+  "Return non-nil if what the user sees of REVIEW, which has ended, may go away.
+If one of its windows is selected, the next key would go to another buffer:
+then the user must have pressed no key for 2 seconds, or use another frame."
+  (or (not (or (gemini-companion-review-hide-function review)
+               ;; The user may have gone to the proposal of a review that was put off.
+               (gemini-companion-ui-window-of (gemini-companion-review-proposal review))))
+      (and (gemini-companion-ui-no-key-expected-p)
+           (or (not (eq review (buffer-local-value 'gemini-companion-review-of-buffer
+                                                   (window-buffer))))
+               (null (frame-focus-state))
+               (gemini-companion-ui-idle-p 2)))))
+
+(defun gemini-companion-review--take-down (review)
+  "Take REVIEW, which has ended, off the screen, and kill its proposal."
+  (setq gemini-companion-review--leaving (delq review gemini-companion-review--leaving))
+  (unwind-protect
+      (gemini-companion-review--hide review)
+    (gemini-companion-log-errors "killing a proposal"
+      (gemini-companion-ui-kill-buffer (gemini-companion-review-proposal review)))))
+
+(defun gemini-companion-review--take-down-all ()
+  "Take all reviews that have ended off the screen."
+  (mapc #'gemini-companion-review--take-down
+        (copy-sequence gemini-companion-review--leaving)))
 
 ;;;; Texts and names
 
@@ -217,7 +632,7 @@ That is known if its client's screen shows it, or if others wait in Emacs.
 Return nil if there is no other."
   (pcase (gemini-companion-review-turn review)
     (`(,number ,count . ,_) (and (> count 1) (cons number count)))
-    (_ (let ((open (gemini-companion-review-list-open)))
+    (_ (let ((open (gemini-companion-review-all-open)))
          (and (cdr open) (memq review open)
               (cons (- (length open) (length (memq review open)) -1) (length open)))))))
 
@@ -225,138 +640,25 @@ Return nil if there is no other."
   "Return the buffer that visits the file of REVIEW, or nil."
   (gemini-companion-file-visiting (gemini-companion-review-path review)))
 
-;;;; How texts differ
-
-(defconst gemini-companion-review--max-counted 4000000
-  "Number of characters of both texts beyond which no lines are counted.")
-
-(defconst gemini-companion-review--context 3
-  "Number of context lines around changes in a diff.")
-
-(defconst gemini-companion-review--max-regions 1000
-  "Maximum number of regions of which `gemini-companion-review-regions' tells.")
-
-(defun gemini-companion-review-diff (before after &optional apart)
-  "Return the hunks of a unified diff from the text BEFORE to AFTER.
-If APART is non-nil, each change has a hunk of its own."
-  (aref (gemini-companion--mod-diff before after gemini-companion-review--context apart) 3))
-
-(defun gemini-companion-review-regions (a b &optional c)
-  "Return where the texts A and B, and C unless that is nil, differ.
-The value is a vector of [A-START A-END B-START B-END C-START C-END ODD],
-in the order of the texts: lines counted from 0, the end exclusive, nil for
-a text that is nil.  ODD is the number, from 0, of the one text that
-differs from the other two there, or nil."
-  (gemini-companion--mod-regions a b c gemini-companion-review--max-regions))
-
 (defun gemini-companion-review-call-once (review function &rest arguments)
   "Return the value of FUNCTION for ARGUMENTS, texts of REVIEW.
-REVIEW keeps the last value, so that FUNCTION is not called again for it."
-  (let ((call (cons function arguments))
-        (known (gemini-companion-review-result review)))
-    (cdr (if (and known (equal call (car known)))
+REVIEW keeps the last value, since FUNCTION may take long."
+  (let ((known (alist-get function (gemini-companion-review-results review))))
+    (cdr (if (and known (equal arguments (car known)))
              known
-           (setf (gemini-companion-review-result review)
-                 (cons call (apply function arguments)))))))
-
-(defun gemini-companion-review--count-lines (before after)
-  "Return the number of lines added from BEFORE to AFTER, removed, and in BEFORE."
-  (pcase-let ((`[,added ,removed ,total ,_] (gemini-companion--mod-diff before after nil nil)))
-    (list added removed total)))
-
-(defun gemini-companion-review-merge-texts (base ours theirs)
-  "Return the text BASE with the changes that OURS and THEIRS make to it.
-If they change the same lines, or neighboring ones, in different ways
-return the number of the first such line in THEIRS."
-  (gemini-companion--mod-merge base ours theirs))
-
-(defun gemini-companion-review-decode (path bytes proposed)
-  "Return BYTES, the contents of the file PATH, to be compared with PROPOSED.
-For a file with CRLF line ends clients propose a text with LF, and write
-CRLF again.  They read any file as UTF-8; what is not UTF-8 is decoded as
-Emacs does."
-  (let ((inhibit-eol-conversion (string-search "\r" proposed))
-        ;; Emacs looks at the name, and would ask a host whether case matters there.
-        (file-name-handler-alist nil))
-    (or (gemini-companion--mod-decode bytes (not inhibit-eol-conversion))
-        (with-temp-buffer
-          (insert bytes)
-          (decode-coding-inserted-region (point-min) (point-max) path)
-          (buffer-string)))))
+           (setf (alist-get function (gemini-companion-review-results review))
+                 (cons arguments (apply function arguments)))))))
 
 (defun gemini-companion-review-text-of-file (review bytes)
-  "Return BYTES, contents of the file of REVIEW, as text.
-REVIEW keeps it, since that may take long."
-  (let ((known (gemini-companion-review-file-text review)))
-    (cdr (if (and known (eq (car known) bytes))
-             known
-           (setf (gemini-companion-review-file-text review)
-                 (cons bytes
-                       (gemini-companion-review-decode (gemini-companion-review-path review) bytes
-                                                       (gemini-companion-review-proposed
-                                                        review))))))))
-
-;;;; Changes
-
-(cl-defstruct (gemini-companion-change
-               (:constructor gemini-companion-change--make)
-               (:copier nil))
-  "The effect of a new text on a file."
-  (new nil :documentation "Non-nil if there is no file yet.")
-  (large nil :documentation "Non-nil if the texts are too large for lines to be counted.")
-  (added nil :documentation "The number of added lines, nil if that is not known.")
-  (removed nil :documentation "The number of removed lines, nil if that is not known.")
-  (remarks nil :documentation "Short remarks for the user about what is unusual."))
-
-(defun gemini-companion-change-of (path bytes text)
-  "Return the change of the file PATH from BYTES to TEXT.
-BYTES are nil if there is no file, `unreadable' if they are not known."
-  (let ((change (gemini-companion-change--make :new (null bytes)))
-        (bytes (or bytes "")))
-    (cond
-     ((not (stringp bytes)))
-     ((> (+ (length bytes) (length text)) gemini-companion-review--max-counted)
-      (setf (gemini-companion-change-large change) t))
-     (t
-      (let ((before (gemini-companion-review-decode path bytes text)))
-        (pcase-let ((`(,added ,removed ,total) (gemini-companion-review--count-lines before text)))
-          (setf (gemini-companion-change-added change) added
-                (gemini-companion-change-removed change) removed
-                (gemini-companion-change-remarks change)
-                (gemini-companion-change--remark change before text total))))))
-    change))
-
-(defun gemini-companion-change--remark (change before text total)
-  "Return remarks about CHANGE from the text BEFORE, of TOTAL lines, to TEXT."
-  (let ((added (gemini-companion-change-added change))
-        (removed (gemini-companion-change-removed change)))
-    (delq nil
-          (list (cond ((and (string-empty-p text) (not (string-empty-p before)))
-                       "Empties the file")
-                      ((gemini-companion-change-deletion-p total (+ total added (- removed)))
-                       (format "Removes %d of %d lines" removed total))
-                      ((and (zerop added) (zerop removed) (not (gemini-companion-change-new change)))
-                       "Changes nothing"))
-                (and (not (string-empty-p text))
-                     (not (string-suffix-p "\n" text))
-                     (or (string-empty-p before) (string-suffix-p "\n" before))
-                     "No newline at the end")))))
-
-(defun gemini-companion-change-deletion-p (before after)
-  "Return non-nil if AFTER lines in place of BEFORE means that most are removed."
-  (and (> before 9)
-       (< (* 4 after) before)))
-
-(defun gemini-companion-change-size (change)
-  "Return the size of CHANGE as short text, such as \"+6 -4\"."
-  (let ((added (gemini-companion-change-added change))
-        (removed (gemini-companion-change-removed change)))
-    (cond ((gemini-companion-change-large change) "large")
-          ((not added) "?")
-          ((gemini-companion-change-new change) (format "+%d" added))
-          (t (format "+%d -%d" added removed)))))
+  "Return BYTES, contents of the file of REVIEW, as text."
+  (gemini-companion-review-call-once
+   review #'gemini-companion-change-decode
+   (gemini-companion-review-path review) bytes (gemini-companion-review-proposed review)))
 
 ;;;; What a review changes
+
+(defvar gemini-companion-review--compare-timer nil
+  "The timer that compares the text of a review that is being edited, or nil.")
 
 (defun gemini-companion-review-change (review)
   "Return the `gemini-companion-change' that an accept of REVIEW makes.
@@ -389,15 +691,14 @@ While the proposal is being edited its text is not read for this."
 
 (defun gemini-companion-review--find-change-soon (review)
   "Compare the text of REVIEW, which is being edited, after a pause."
-  (unless (memq review gemini-companion-review--edited)
-    (push review gemini-companion-review--edited)
-    (run-at-time gemini-companion-review--edit-pause nil
-                 #'gemini-companion-review--find-changes)))
+  (unless gemini-companion-review--compare-timer
+    (setq gemini-companion-review--compare-timer
+          (run-at-time 0.3 nil #'gemini-companion-review--find-change-now review))))
 
-(defun gemini-companion-review--find-changes ()
-  "Compare the texts that were edited, and show the result."
-  (mapc #'gemini-companion-review--find-change gemini-companion-review--edited)
-  (setq gemini-companion-review--edited nil)
+(defun gemini-companion-review--find-change-now (review)
+  "Compare the text of REVIEW, which was edited, and show the result."
+  (setq gemini-companion-review--compare-timer nil)
+  (gemini-companion-review--find-change review)
   (force-mode-line-update t)
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
@@ -408,94 +709,6 @@ While the proposal is being edited its text is not read for this."
             (if (gemini-companion-change-new change) "a new file" "a change to")
             (gemini-companion-review-project-path review)
             (gemini-companion-change-size change))))
-
-(defun gemini-companion-review-announce-ending (review)
-  "Tell the user how REVIEW has ended."
-  (gemini-companion-ui-message review "%s: %s" (gemini-companion-review-file review)
-                               (gemini-companion-review-ending review)))
-
-;;;; What an accept would lose
-
-(defun gemini-companion-review-find-conflict (review)
-  "Return what an accept of REVIEW would lose now, or nil.
-`unsaved': a buffer that visits the file has edits that the text lacks.
-`changed': the file was written since the change was proposed."
-  (let ((buffer (gemini-companion-review-visiting review)))
-    (cond ((and buffer (buffer-modified-p buffer)
-                (not (gemini-companion-review--merged-p review buffer)))
-           'unsaved)
-          ((or (gemini-companion-review-written-p review)
-               ;; The client has not told yet of what the user has just saved on its host.
-               (and buffer (gemini-companion-review-host review)
-                    (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
-                                                      buffer)))
-           'changed))))
-
-(defun gemini-companion-review--merged-p (review buffer)
-  "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."
-  (let ((states (gemini-companion-review-merge-states review buffer))
-        (merged (gemini-companion-review-merged review)))
-    (or (equal states merged)
-        (and (equal (car states) (car merged))
-             ;; What was merged may have been undone.
-             (equal (gemini-companion-review-merge-with
-                     review (gemini-companion-review-buffer-text buffer))
-                    (gemini-companion-review-current-text review))
-             (setf (gemini-companion-review-merged review) states)))))
-
-(defun gemini-companion-review-merge-states (review buffer)
-  "Return a cons that changes with the text of BUFFER or of REVIEW.
-Its car depends on BUFFER alone: see `gemini-companion-write-revert'."
-  (cons (cons buffer (buffer-chars-modified-tick buffer))
-        (gemini-companion-review-current-text review)))
-
-(defun gemini-companion-review-merged-state (review)
-  "Return which edits REVIEW contains, for `gemini-companion-write-revert'."
-  (when-let* ((buffer (gemini-companion-review-visiting review)))
-    (and (gemini-companion-review--merged-p review buffer)
-         (car (gemini-companion-review-merged review)))))
-
-(defun gemini-companion-review-merge-with (review text)
-  "Return the text of REVIEW with the changes that TEXT makes to its file.
-For the value on a conflict see `gemini-companion-review-merge-texts'."
-  (gemini-companion-review-merge-texts
-   (gemini-companion-review-text-of-file review (or (gemini-companion-review-base review) ""))
-   text
-   (gemini-companion-review-current-text review)))
-
-(defun gemini-companion-review-written-p (review)
-  "Return non-nil if the file of REVIEW has changed since that was proposed.
-What was merged into it since does not count."
-  (gemini-companion-review--forget-undone-merge review)
-  (let* ((path (gemini-companion-review-path review))
-         (stamp (gemini-companion-file-stamp path)))
-    (cond ((equal stamp (gemini-companion-review-stamp review)) nil)
-          ;; A timer asks each second.
-          ((equal stamp (gemini-companion-review-other-stamp review)) t)
-          ((and (gemini-companion-review-base review)
-                (equal (gemini-companion-file-read path) (gemini-companion-review-base review)))
-           ;; Written with the same contents.
-           (setf (gemini-companion-review-stamp review) stamp)
-           nil)
-          (t (setf (gemini-companion-review-other-stamp review) stamp)
-             t))))
-
-(defun gemini-companion-review--forget-undone-merge (review)
-  "If the user has undone a merge of the file into REVIEW, forget that merge."
-  (when-let* ((unmerged (gemini-companion-review-unmerged review))
-              (before (assoc (gemini-companion-review-current-text review) unmerged)))
-    (pcase-let ((`(,_ ,base ,stamp) before))
-      (setf (gemini-companion-review-base review) base
-            (gemini-companion-review-stamp review) stamp
-            (gemini-companion-review-unmerged review) (cdr (memq before unmerged))))))
-
-(defun gemini-companion-review-warning (review)
-  "Return a warning about the conflict of REVIEW, or nil."
-  (pcase (gemini-companion-review-conflict review)
-    ('unsaved (format "The buffer of %s has unsaved edits that this text does not contain"
-                      (gemini-companion-review-file review)))
-    ('changed (format "%s has changed on disk since this text was made"
-                      (gemini-companion-review-file review)))))
 
 (defun gemini-companion-review-remarks (review)
   "Return a list of short remarks that the user should see before accepting REVIEW."

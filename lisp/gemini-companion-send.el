@@ -585,7 +585,7 @@ Call FINISH with `sent' or `put'."
   (setq gemini-companion-send--prompt
         (cons (substring text 0 (min (length text) gemini-companion-send--max-prompt))
               (current-time)))
-  (add-hook 'gemini-companion-queue-prompt-functions #'gemini-companion-send--prompt-of)
+  (add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-send--prompt-of)
   (add-hook 'pre-command-hook #'gemini-companion-send--forget-prompt nil t))
 
 (defun gemini-companion-send--forget-prompt ()

@@ -21,8 +21,7 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
-(require 'gemini-companion-popup)
-(require 'gemini-companion-queue)
+(require 'gemini-companion-review-popup)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
@@ -219,7 +218,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the open reviews, and how many were decided."
-  (let ((reviews (gemini-companion-review-list-open)))
+  (let ((reviews (gemini-companion-review-all-open)))
     (gemini-companion-status--heading
      (format "Changes that wait for you: %d; decided: %d" (length reviews)
              (length (gemini-companion-history-list)))
@@ -227,7 +226,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
      (cons "history" #'gemini-companion-review-history))
     (dolist (review reviews)
       (insert "  " (gemini-companion-ui-one-line (gemini-companion-review-path review))
-              ": " (gemini-companion-popup-state review))
+              ": " (gemini-companion-review-popup-state review))
       (gemini-companion-status--buttons
        (list (cons "show" (lambda () (gemini-companion-status--show review))))
        (gemini-companion-review-id review))
@@ -235,9 +234,9 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 (defun gemini-companion-status--show (review)
   "Show REVIEW, unless it was decided meanwhile."
-  (unless (memq review (gemini-companion-review-list-open))
+  (unless (memq review (gemini-companion-review-all-open))
     (user-error "This change was decided meanwhile"))
-  (unless (gemini-companion-review-hide-function review)
+  (unless (gemini-companion-review-shown-p review)
     (gemini-companion-review-show review 'select)))
 
 (defun gemini-companion-status--insert-context ()

@@ -21,10 +21,10 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-decide)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-turn)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
-(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
 (require 'gemini-companion-screen)
@@ -62,7 +62,7 @@
       (pcase-dolist (`(,buffer . ,_) (gemini-companion-run-terminals))
         (gemini-companion-terminal-watch buffer)))))
 ;; What is on this hook is loaded when a client is connected, and Emacs is idle.
-;;;###autoload (add-hook 'gemini-companion-queue-waiting-functions #'gemini-companion-terminal-watch-all)
+;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-terminal-watch-all)
 (add-hook 'gemini-companion-clients-functions #'gemini-companion-terminal-watch-all)
 (run-at-time 0 nil #'gemini-companion-terminal-watch-all)
 
@@ -228,14 +228,14 @@ question."
 Accept nothing in advance any longer.  Return non-nil if that is to be seen."
   (setq gemini-companion-terminal--rest-since
         (and at-rest (or gemini-companion-terminal--rest-since (float-time))))
-  (let ((review (gemini-companion-decide-rest-of)))
+  (let ((review (gemini-companion-review-turn-rest-of)))
     (cond ((not (and at-rest (or review (> gemini-companion-terminal--total 0)))) nil)
           ;; Between two changes it may look so for a moment.
           ((< (- (float-time) gemini-companion-terminal--rest-since)
               gemini-companion-terminal--free-time))
           (t (setq gemini-companion-terminal--total 0)
              (when (and review (gemini-companion-terminal--of-p review))
-               (gemini-companion-decide-forget-rest review))
+               (gemini-companion-review-turn-forget-rest review))
              nil))))
 
 (defun gemini-companion-terminal--set-asking (asking)
@@ -297,7 +297,7 @@ For one whose process is unknown, there must be no other client."
 (defun gemini-companion-terminal-reviews ()
   "Return the open reviews of the CLI in the current buffer, that on screen first."
   (let ((reviews (seq-filter #'gemini-companion-terminal--of-p
-                             (gemini-companion-review-list-open)))
+                             (gemini-companion-review-all-open)))
         (shown (gemini-companion-review-shown)))
     (if (memq shown reviews)
         (cons shown (remq shown reviews))
@@ -352,7 +352,7 @@ keys that MAP leads to."
 
 (defun gemini-companion-terminal--just-accepted-p ()
   "Return non-nil if a change of the CLI in the current buffer was just accepted."
-  (pcase gemini-companion-decide-last-accept
+  (pcase (gemini-companion-review-turn-last-accept)
     (`(,review . ,time)
      (and (< (- (float-time) time) gemini-companion-terminal--accepted-time)
           (gemini-companion-terminal--of-p review)))))
@@ -389,9 +389,9 @@ keys that MAP leads to."
 (defun gemini-companion-terminal--do (review choice)
   "Do what CHOICE, of `gemini-companion-terminal--ask', means for REVIEW."
   (pcase choice
-    (?a (gemini-companion-decide-seen review #'gemini-companion-review-accept))
+    (?a (gemini-companion-review-commands-decide review #'gemini-companion-review-commands-accept))
     (?! (gemini-companion-accept-all review))
-    (?r (gemini-companion-decide-seen review #'gemini-companion-review-reject))
+    (?r (gemini-companion-review-commands-decide review #'gemini-companion-review-reject))
     (?g (gemini-companion-review-visit review))
     (?c (gemini-companion-send-key "\C-c" (current-buffer)))
     (_ (message "Nothing was sent"))))

@@ -23,10 +23,9 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'gemini-companion-decide)
+(require 'gemini-companion-review-commands)
 (require 'gemini-companion-log)
 (require 'gemini-companion-proposal)
-(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 

@@ -30,6 +30,7 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-conflict)
 (require 'gemini-companion-ui)
 
 ;; Loaded when the first accepted file is watched.
@@ -73,7 +74,7 @@ accepted, and warns you if it does not.  You can then write it with
                                                    (gemini-companion-review-proposed review)
                                                    (gemini-companion-review-base review))
        ;; If the file has changed, the client would make its change in the new text.
-       (not (gemini-companion-review-written-p review))))
+       (not (gemini-companion-review-conflict-written-p review))))
 
 (defun gemini-companion-write--same-as-proposed-p (text proposed base)
   "Return non-nil if a client that proposed PROPOSED writes the same for TEXT.
@@ -128,7 +129,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
          ;; What the client proposes from now on is of another turn.
          (others (gemini-companion-write-others review))
          (finish (lambda (written)
-                   (setf (gemini-companion-review-ending review)
+                   (setf (gemini-companion-review-reason review)
                          (concat (if written "accepted in " "rejected in ")
                                  (gemini-companion-review-client-title review)))
                    (gemini-companion-history-note (gemini-companion-review-entry review)
@@ -166,7 +167,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
 While Emacs does not answer, a client there is not kept waiting, and takes
 its own proposal instead of TEXT."
   (and (gemini-companion-review-host review)
-       (gemini-companion-review-written-p review)
+       (gemini-companion-review-conflict-written-p review)
        (gemini-companion-write--contains-p review text)))
 
 (defun gemini-companion-write-await-text (review text exactly &rest before)
@@ -212,7 +213,7 @@ BEFORE is the stamp of the file before, by default its present one."
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that are to be decided.
 Some CLIs write nothing until all changes of a turn are decided."
-  (cl-loop for other in (gemini-companion-review-list-open)
+  (cl-loop for other in (gemini-companion-review-all-open)
            if (and (not (eq other review))
                    (gemini-companion-review-same-client-p other review))
            collect other))

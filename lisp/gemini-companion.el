@@ -46,11 +46,12 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
-(require 'gemini-companion-popup)
-(require 'gemini-companion-queue)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-client)
+(require 'gemini-companion-review-popup)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
+(require 'gemini-companion-write)
 
 (declare-function gemini-companion-extension-keep-current "gemini-companion-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
@@ -203,7 +204,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
             (and (> clients 0) (format ":%d" clients))
             (and (> reviews 0) (format "!%d" reviews))
             (and (gemini-companion--hidden-question) "?")
-            (and (gemini-companion-popup-held-p) " waits")
+            (and (gemini-companion-review-popup-held-p) " waits")
             (and gemini-companion-context-paused " paused"))))
 
 (defun gemini-companion--hidden-question ()
@@ -226,7 +227,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
                 (0 ", no change waits")
                 (1 ", 1 change waits for you")
                 (_ (format ", %d changes wait for you" reviews)))
-              (and (gemini-companion-popup-held-p) " to pause")
+              (and (gemini-companion-review-popup-held-p) " to pause")
               (and gemini-companion-ui-asking ", a CLI asks a question")
               (and gemini-companion-context-paused ", context paused")))))
 
@@ -533,8 +534,9 @@ and the others are still done."
     (gemini-companion--stop-part #'gemini-companion-agent-restore-environment)
     ;; Hooks of the buffers that are killed may fail, once for each review, and may be quit.
     (let ((inhibit-quit outside))
-      (dolist (_ (cons 'all (gemini-companion-review-list-open)))
+      (dolist (_ (cons 'all (gemini-companion-review-all-open)))
         (gemini-companion--stop-part #'gemini-companion-review-end-all)))
+    (gemini-companion--stop-part #'gemini-companion-write-stop)
     (gemini-companion--stop-part #'gemini-companion-host-remove-all)
     (gemini-companion--stop-part #'gemini-companion-bridge-stop))
   (gemini-companion--set-mode nil))

@@ -159,7 +159,7 @@ the file, and from the file to the buffer that visits it."
       (defvar gemini-companion-bench-followed nil)
       (add-hook 'gemini-companion-review-waiting-hook
                 (lambda ()
-                  (when (gemini-companion-review-hide-function gemini-companion-review-waiting)
+                  (when (gemini-companion-review-shown-p gemini-companion-review-waiting)
                     (redisplay t)
                     (push (round (* 1e6 (float-time))) gemini-companion-bench-shown))))
       (with-current-buffer (get-file-buffer ,(gemini-companion-test-far-tramp far "a.txt"))

@@ -106,7 +106,7 @@ Emacs itself loses the first key after a terminal has hung up."
   "Wait until the daemon EMACS could have shown a review several times.
 It is never idle as long as it has had no frame."
   (gemini-companion-test-wait-eval
-   emacs '(progn (gemini-companion-popup--try)
+   emacs '(progn (gemini-companion-review-popup--try)
                  (> (float-time (time-since (gemini-companion-review-created
                                              (gemini-companion-review-current))))
                     1.5)))

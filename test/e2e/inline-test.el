@@ -40,7 +40,7 @@ SPEC is (EMACS CLIENT FILES), as in `gemini-companion-test-with-fake-client'."
      (gemini-companion-test-eval
       ,(car spec) '(progn (require 'gemini-companion-inline)
                           (setq gemini-companion-diff-function #'gemini-companion-inline-show
-                                gemini-companion-popup--reaction-time 0
+                                gemini-companion-review-popup--reaction-time 0
                                 auto-revert-mode nil)))
      ,@body))
 
@@ -629,9 +629,9 @@ Edit one, drop a hunk, accept two, and reject one with comments."
                  (gemini-companion-test-wait-screen emacs (concat "hunk [0-9] of 4.*" name ".*accepts"))
                  (gemini-companion-test-wait-eval emacs gemini-companion-inline-e2e--in-change)
                  (gemini-companion-test-wait-eval
-                  emacs '(or (null gemini-companion-popup--unexpected)
-                             (> (- (float-time) (cdr gemini-companion-popup--unexpected))
-                                gemini-companion-popup--reaction-time)))))
+                  emacs '(or (null gemini-companion-review-popup--unexpected)
+                             (> (- (float-time) (cdr gemini-companion-review-popup--unexpected))
+                                gemini-companion-review-popup--reaction-time)))))
         (written (lambda (name text)
                    (gemini-companion-test-wait
                     (concat name " to be written")

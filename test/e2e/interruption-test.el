@@ -335,7 +335,7 @@ selected."
 
 (ert-deftest gemini-companion-interruption/the-mode-line-shows-that-a-review-waits ()
   (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-eval emacs '(setq gemini-companion-popup--held-after 0.5))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.5))
     (gemini-companion-test-keys emacs "M-x")
     (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
     (gemini-companion-test-fake-propose emacs client "two\n")

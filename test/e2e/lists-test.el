@@ -47,7 +47,7 @@ Return the handle of the review."
     (gemini-companion-test-wait-eval
      emacs `(seq-some (lambda (review)
                         (string-suffix-p ,name (gemini-companion-review-path review)))
-                      (gemini-companion-review-list-open)))))
+                      (gemini-companion-review-all-open)))))
 
 (defun gemini-companion-lists-test--accept (emacs client name text)
   "Let CLIENT propose TEXT for the file NAME, accept it, and write it."

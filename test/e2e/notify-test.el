@@ -48,7 +48,7 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
                             :newContent "two\n"))
   (gemini-companion-test-wait-eval
    emacs `(seq-find (lambda (review) (equal (gemini-companion-review-file review) ,name))
-                    (gemini-companion-review-list-open))))
+                    (gemini-companion-review-all-open))))
 
 (defun gemini-companion-notify-test--focus (emacs in)
   "Let the terminal of EMACS report focus if IN is non-nil, or its loss."

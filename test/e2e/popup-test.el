@@ -20,7 +20,7 @@
 ;;;; States in which nothing may be shown
 
 (eval-and-compile
-  (defconst gemini-companion-popup-test--states
+  (defconst gemini-companion-review-popup-test--states
     '((typing-a-command-name
        :enter ("M-x" "forwar") :begun "M-x forwar"
        :type ("d-line") :arrived "M-x forward-line"
@@ -94,9 +94,9 @@ and a form that holds then.  A sign is a form or a regexp for the screen.
 Forms are evaluated in the buffer of the selected window.  :needs names a
 library that the state requires."))
 
-(defconst gemini-companion-popup-test--commands
+(defconst gemini-companion-review-popup-test--commands
   '(progn
-     (defun gemini-companion-popup-test-insert (value)
+     (defun gemini-companion-review-popup-test-insert (value)
        (insert (format "it is %s" value)))
      (pcase-dolist
          (`(,key . ,function)
@@ -108,29 +108,29 @@ library that the state requires."))
             ([f10] . ,(lambda () (read-key "Key: ")))))
        (global-set-key key (lambda ()
                              (interactive)
-                             (gemini-companion-popup-test-insert
+                             (gemini-companion-review-popup-test-insert
                               (funcall function)))))
-     (defun gemini-companion-popup-test-from-menu ()
+     (defun gemini-companion-review-popup-test-from-menu ()
        (interactive)
        (insert "menu"))
      (when (require 'transient nil t)
        ;; Its macros are unknown when this file is compiled.
        (eval '(progn
-                (transient-define-prefix gemini-companion-popup-test-menu ()
+                (transient-define-prefix gemini-companion-review-popup-test-menu ()
                   ["Test menu"
-                   ("i" "Insert" gemini-companion-popup-test-from-menu
+                   ("i" "Insert" gemini-companion-review-popup-test-from-menu
                     :transient t)])
-                (global-set-key [f7] 'gemini-companion-popup-test-menu))
+                (global-set-key [f7] 'gemini-companion-review-popup-test-menu))
              t)))
   "Form that binds keys to commands that ask questions.")
 
-(defun gemini-companion-popup-test--wait-sign (emacs sign)
+(defun gemini-companion-review-popup-test--wait-sign (emacs sign)
   "Wait in EMACS for SIGN, a form or a regexp for the screen."
   (if (stringp sign)
       (gemini-companion-test-wait-screen emacs sign)
     (gemini-companion-test-wait-eval emacs sign)))
 
-(defun gemini-companion-popup-test--unchanged (emacs)
+(defun gemini-companion-review-popup-test--unchanged (emacs)
   "Return what must not change in EMACS when a review arrives.
 That is the screen, without what the mode line says of the review, and
 some state that is not visible."
@@ -145,23 +145,23 @@ some state that is not visible."
                       (bound-and-true-p isearch-string)
                       mark-active))))
 
-(defun gemini-companion-popup-test--check (emacs client state)
+(defun gemini-companion-review-popup-test--check (emacs client state)
   "Check that a review of CLIENT does not disturb STATE in EMACS."
   (let ((all (cdr state))
         before handle)
-    (gemini-companion-test-eval emacs gemini-companion-popup-test--commands)
+    (gemini-companion-test-eval emacs gemini-companion-review-popup-test--commands)
     (apply #'gemini-companion-test-keys emacs (plist-get all :enter))
-    (gemini-companion-popup-test--wait-sign emacs (plist-get all :begun))
+    (gemini-companion-review-popup-test--wait-sign emacs (plist-get all :begun))
     (gemini-companion-test-wait-eval
      emacs '(> (float-time (or (current-idle-time) 0)) 0.2))
-    (setq before (gemini-companion-popup-test--unchanged emacs)
+    (setq before (gemini-companion-review-popup-test--unchanged emacs)
           handle (gemini-companion-test-fake-propose
                   emacs client "ONE\ntwo\nthree\none\n"))
     (gemini-companion-test-fake-wait-refused emacs)
-    (should (equal (gemini-companion-popup-test--unchanged emacs) before))
+    (should (equal (gemini-companion-review-popup-test--unchanged emacs) before))
     (when (plist-get all :type)
       (apply #'gemini-companion-test-keys emacs (plist-get all :type))
-      (gemini-companion-popup-test--wait-sign emacs (plist-get all :arrived))
+      (gemini-companion-review-popup-test--wait-sign emacs (plist-get all :arrived))
       (gemini-companion-test-fake-wait-refused emacs))
     (should-not (gemini-companion-test-client-outcome client handle))
     (if (equal (plist-get all :finish) '("C-g"))
@@ -174,12 +174,12 @@ some state that is not visible."
     (should (gemini-companion-test-eval emacs (plist-get all :after)))
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
 
-(defmacro gemini-companion-popup-test--define ()
+(defmacro gemini-companion-review-popup-test--define ()
   "Define one test for each state."
   `(progn
      ,@(mapcar
         (lambda (state)
-          `(ert-deftest ,(intern (format "gemini-companion-popup/waits-while-%s"
+          `(ert-deftest ,(intern (format "gemini-companion-review-popup/waits-while-%s"
                                          (car state))) ()
              "A review takes no key and no window, and is shown afterwards."
              :tags '(e2e)
@@ -190,16 +190,16 @@ some state that is not visible."
                    `((unless (gemini-companion-test-eval
                               emacs '(require ',library nil t))
                        (ert-skip ,(format "This Emacs has no %s" library)))))
-               (gemini-companion-popup-test--check emacs client ',state))))
-        gemini-companion-popup-test--states)))
+               (gemini-companion-review-popup-test--check emacs client ',state))))
+        gemini-companion-review-popup-test--states)))
 
-(gemini-companion-popup-test--define)
+(gemini-companion-review-popup-test--define)
 
-(ert-deftest gemini-companion-popup/the-user-is-told-what-waits ()
+(ert-deftest gemini-companion-review-popup/the-user-is-told-what-waits ()
   "In the echo area, where that is free, and in the list of changes."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
-    (gemini-companion-test-eval emacs '(setq gemini-companion-popup--held-after 0.2))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.2))
     (gemini-companion-test-keys emacs "M-x" "recursive-edit" "Enter")
     (gemini-companion-test-wait-eval emacs '(= (recursion-depth) 1))
     (gemini-companion-test-fake-propose emacs client "two\n")
@@ -213,7 +213,7 @@ some state that is not visible."
 
 ;;;; Keys and focus
 
-(ert-deftest gemini-companion-popup/typing-in-a-file-continues ()
+(ert-deftest gemini-companion-review-popup/typing-in-a-file-continues ()
   "Each key typed before, while and after a review is shown is in the file."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
@@ -248,7 +248,7 @@ some state that is not visible."
                    (equal (buffer-string) ,(concat typed "one\n"))
                    (one-window-p))))))
 
-(ert-deftest gemini-companion-popup/typing-in-a-terminal-continues ()
+(ert-deftest gemini-companion-review-popup/typing-in-a-terminal-continues ()
   "Keys typed into a terminal or a shell still arrive there."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
@@ -282,13 +282,13 @@ some state that is not visible."
     (gemini-companion-test-fake-wait-outcomes
      client '((rejected "a.txt") (rejected "a.txt")))))
 
-(ert-deftest gemini-companion-popup/the-review-is-selected-if-wanted ()
+(ert-deftest gemini-companion-review-popup/the-review-is-selected-if-wanted ()
   "With `select' the review is selected and takes most of the frame."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-run
      emacs '(progn (setq gemini-companion-diff-focus 'select
-                         gemini-companion-popup--reaction-time 0)
+                         gemini-companion-review-popup--reaction-time 0)
                    nil))
     (gemini-companion-test-fake-propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs)
@@ -301,7 +301,7 @@ some state that is not visible."
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
     (gemini-companion-test-fake-wait-restored emacs)))
 
-(ert-deftest gemini-companion-popup/keys-typed-for-another-window-are-ignored ()
+(ert-deftest gemini-companion-review-popup/keys-typed-for-another-window-are-ignored ()
   "Keys typed just when a review is selected neither change nor decide it."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
@@ -309,7 +309,7 @@ some state that is not visible."
       (gemini-companion-test-run
        ;; So that all keys are typed in that time, however slow this machine is.
        emacs '(progn (setq gemini-companion-diff-focus 'select
-                           gemini-companion-popup--reaction-time 1000)
+                           gemini-companion-review-popup--reaction-time 1000)
                      nil))
       (gemini-companion-test-fake-propose emacs client text name)
       (gemini-companion-test-wait-review emacs)
@@ -320,7 +320,7 @@ some state that is not visible."
                                (list (gemini-companion-review-open-p review)
                                      (gemini-companion-review-current-text review))))
                      (list t text)))
-      (gemini-companion-test-eval emacs '(setq gemini-companion-popup--reaction-time 0))
+      (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--reaction-time 0))
       (gemini-companion-test-keys emacs "C-c" "C-k")
       (gemini-companion-test-wait
        "the rejection"
@@ -328,7 +328,7 @@ some state that is not visible."
                           (gemini-companion-test-fake-outcomes client))))
       (gemini-companion-test-fake-wait-restored emacs))))
 
-(ert-deftest gemini-companion-popup/announce-and-queue-wait-for-the-command ()
+(ert-deftest gemini-companion-review-popup/announce-and-queue-wait-for-the-command ()
   "With `announce' and `queue' only the mode line shows it, and a message."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))

@@ -106,8 +106,8 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-test-wait-screen emacs "c\\.txt .*C-c C-c accepts  C-c C-k rejects")
     ;; A key that comes at once might be meant for another buffer.
     (gemini-companion-test-wait-eval
-     emacs '(> (- (float-time) (cdr gemini-companion-popup--unexpected))
-               gemini-companion-popup--reaction-time))
+     emacs '(> (- (float-time) (cdr gemini-companion-review-popup--unexpected))
+               gemini-companion-review-popup--reaction-time))
     (gemini-companion-test-keys emacs "C-c" "C-c")
     (gemini-companion-terminal-e2e--wait-written emacs "c.txt")
     (gemini-companion-test-cli-wait-terminal cli "✦ Done")

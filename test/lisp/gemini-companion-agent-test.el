@@ -92,7 +92,7 @@ visits the file a.txt."
             (should (equal (mapcar #'gemini-companion-review-agent (list review second))
                            '(gemini qwen)))
             (gemini-companion-review-show second 'keep)
-            (gemini-companion-review-accept second)
+            (gemini-companion-review-commands-accept second)
             (fake-cli-wait-notification other "ide/diffAccepted")
             (gemini-companion-review-reject review)
             (fake-cli-wait-notification one "ide/diffRejected")

@@ -24,7 +24,7 @@
       (let ((review (gemini-companion-test-propose client "a.txt" "proposed")))
         (should (gemini-companion-bridge-accept
                  (gemini-companion-review-id review) text))
-        (gemini-companion-queue--end review 'withdrawn nil "withdrawn")
+        (gemini-companion-review-end review 'withdrawn nil "withdrawn")
         (fake-cli-wait-notification
          client "ide/diffAccepted"
          (lambda (params) (equal (alist-get 'content params) arrives)))))))
@@ -32,13 +32,13 @@
 (ert-deftest gemini-companion-bridge/an-error-in-a-handler-is-logged ()
   "A change that Emacs fails to record is rejected, as nobody could decide it."
   (gemini-companion-test-with-client client
-    (cl-letf (((symbol-function 'gemini-companion-queue--changed)
+    (cl-letf (((symbol-function 'gemini-companion-review--changed)
                (lambda () (error "No view today"))))
       (fake-cli-call-tool client "openDiff"
                           (list :filePath (gemini-companion-test-file "a.txt")
                                 :newContent "proposed"))
       (fake-cli-wait-notification client "ide/diffRejected"))
-    (should-not (gemini-companion-review-list-open))
+    (should-not (gemini-companion-review-all-open))
     (with-current-buffer (gemini-companion-log--buffer)
       (should (string-match-p "open-review: No view today" (buffer-string))))
     (should (fake-cli-request client "tools/list"))))
@@ -64,7 +64,7 @@
                       (quit 'quit))
                     'quit)))
       (should (= quits 1))
-      (should (equal (mapcar #'gemini-companion-review-path (gemini-companion-review-list-open))
+      (should (equal (mapcar #'gemini-companion-review-path (gemini-companion-review-all-open))
                      (list path))))))
 
 (ert-deftest gemini-companion-bridge/a-quit-in-a-handler-delays-no-other-event ()

@@ -34,30 +34,29 @@
       (should (equal (gemini-companion-compare-test--of bytes text) expected)))))
 
 (ert-deftest gemini-companion-compare/a-large-text-is-not-counted ()
-  (let ((gemini-companion-review--max-counted 10))
-    (should (equal (gemini-companion-compare-test--of "one\n" "one\ntwo\nthree\n") '("large")))))
+  (should (equal (gemini-companion-compare-test--of "one\n" (make-string 4000000 ?x)) '("large"))))
 
 (ert-deftest gemini-companion-compare/any-text-is-compared-and-merged ()
   "Texts may have raw bytes, which are not characters."
   (gemini-companion-native-load)
   (let ((odd (list "ä" (string #x3fffff) "\0" "😀" "\r")))
     (dolist (text odd)
-      (should (equal (gemini-companion-review-diff "" (concat text "\n"))
+      (should (equal (gemini-companion-change-diff "" (concat text "\n"))
                      (format "@@ -0,0 +1 @@\n+%s\n" text))))
     (let ((base (concat (string-join odd "\n") "\nend\n")))
-      (should (equal (gemini-companion-review-merge-texts
+      (should (equal (gemini-companion-change-merge
                       base (concat "first\n" base) (concat base "last\n"))
                      (concat "first\n" base "last\n"))))))
 
 (ert-deftest gemini-companion-compare/an-overlap-is-reported-as-a-line ()
   (gemini-companion-native-load)
-  (should (= (gemini-companion-review-merge-texts "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
+  (should (= (gemini-companion-change-merge "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
 
 (ert-deftest gemini-companion-compare/a-file-is-read-as-its-client-reads-it ()
   "As UTF-8 without a byte order mark, if it is; else as Emacs does."
   (gemini-companion-native-load)
   (let ((text (lambda (bytes proposed)
-                (gemini-companion-review-decode "/a.txt" bytes proposed))))
+                (gemini-companion-change-decode "/a.txt" bytes proposed))))
     (with-coding-priority '(iso-latin-1)
       (should (equal (funcall text "\303\244\n" "ä") "ä\n")))
     (should (equal (funcall text "\357\273\277a\n" "") "a\n"))

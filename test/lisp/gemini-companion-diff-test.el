@@ -440,7 +440,7 @@ FOCUS is `select' by default."
     (let ((review (gemini-companion-diff-test--show client "a.txt" "2\n")))
       (gemini-companion-test-file "a.txt" "other\n")
       ;; The diff could not be updated, so its hunks do not belong to this file.
-      (cl-letf (((symbol-function 'gemini-companion-review-diff) #'error))
+      (cl-letf (((symbol-function 'gemini-companion-change-diff) #'error))
         (gemini-companion-diff-test--in review (should-error (revert-buffer))))
       (should-error (gemini-companion-diff-test--drop review 1) :type 'user-error)
       (should (equal (gemini-companion-review-current-text review) "2\n"))
@@ -506,7 +506,7 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-diff/it-is-closed-in-another-tab-too ()
   (dolist (end (list (lambda ()
-                       (gemini-companion-review-accept (gemini-companion-review-shown)))
+                       (gemini-companion-review-commands-accept (gemini-companion-review-shown)))
                      #'gemini-companion-test-kill-view))
     (gemini-companion-diff-test--with-client client
       (unwind-protect
@@ -528,7 +528,7 @@ FOCUS is `select' by default."
   (gemini-companion-diff-test--with-client client
     (let* ((before (gemini-companion-diff-test--state))
            (review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (cl-letf (((symbol-function 'gemini-companion-review-diff) #'error))
+      (cl-letf (((symbol-function 'gemini-companion-change-diff) #'error))
         (should-error (gemini-companion-review-show review 'select)))
       (should-not (gemini-companion-review-shown))
       (should (equal (cdr (gemini-companion-diff-test--state)) (cdr before)))

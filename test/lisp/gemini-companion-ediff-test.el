@@ -146,7 +146,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                              (delete-window)
                              (select-window (get-buffer-window "second"))))
          (point . ,(lambda () (goto-char 200)))))
-    (dolist (end (list #'gemini-companion-review-accept #'gemini-companion-review-reject))
+    (dolist (end (list #'gemini-companion-review-commands-accept #'gemini-companion-review-reject))
       (gemini-companion-test-with-client client
         (delete-other-windows)
         (dolist (name '("other" "second" "side"))
@@ -272,7 +272,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
               (tab-bar-switch-to-prev-tab)
               (tab-bar-close-tab 2))
             (gemini-companion-test-wait-taken-down)
-            (should (gemini-companion-review-postponed review))
+            (should (eq (gemini-companion-review-state review) 'postponed))
             (should-not (fake-cli-find-notification client "ide/diffRejected"))
             (gemini-companion-review-next)
             (should (gemini-companion-ediff-test--proposal-window review)))
@@ -393,7 +393,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                "same lines, first at line 1 .*C-c C-t shows all texts"
                (cadr (should-error (gemini-companion-review-merge) :type 'user-error))))
       (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
-      (should (eq (gemini-companion-review-find-conflict review) 'unsaved)))
+      (should (eq (gemini-companion-review-conflict-find review) 'unsaved)))
     (with-current-buffer "a.txt" (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-ediff/changes-on-disk-are-merged ()
@@ -406,7 +406,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                 (should-error (gemini-companion-accept) :type 'user-error)))
       (should (equal (gemini-companion-ediff-test--texts)
                      '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\n")))
-      (should-not (gemini-companion-review-find-conflict review))
+      (should-not (gemini-companion-review-conflict-find review))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept)))
       (should (equal (gemini-companion-ediff-test--accepted client)
                      "1\ntwo\nthree\nfour\n")))))
@@ -418,18 +418,18 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
     (let* ((review (gemini-companion-ediff-test--show client "1\ntwo\nthree\n" 'select))
            (write (lambda (text)
                     (gemini-companion-test-file "a.txt" text)
-                    (should (eq (gemini-companion-review-find-conflict review) 'changed))
+                    (should (eq (gemini-companion-review-conflict-find review) 'changed))
                     (gemini-companion-review-merge)
-                    (should-not (gemini-companion-review-find-conflict review)))))
+                    (should-not (gemini-companion-review-conflict-find review)))))
       (funcall write "one\ntwo\nthree\nfour\n")
       (funcall write "one\ntwo\nthree\nfour\nfive\n")
       (with-current-buffer (gemini-companion-review-proposal review)
         (let ((last-command nil)) (undo))
         (should (equal (buffer-string) "1\ntwo\nthree\nfour\n"))
-        (should (eq (gemini-companion-review-find-conflict review) 'changed))
+        (should (eq (gemini-companion-review-conflict-find review) 'changed))
         (let ((last-command 'undo)) (undo))
         (should (equal (buffer-string) "1\ntwo\nthree\n")))
-      (should (eq (gemini-companion-review-find-conflict review) 'changed))
+      (should (eq (gemini-companion-review-conflict-find review) 'changed))
       ;; It can be merged again.
       (gemini-companion-review-merge)
       (should (equal (gemini-companion-ediff-test--texts)
@@ -501,13 +501,11 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
 
 (ert-deftest gemini-companion-ediff/changes-on-disk-are-shown ()
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-popup--file-interval 0.01)
-          (review nil))
-      (setq review (gemini-companion-ediff-test--show client "1\ntwo\n"))
-      (should-not (gemini-companion-review-warning review))
+    (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
+      (should-not (gemini-companion-review-conflict-warning review))
       (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
       (gemini-companion-test-wait
-       "the warning" (lambda () (gemini-companion-review-warning review)))
+       "the warning" (lambda () (gemini-companion-review-conflict-warning review)))
       (with-current-buffer (gemini-companion-review-proposal review)
         (should (string-match-p "\\` Changed on disk  C-c C-e merges.*a.txt"
                                 (gemini-companion-proposal--header-line)))
@@ -518,15 +516,15 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (= (length (gemini-companion-ediff-test--texts)) 2))
       (should (gemini-companion-ediff-test--answering ?c
                 (should-error (gemini-companion-accept) :type 'user-error)))
-      (should (memq review (gemini-companion-review-list-open))))))
+      (should (memq review (gemini-companion-review-all-open))))))
 
 (ert-deftest gemini-companion-ediff/writing-the-same-text-is-no-change ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (set-file-times (gemini-companion-test-file "a.txt") '(0 0))
-      (gemini-companion-popup--check-file)
-      (should-not (gemini-companion-review-warning review))
+      (gemini-companion-review-popup--check-file)
+      (should-not (gemini-companion-review-conflict-warning review))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
 
 ;;;; Differences
@@ -580,12 +578,11 @@ text they are equal there."
 
 (ert-deftest gemini-companion-ediff/more-differences-than-are-shown-are-joined ()
   (gemini-companion-test-with-client client
-    (gemini-companion-test-file "a.txt" (apply #'concat (make-list 50 "a\nb\n")))
-    (let ((gemini-companion-review--max-regions 10))
-      (gemini-companion-ediff-test--show client (apply #'concat (make-list 50 "a\nc\n")))
-      (let ((differences (gemini-companion-ediff-test--differences)))
-        (should (equal (length differences) 10))
-        (should (string-prefix-p "b\n" (car (car differences))))))))
+    (gemini-companion-test-file "a.txt" (apply #'concat (make-list 1010 "a\nb\n")))
+    (gemini-companion-ediff-test--show client (apply #'concat (make-list 1010 "a\nc\n")))
+    (let ((differences (gemini-companion-ediff-test--differences)))
+      (should (equal (length differences) 1000))
+      (should (string-prefix-p "b\n" (car (car differences)))))))
 
 (ert-deftest gemini-companion-ediff/without-the-program-diff-no-words-are-compared ()
   (gemini-companion-test-with-client client

@@ -178,10 +178,10 @@
     (let* ((buffer (gemini-companion-host-review-test--visit "a.txt"))
            (review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
       (gemini-companion-review-show review 'select)
-      (should-not (gemini-companion-review-find-conflict review))
+      (should-not (gemini-companion-review-conflict-find review))
       (with-current-buffer buffer
         (set-visited-file-modtime (time-add nil 60)))
-      (should (eq (gemini-companion-review-find-conflict review) 'changed)))))
+      (should (eq (gemini-companion-review-conflict-find review) 'changed)))))
 
 (ert-deftest gemini-companion-host-review/a-file-that-changes-meanwhile ()
   (gemini-companion-test-with-host client
@@ -189,33 +189,33 @@
     (gemini-companion-test-host-unasked
       (let ((review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
         (gemini-companion-review-show review 'select)
-        (should-not (gemini-companion-review-find-conflict review))
+        (should-not (gemini-companion-review-conflict-find review))
         ;; Written again, with the same text.
         (gemini-companion-test-host-tell
          client "a.txt" `( :current (:text "one\ntwo\n") :stamp "again"
                            :modified ,(truncate (float-time))))
-        (should-not (gemini-companion-review-find-conflict review))
+        (should-not (gemini-companion-review-conflict-find review))
         (gemini-companion-test-host-write client "a.txt" "zero\none\ntwo\n")
-        (gemini-companion-popup--check-file)
+        (gemini-companion-review-popup--check-file)
         (should (eq (gemini-companion-review-conflict review) 'changed))
         (should (equal (gemini-companion-review-remarks review) '("Changed on disk")))
         (gemini-companion-review-merge)
         (should (equal (gemini-companion-review-current-text review) "zero\none\n2\n"))
-        (should-not (gemini-companion-review-find-conflict review))
+        (should-not (gemini-companion-review-conflict-find review))
         (gemini-companion-test-host-tell
          client "a.txt" '(:current :null :stamp :null :modified :null))
-        (should (eq (gemini-companion-review-find-conflict review) 'changed))
+        (should (eq (gemini-companion-review-conflict-find review) 'changed))
         (should-error (gemini-companion-review-merge) :type 'user-error)))))
 
 (defun gemini-companion-host-review-test--accept-merged (client)
   "Merge the unsaved line in a.txt into a change by CLIENT, and accept that."
   (let ((review (gemini-companion-test-host-propose client "a.txt" "one\ntwo\nthree\n")))
     (gemini-companion-review-show review 'keep)
-    (should (eq (gemini-companion-review-find-conflict review) 'unsaved))
+    (should (eq (gemini-companion-review-conflict-find review) 'unsaved))
     (with-current-buffer (gemini-companion-review-proposal review)
       (gemini-companion-review-merge))
     (should (equal (gemini-companion-review-current-text review) "mine\none\ntwo\nthree\n"))
-    (gemini-companion-review-accept review)))
+    (gemini-companion-review-commands-accept review)))
 
 (defun gemini-companion-host-review-test--after-merging (written)
   "Return what a buffer has once WRITTEN was written, and whether it has edits.
@@ -253,7 +253,7 @@ An unsaved line in it was merged into the change that was accepted before."
         (gemini-companion-test-host-unasked
           (let ((review (gemini-companion-test-host-propose client "a.txt" (cdr change))))
             (gemini-companion-review-show review 'keep)
-            (gemini-companion-review-accept review)
+            (gemini-companion-review-commands-accept review)
             (fake-cli-wait-notification client "ide/diffAccepted")
             (gemini-companion-test-host-write client "a.txt" (car change)))
           (with-current-buffer buffer
@@ -281,7 +281,7 @@ An unsaved line in it was merged into the change that was accepted before."
         (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
           (should (eq (gemini-companion-review-visiting review) buffer))
           (gemini-companion-review-show review 'keep)
-          (gemini-companion-review-accept review)
+          (gemini-companion-review-commands-accept review)
           (gemini-companion-test-host-write client "a.txt" "2\n"))
         (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))))))
 
@@ -308,7 +308,7 @@ An unsaved line in it was merged into the change that was accepted before."
       (gemini-companion-test-host-unasked
         (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
           (gemini-companion-review-show review 'keep)
-          (gemini-companion-review-accept review)
+          (gemini-companion-review-commands-accept review)
           (let ((later (+ (float-time) 0.3)))
             (gemini-companion-test-wait "a while" (lambda () (> (float-time) later))))
           (gemini-companion-test-host-write client "a.txt" "2\n")
@@ -334,7 +334,7 @@ An unsaved line in it was merged into the change that was accepted before."
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
       (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
         (gemini-companion-review-show review 'keep)
-        (gemini-companion-review-accept review)
+        (gemini-companion-review-commands-accept review)
         (with-current-buffer buffer (insert "mine "))
         (gemini-companion-test-host-unasked
           (gemini-companion-test-with-answer nil
@@ -351,7 +351,7 @@ An unsaved line in it was merged into the change that was accepted before."
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt"))
           (review (gemini-companion-test-host-propose client "a.txt" "mine one\ntwo\n")))
       (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-accept review)
+      (gemini-companion-review-commands-accept review)
       (with-current-buffer buffer
         (goto-char (point-min))
         (insert "mine "))
@@ -366,7 +366,7 @@ An unsaved line in it was merged into the change that was accepted before."
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
       (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
         (gemini-companion-review-show review 'keep)
-        (gemini-companion-review-accept review)
+        (gemini-companion-review-commands-accept review)
         (gemini-companion-test-host-unasked
           (gemini-companion-test-host-tell
            client "a.txt" `( :current (:text "2\n") :stamp "s"
@@ -402,7 +402,7 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-test-host-write client "a.txt" "2\n")
           (gemini-companion-test-wait
            "the end" (lambda ()
-                       (string-match-p "\\`accepted in " (gemini-companion-review-ending review))))
+                       (string-match-p "\\`accepted in " (gemini-companion-review-reason review))))
           (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))
           (should (equal (gemini-companion-history-before (car (gemini-companion-history-list)))
                          "one\ntwo\n")))))))
@@ -414,7 +414,7 @@ An unsaved line in it was merged into the change that was accepted before."
       (gemini-companion-test-host-unasked
         (let* ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
                (ended (lambda (how)
-                        (string-match-p how (gemini-companion-review-ending review)))))
+                        (string-match-p how (gemini-companion-review-reason review)))))
           (gemini-companion-review-show review 'keep)
           (gemini-companion-host-review-test--close client "a.txt")
           (gemini-companion-test-wait "the end"
@@ -436,7 +436,7 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-host-review-test--close client "a.txt")
           (gemini-companion-test-wait
            "the end" (lambda ()
-                       (string-match-p "\\`accepted in " (gemini-companion-review-ending review))))
+                       (string-match-p "\\`accepted in " (gemini-companion-review-reason review))))
           (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))
           (should (equal (gemini-companion-history-before (car (gemini-companion-history-list)))
                          "one\ntwo\n")))))))
@@ -451,14 +451,14 @@ An unsaved line in it was merged into the change that was accepted before."
   "The connection was cut, and the user has also answered there."
   (gemini-companion-host-review-test--loses-edits
    (lambda (client review)
-     (gemini-companion-review-accept review)
+     (gemini-companion-review-commands-accept review)
      (gemini-companion-test-host-write client "a.txt" "2\n"))))
 
 (ert-deftest gemini-companion-host-review/an-accept-that-nobody-has-heard-of-is-named ()
   "The CLI has ended while the connection was cut."
   (gemini-companion-host-review-test--loses-edits
    (lambda (client review)
-     (gemini-companion-review-accept review)
+     (gemini-companion-review-commands-accept review)
      (fake-cli-terminate client))))
 
 (defun gemini-companion-host-review-test--loses-edits (decide)
@@ -494,7 +494,8 @@ It is called with the client and the review."
                  (lambda (_call reason) (push reason failed))))
         (gemini-companion-test-host-unasked
           (dolist (accept '(t nil))
-            (gemini-companion-decide-for-client (gemini-companion-review-id review) accept 1 nil))))
+            (gemini-companion-handle-event 'decide-review
+                                           (gemini-companion-review-id review) accept 1 nil))))
       (should (= (length failed) 2))
       (should (gemini-companion-review-open-p review))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n")))))
@@ -554,7 +555,7 @@ It is called with the client and the review."
                     (gemini-companion-file-known-p path))))
       (should (funcall flood))
       (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-accept review)
+      (gemini-companion-review-commands-accept review)
       (should (funcall flood))
       (setq gemini-companion-write--expected nil)
       (should-not (funcall flood)))))
@@ -616,14 +617,14 @@ It is called with the client and the review."
               (should (< (length (gemini-companion-review-file review)) 300))
               (gemini-companion-review-show review 'select)
               (should (equal (gemini-companion-review-current-text review) "two\n"))
-              (should-not (gemini-companion-review-find-conflict review))
+              (should-not (gemini-companion-review-conflict-find review))
               (gemini-companion-review-list)
               (should-not (string-search "\u202e" (buffer-string)))
               (gemini-companion-review-history)
               (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'always))
-                (gemini-companion-review-accept review))
+                (gemini-companion-review-commands-accept review))
               (gemini-companion-handle-event 'host-file path "two\n" "t" 1700000001))
-            (gemini-companion-queue--take-down-all)))
+            (gemini-companion-review--take-down-all)))
         ;; These are none.
         (dolist (name '("relative" "/a/../b" "/a//b" "/a/./b" "/a/" "/.." "" "/a\0b"))
           (let ((before (hash-table-count gemini-companion-file--states)))
@@ -654,7 +655,7 @@ It is called with the client and the review."
   "Have CLIENT change the file NAME to TEXT by an accepted proposal."
   (let ((review (gemini-companion-test-host-propose client name text)))
     (gemini-companion-review-show review 'keep)
-    (gemini-companion-review-accept review)
+    (gemini-companion-review-commands-accept review)
     (gemini-companion-test-host-write client name
                                       (encode-coding-string text 'utf-8-unix))))
 
@@ -738,7 +739,7 @@ Undo the change to build:a.txt? ")))
 (ert-deftest gemini-companion-host-review/all-changes-of-a-prompt-are-undone-there-too ()
   (gemini-companion-test-with-host client
     (let ((gemini-companion-history--entries nil)
-          (gemini-companion-queue-prompt-functions
+          (gemini-companion-review-prompt-functions
            (let ((prompt (cons "do it" (current-time)))) (list (lambda (_) prompt)))))
       (gemini-companion-test-file "b.txt" "b\n")
       (gemini-companion-host-review-test--change client "a.txt" "2\n")
@@ -756,7 +757,7 @@ Undo the change to build:a.txt? ")))
   (gemini-companion-test-with-host client
     (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-accept review))
+      (gemini-companion-review-commands-accept review))
     (let ((entry (car (gemini-companion-history-list))))
       (should (equal (gemini-companion-host-review-test--answering t
                        (gemini-companion-review-history-write entry))

@@ -533,7 +533,7 @@ FOCUS is `select' by default."
       (gemini-companion-review-next)
       (gemini-companion-inline-test--comment "" "+2")
       (should (equal (mapcar #'cadr (gemini-companion-inline-test--comments)) '("why?" "@see")))
-      (should (equal (gemini-companion-comment-prompt review)
+      (should (equal (gemini-companion-comment--prompt review)
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
 
 (ert-deftest gemini-companion-inline/narrowing-moves-neither-hunks-nor-comments ()
@@ -593,7 +593,7 @@ FOCUS is `select' by default."
               (activate-mark)
               (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "%d" end))))
                 (gemini-companion-comment)))))
-      (should (equal (sort (split-string (gemini-companion-comment-prompt review) "\n") #'string<)
+      (should (equal (sort (split-string (gemini-companion-comment--prompt review) "\n") #'string<)
                      '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
 
 (ert-deftest gemini-companion-inline/comments-are-sent-with-the-decision ()

@@ -37,7 +37,7 @@
             (gemini-companion-log-test--wait "-> [0-9a-f]\\{8\\} 200 {.*openDiff")
             (gemini-companion-test-propose client "a.txt" "secret\nä")
             (gemini-companion-log-test--wait "<- .*\"newContent\":\"secret\\\\nä\"")
-            (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
+            (gemini-companion-review-reject (car (gemini-companion-review-all-open)))
             (gemini-companion-log-test--wait "-> .* event {.*ide/diffRejected"))
         (funcall command))
       (gemini-companion-bridge-drain)

@@ -262,7 +262,7 @@ DESKTOP may be a list of the variable and a kind of desktop."
       (funcall click 8)
       (funcall click 7)
       (gemini-companion-notify-test--wait
-       "the change on screen" (lambda () (gemini-companion-review-hide-function review)))
+       "the change on screen" (lambda () (gemini-companion-review-shown-p review)))
       (should (eq (gemini-companion-review-current) review)))))
 
 (ert-deftest gemini-companion-notify/options ()

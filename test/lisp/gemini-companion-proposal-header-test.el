@@ -32,8 +32,7 @@
 
 (ert-deftest gemini-companion-proposal-header/it-is-updated-after-edits ()
   (gemini-companion-test-with-client client
-    (let* ((gemini-companion-review--edit-pause 0)
-           (review (gemini-companion-test-propose client "a.txt" "one\n2\n")))
+    (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n")))
       (gemini-companion-review-show review 'keep)
       (should (string-search "+1 -1" (gemini-companion-proposal-header-test--lines review 80)))
       (with-current-buffer (gemini-companion-review-proposal review)

@@ -24,7 +24,7 @@ The form ANSWER is evaluated when Emacs asks for the reason."
       (gemini-companion-review-show review 'keep)
       (let ((current-prefix-arg '(4)))
         (call-interactively #'gemini-companion-reject))
-      (should (equal (gemini-companion-review-ending review) "rejected"))
+      (should (equal (gemini-companion-review-reason review) "rejected"))
       (fake-cli-wait-notification client "ide/diffRejected")
       (should (equal kill-ring '("use tabs")))
       (should (equal (car gemini-companion-test-messages)
@@ -58,7 +58,7 @@ it is in the kill ring")))))
       (should (equal kill-ring '("use tabs")))))
   (gemini-companion-reason-test--with client
       (progn (gemini-companion-bridge-reject
-              (gemini-companion-review-id (car (gemini-companion-review-list-open))))
+              (gemini-companion-review-id (car (gemini-companion-review-all-open))))
              "use tabs")
     (gemini-companion-reject-with-reason (gemini-companion-test-propose client "a.txt" "2\n"))
     (should (equal kill-ring '("use tabs")))))

@@ -119,7 +119,7 @@
 (defmacro gemini-companion-review-history-test--after (prompt &rest body)
   "Evaluate BODY with PROMPT as the last prompt sent."
   (declare (indent 1) (debug t))
-  `(let ((gemini-companion-queue-prompt-functions (list (lambda (_) ,prompt))))
+  `(let ((gemini-companion-review-prompt-functions (list (lambda (_) ,prompt))))
      ,@body))
 
 (defun gemini-companion-review-history-test--undo-prompt (answer number)
@@ -350,7 +350,7 @@ changed since: later changes are lost, too" project)
     ;; The client has not written the file.
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-accept review))
+      (gemini-companion-review-commands-accept review))
     (should (string-match-p "before the change already"
                             (gemini-companion-test-list-undo t)))
     (let ((entry (car gemini-companion-history--entries)))

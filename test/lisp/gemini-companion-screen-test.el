@@ -105,7 +105,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
             (buffer (generate-new-buffer "*terminal*"))
             (process (start-process "terminal" buffer "cat"))
             (gemini-companion-ui-asking nil)
-            (gemini-companion-decide-last-accept nil))
+            (gemini-companion-review-turn--accepted nil))
        (set-process-query-on-exit-flag process nil)
        (setf (gemini-companion-review-process ,review) (process-id process))
        (unwind-protect
@@ -137,7 +137,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (free-for 2)
     (look)
     (should-not (gemini-companion-review-open-p review))
-    (should (equal (gemini-companion-review-ending review) "cancelled in Gemini CLI"))
+    (should (equal (gemini-companion-review-reason review) "cancelled in Gemini CLI"))
     (should (equal (alist-get 'filePath (fake-cli-wait-notification client "ide/diffRejected"))
                    (gemini-companion-test-file "a.txt")))
     (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-list)))
@@ -203,7 +203,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (call-interactively #'gemini-companion-terminal-interrupt)))
       (should-not (gemini-companion-review-open-p review))
       (should (eq (funcall key) 'gemini-companion-terminal-interrupt))
-      (setf (cdr gemini-companion-decide-last-accept) (- (float-time) 9))
+      (setf (nth 2 (car gemini-companion-review-turn--accepted)) (- (float-time) 9))
       (should (eq (funcall key) #'ignore)))))
 
 (ert-deftest gemini-companion-terminal/off-leaves-nothing ()
@@ -218,7 +218,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
 
 ;;;; Outcomes
 
-(ert-deftest gemini-companion-decide/the-same-again-is-accepted-once ()
+(ert-deftest gemini-companion-review-turn/the-same-again-is-accepted-once ()
   "If it was not written, and only within a minute, and only the same."
   (gemini-companion-test-with-client client
     (let* ((first (gemini-companion-test-propose client "a.txt" "2\n"))
@@ -227,9 +227,9 @@ after output; `free-for' pretends that it takes prompts for some seconds."
                                         (list :filePath (gemini-companion-test-file "a.txt")
                                               :newContent text))
                     (gemini-companion-bridge-drain)
-                    (car (gemini-companion-review-list-open)))))
+                    (car (gemini-companion-review-all-open)))))
       (gemini-companion-review-show first 'keep)
-      (gemini-companion-review-accept first)
+      (gemini-companion-review-commands-accept first)
       (fake-cli-wait-notification client "ide/diffAccepted")
       (let ((other (funcall again "3\n")))
         (should other)
@@ -242,7 +242,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (should (funcall again "2\n"))
       (gemini-companion-review-end-all))))
 
-(ert-deftest gemini-companion-decide/what-is-accepted-in-advance-is-asked-about-if-it-loses-something ()
+(ert-deftest gemini-companion-review-turn/what-is-accepted-in-advance-is-asked-about-if-it-loses-something ()
   (gemini-companion-test-with-client client
     (let ((first (gemini-companion-test-propose client "a.txt" "2\n"))
           (question nil))
@@ -260,7 +260,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
                                                  :newContent "new\n"))
                        (gemini-companion-bridge-drain)
                        (mapcar #'gemini-companion-review-file
-                               (gemini-companion-review-list-open)))))
+                               (gemini-companion-review-all-open)))))
         (should-not (funcall propose "b.txt"))
         ;; This one empties most of its file.
         (should (equal (funcall propose "c.txt") '("c.txt")))

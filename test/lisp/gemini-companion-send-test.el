@@ -298,12 +298,12 @@ SENT is bound to a function that returns the text sent to it."
 (defun gemini-companion-send-test--prompt (process)
   "Return the text of the last prompt before a review of the client with PROCESS."
   (car (run-hook-with-args-until-success
-        'gemini-companion-queue-prompt-functions
+        'gemini-companion-review-prompt-functions
         (gemini-companion-review-make :process process :path "/a" :text ""))))
 
 (ert-deftest gemini-companion-send/a-change-has-the-last-prompt ()
   (gemini-companion-send-test--with sent
-    (let* ((gemini-companion-queue-prompt-functions nil)
+    (let* ((gemini-companion-review-prompt-functions nil)
            (id (process-id (get-buffer-process "terminal"))))
       (should-not (gemini-companion-send-test--prompt id))
       (gemini-companion-send-text "not sent" nil)
@@ -320,7 +320,7 @@ SENT is bound to a function that returns the text sent to it."
 
 (ert-deftest gemini-companion-send/prompts-typed-in-the-terminal-are-unknown ()
   (gemini-companion-send-test--with sent
-    (let* ((gemini-companion-queue-prompt-functions nil)
+    (let* ((gemini-companion-review-prompt-functions nil)
            (terminal (get-buffer "terminal"))
            (id (process-id (get-buffer-process terminal)))
            (press (lambda (key)

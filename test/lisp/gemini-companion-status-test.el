@@ -43,7 +43,7 @@
             (should (string-search expected text))))
         (should-not (string-search "missing" text))
         (should-not (string-search (gemini-companion-bridge-token) text)))
-      (gemini-companion-review-reject (car (gemini-companion-review-list-open)))
+      (gemini-companion-review-reject (car (gemini-companion-review-all-open)))
       (should (string-search "wait for you: 0" (gemini-companion-status-test--text))))))
 
 (ert-deftest gemini-companion-status/damaged-discovery-files-are-marked ()

@@ -210,7 +210,7 @@
           (should-not gemini-companion-mode)
           (should-not (gemini-companion-bridge-running-p))
           (should-not gemini-companion-bridge--timer)
-          (should-not (gemini-companion-review-list-open))
+          (should-not (gemini-companion-review-all-open))
           (dolist (buffer (buffer-list))
             (with-current-buffer buffer (remove-hook 'kill-buffer-hook failure t))))
         (run-hooks 'post-command-hook)

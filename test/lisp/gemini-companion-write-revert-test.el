@@ -44,7 +44,7 @@
           (other (gemini-companion-test-propose client "b.txt" "2\n"))
           (gemini-companion-write--revert-time 0))
       (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-accept review)
+      (gemini-companion-review-commands-accept review)
       (let ((polls 0))
         (cl-letf* ((others (symbol-function 'gemini-companion-write-others))
                    ((symbol-function 'gemini-companion-write-others)

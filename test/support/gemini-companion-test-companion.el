@@ -114,7 +114,7 @@ Emacs itself, so the directory that it works in is not known."
 If CLIENT is on a host, PREFIX is the prefix of that, and ARGUMENTS, a
 plist, are what the relay adds to those of the CLI."
   ;; A test may accept the same text again and again, which no client writes.
-  (gemini-companion-decide-forget)
+  (gemini-companion-review-turn-forget)
   (let ((result (fake-cli-call-tool client "openDiff"
                                     `(:filePath ,path :newContent ,text ,@arguments))))
     (unless (equal result '((content)))
@@ -125,7 +125,7 @@ plist, are what the relay adds to those of the CLI."
        (seq-find (lambda (review)
                    (and (equal (gemini-companion-review-path review) (concat prefix path))
                         (equal (gemini-companion-review-proposed review) text)))
-                 (gemini-companion-review-list-open))))))
+                 (gemini-companion-review-all-open))))))
 
 (defconst gemini-companion-test-three-hunks-old
   (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")

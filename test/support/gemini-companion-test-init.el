@@ -77,8 +77,8 @@ With AS-COMMAND non-nil the key f9 does so."
 (global-set-key [f9] #'gemini-companion-test-inner-run-task)
 
 ;; That key is never meant for another buffer.
-(with-eval-after-load 'gemini-companion-popup
-  (advice-add 'gemini-companion-popup--ignore-stray-key :before-while
+(with-eval-after-load 'gemini-companion-review-popup
+  (advice-add 'gemini-companion-review-popup--ignore-stray-key :before-while
               (lambda () (not (eq this-command #'gemini-companion-test-inner-run-task)))))
 
 ;; vterm passes function keys to its program.
@@ -235,8 +235,8 @@ the names of all buffers but Emacs's own hidden ones."
 (setq gc-cons-threshold (* 16 1024 1024))
 
 (defvar gemini-companion-ui--idle-time)
-(defvar gemini-companion-popup--held-after)
-(defvar gemini-companion-popup--interval)
+(defvar gemini-companion-review-popup--held-after)
+(defvar gemini-companion-review-popup--interval)
 (defvar gemini-companion-diff-function)
 (defvar gemini-companion-workspace--delay)
 
@@ -260,9 +260,9 @@ the names of all buffers but Emacs's own hidden ones."
     ;; Shorter than users want, since most tests only wait for them.
     (setq gemini-companion-ui--idle-time 0.1
           gemini-companion-workspace--delay 0.05
-          gemini-companion-popup--interval 0.1
+          gemini-companion-review-popup--interval 0.1
           ;; Longer: while a test waits on a busy machine, the screen must not change.
-          gemini-companion-popup--held-after 60
+          gemini-companion-review-popup--held-after 60
           ;; Most tests are of Ediff, whatever the size of the frame.
           gemini-companion-diff-function 'gemini-companion-ediff-show)))
 

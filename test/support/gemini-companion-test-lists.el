@@ -65,7 +65,7 @@ It is written with the string BYTES if given."
   (let ((review (gemini-companion-test-propose client name text)))
     (gemini-companion-review-show review 'keep)
     (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (gemini-companion-review-accept review))
+      (gemini-companion-review-commands-accept review))
     (gemini-companion-test-write-bytes name (or bytes (encode-coding-string text 'utf-8-unix)))
     (gemini-companion-write-stop)
     (gemini-companion-write-revert-now (gemini-companion-test-file name))))

@@ -25,8 +25,8 @@
 (require 'subr-x)
 
 (declare-function gemini-companion-bridge-sessions "gemini-companion-bridge")
-(declare-function gemini-companion-popup--focus "gemini-companion-popup")
-(declare-function gemini-companion-review-list-open "gemini-companion-review")
+(declare-function gemini-companion-review-popup--focus "gemini-companion-review-popup")
+(declare-function gemini-companion-review-all-open "gemini-companion-review")
 (declare-function gemini-companion-review-count "gemini-companion-review")
 (declare-function gemini-companion-review-id "gemini-companion-review" (review) t)
 (declare-function gemini-companion-review-path "gemini-companion-review" (review) t)
@@ -49,7 +49,7 @@
                      (buffer-local-value 'gemini-companion-review-of-buffer buffer))))
     (or review
         (seq-find (lambda (it) (eq (gemini-companion-review-proposal it) buffer))
-                  (gemini-companion-review-list-open)))))
+                  (gemini-companion-review-all-open)))))
 
 (defconst gemini-companion-monkey--review-buffer-regexp
   (rx bos (? " ") "*" (or "Ediff" "ediff" (seq "gemini " (or "proposal" "current" "base" "diff" "review")
@@ -226,7 +226,7 @@ CAME are reviews that were shown; with ASKED, the user wanted them."
                 (and now (gemini-companion-monkey-pane-review now)
                      (or asked
                          ;; If the user has decided one in its own window, the next is selected.
-                         (and came (eq (gemini-companion-popup--focus) 'select)))))
+                         (and came (eq (gemini-companion-review-popup--focus) 'select)))))
       (cond ((not (or (eq window (gemini-companion-monkey--selected after))
                       (and pane now
                            (not (window-live-p window))
@@ -397,7 +397,7 @@ If reviews WENT, windows that they had hidden come back."
           (unless (string-prefix-p "gemini-companion" (format "%s" this-command))
             (setq gemini-companion-monkey--rearranged t)))))
     (gemini-companion-monkey--excuse-buffers)
-    (unless (gemini-companion-review-list-open)
+    (unless (gemini-companion-review-all-open)
       (setq gemini-companion-monkey--hidden nil))))
 
 (defun gemini-companion-monkey--record-fillers (before now &optional copies)
@@ -451,7 +451,7 @@ one are the user's."
 
 (defun gemini-companion-monkey--note-reviews ()
   "Record the reviews that are open."
-  (dolist (review (gemini-companion-review-list-open))
+  (dolist (review (gemini-companion-review-all-open))
     (cl-pushnew review gemini-companion-monkey--reviews)))
 
 (defun gemini-companion-monkey--describe-reviews ()
@@ -474,14 +474,14 @@ nil while the review is open."
                       ((string-prefix-p "gemini-companion-review-list-"
                                         (format "%s" this-command))
                        (let ((line (tabulated-list-get-id)))
-                         (and (memq line (gemini-companion-review-list-open))
+                         (and (memq line (gemini-companion-review-all-open))
                               (gemini-companion-review-id line)))))
           :visible (gemini-companion-monkey--visible gemini-companion-monkey--screen-before-command)
           :displayed gemini-companion-monkey--displayed
           :texts (mapcar (lambda (it)
                            (cons (gemini-companion-review-id it)
                                  (gemini-companion-monkey--proposal-text it)))
-                         (gemini-companion-review-list-open)))))
+                         (gemini-companion-review-all-open)))))
 
 (defun gemini-companion-monkey--proposal-text (review)
   "Return the text of the proposal of REVIEW, or nil if it has no buffer."
@@ -498,7 +498,7 @@ nil while the review is open."
     (let ((path (seq-some (lambda (it)
                             (and (eql (gemini-companion-review-id it) id)
                                  (gemini-companion-review-path it)))
-                          (gemini-companion-review-list-open)))
+                          (gemini-companion-review-all-open)))
           (done (apply function id text)))
       (when done
         (gemini-companion-monkey--with-faults
@@ -609,7 +609,7 @@ nil while the review is open."
         :kind (gemini-companion-monkey--kind)
         :buffer (buffer-name (window-buffer))
         :modified (and (buffer-modified-p (window-buffer)) t)
-        :open (mapcar #'gemini-companion-review-id (gemini-companion-review-list-open))
+        :open (mapcar #'gemini-companion-review-id (gemini-companion-review-all-open))
         :served (apply #'+ (mapcar (lambda (session) (aref session 5))
                                    (gemini-companion-bridge-sessions)))
         :visible (gemini-companion-monkey--visible (gemini-companion-monkey--screen))
@@ -641,7 +641,7 @@ nil while the review is open."
 
 (defun gemini-companion-monkey--leftover-buffers ()
   "Return the names of the buffers of reviews that are not open."
-  (let ((open (gemini-companion-review-list-open)))
+  (let ((open (gemini-companion-review-all-open)))
     (delq nil
           (mapcar (lambda (buffer)
                     (and (string-match-p gemini-companion-monkey--review-buffer-regexp (buffer-name buffer))

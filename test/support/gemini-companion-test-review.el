@@ -39,7 +39,7 @@ With the string PROPOSAL wait for one that proposes this text."
   (gemini-companion-test-wait-eval
    emacs '(let ((idle (current-idle-time)))
             (and idle (> (float-time idle) (+ 0.2 gemini-companion-ui--idle-time
-                                              (* 3 gemini-companion-popup--interval)))))))
+                                              (* 3 gemini-companion-review-popup--interval)))))))
 
 (defun gemini-companion-test-accept (emacs)
   "Accept the review on the screen of EMACS by its key."
@@ -65,9 +65,9 @@ With the string PROPOSAL wait for one that proposes this text."
   "Select windows of EMACS one after the other until the form THERE-P holds."
   ;; Keys are ignored for a moment where a review was selected automatically.
   (gemini-companion-test-wait-eval
-   emacs '(or (null gemini-companion-popup--unexpected)
-              (> (- (float-time) (cdr gemini-companion-popup--unexpected))
-                 gemini-companion-popup--reaction-time)))
+   emacs '(or (null gemini-companion-review-popup--unexpected)
+              (> (- (float-time) (cdr gemini-companion-review-popup--unexpected))
+                 gemini-companion-review-popup--reaction-time)))
   (let ((tries 0))
     (while (not (gemini-companion-test-eval emacs there-p))
       (when (> (cl-incf tries) 8)

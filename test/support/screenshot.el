@@ -125,12 +125,12 @@ if __name__ == \"__main__\":
 (defun gemini-companion-screenshot--show (emacs view)
   "Show the proposed change in EMACS by the function VIEW."
   (gemini-companion-test-eval
-   emacs `(let ((review (car (gemini-companion-review-list-open))))
-            (when (gemini-companion-review-hide-function review)
+   emacs `(let ((review (car (gemini-companion-review-all-open))))
+            (when (gemini-companion-review-shown-p review)
               (gemini-companion-review-postpone review))
             (setq gemini-companion-diff-function ',view
                   gemini-companion-diff-focus 'keep)
-            (gemini-companion-popup--show review)
+            (gemini-companion-review-popup--show review)
             (gemini-companion-ui--show-messages)
             nil))
   ;; The CLI redraws its screen, since its terminal may have another size.

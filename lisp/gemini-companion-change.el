@@ -1,0 +1,121 @@
+;;; gemini-companion-change.el --- How two texts of a file differ -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a new text changes in a file: its size and what is unusual about it, a diff, where the texts
+;; differ, and a three-way merge.  The native module compares and merges: it takes bounded time
+;; whatever the texts contain, and needs neither a program nor a temporary file.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+
+(declare-function gemini-companion--mod-decode "ext:gemini-companion-module" (bytes unix) t)
+(declare-function gemini-companion--mod-diff "ext:gemini-companion-module"
+                  (before after context apart) t)
+(declare-function gemini-companion--mod-merge "ext:gemini-companion-module"
+                  (base ours theirs) t)
+(declare-function gemini-companion--mod-regions "ext:gemini-companion-module" (a b c most) t)
+
+;;;; Texts
+
+(defun gemini-companion-change-decode (path bytes proposed)
+  "Return BYTES, the contents of the file PATH, to be compared with PROPOSED.
+For a file with CRLF line ends clients propose a text with LF, and write
+CRLF again.  They read any file as UTF-8; what is not UTF-8 is decoded as
+Emacs does."
+  (let ((inhibit-eol-conversion (string-search "\r" proposed))
+        ;; Emacs looks at the name, and would ask a host whether case matters there.
+        (file-name-handler-alist nil))
+    (or (gemini-companion--mod-decode bytes (not inhibit-eol-conversion))
+        (with-temp-buffer
+          (insert bytes)
+          (decode-coding-inserted-region (point-min) (point-max) path)
+          (buffer-string)))))
+
+(defun gemini-companion-change-diff (before after &optional apart)
+  "Return the hunks of a unified diff from the text BEFORE to AFTER.
+If APART is non-nil, each change has a hunk of its own."
+  (aref (gemini-companion--mod-diff before after 3 apart) 3))
+
+(defun gemini-companion-change-regions (a b &optional c)
+  "Return where the texts A and B, and C unless that is nil, differ.
+The value is a vector of at most 1000 [A-START A-END B-START B-END C-START
+C-END ODD], in the order of the texts: lines counted from 0, the end
+exclusive, nil for a text that is nil.  ODD is the number, from 0, of the
+one text that differs from the other two there, or nil."
+  (gemini-companion--mod-regions a b c 1000))
+
+(defun gemini-companion-change-merge (base ours theirs)
+  "Return the text BASE with the changes that OURS and THEIRS make to it.
+If they change the same lines, or neighboring ones, in different ways
+return the number of the first such line in THEIRS."
+  (gemini-companion--mod-merge base ours theirs))
+
+;;;; Changes
+
+(cl-defstruct (gemini-companion-change
+               (:constructor gemini-companion-change--make)
+               (:copier nil))
+  "The effect of a new text on a file."
+  (new nil :documentation "Non-nil if there is no file yet.")
+  (large nil :documentation "Non-nil if the texts are too large for lines to be counted.")
+  (added nil :documentation "The number of added lines, nil if that is not known.")
+  (removed nil :documentation "The number of removed lines, nil if that is not known.")
+  (remarks nil :documentation "Short remarks for the user about what is unusual."))
+
+(defun gemini-companion-change-of (path bytes text)
+  "Return the change of the file PATH from BYTES to TEXT.
+BYTES are nil if there is no file, `unreadable' if they are not known."
+  (let ((change (gemini-companion-change--make :new (null bytes)))
+        (bytes (or bytes "")))
+    (cond ((not (stringp bytes)))
+          ((> (+ (length bytes) (length text)) 4000000)
+           (setf (gemini-companion-change-large change) t))
+          (t
+           (let ((before (gemini-companion-change-decode path bytes text)))
+             (pcase-let ((`[,added ,removed ,total ,_]
+                          (gemini-companion--mod-diff before text nil nil)))
+               (setf (gemini-companion-change-added change) added
+                     (gemini-companion-change-removed change) removed
+                     (gemini-companion-change-remarks change)
+                     (gemini-companion-change--remark change before text total))))))
+    change))
+
+(defun gemini-companion-change--remark (change before text total)
+  "Return remarks about CHANGE from the text BEFORE, of TOTAL lines, to TEXT."
+  (let ((added (gemini-companion-change-added change))
+        (removed (gemini-companion-change-removed change)))
+    (delq nil
+          (list (cond ((and (string-empty-p text) (not (string-empty-p before)))
+                       "Empties the file")
+                      ((gemini-companion-change-deletion-p total (+ total added (- removed)))
+                       (format "Removes %d of %d lines" removed total))
+                      ((and (zerop added) (zerop removed) (not (gemini-companion-change-new change)))
+                       "Changes nothing"))
+                (and (not (string-empty-p text))
+                     (not (string-suffix-p "\n" text))
+                     (or (string-empty-p before) (string-suffix-p "\n" before))
+                     "No newline at the end")))))
+
+(defun gemini-companion-change-deletion-p (before after)
+  "Return non-nil if AFTER lines in place of BEFORE means that most are removed."
+  (and (> before 9)
+       (< (* 4 after) before)))
+
+(defun gemini-companion-change-size (change)
+  "Return the size of CHANGE as short text, such as \"+6 -4\"."
+  (let ((added (gemini-companion-change-added change))
+        (removed (gemini-companion-change-removed change)))
+    (cond ((gemini-companion-change-large change) "large")
+          ((not added) "?")
+          ((gemini-companion-change-new change) (format "+%d" added))
+          (t (format "+%d -%d" added removed)))))
+
+(provide 'gemini-companion-change)
+;;; gemini-companion-change.el ends here

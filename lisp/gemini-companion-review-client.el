@@ -1,0 +1,276 @@
+;;; gemini-companion-review-client.el --- What clients do with reviews -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A client opens a review, and closes it when the user has decided in the client, or when it goes away.
+;;
+;; Clients of document 004 may also decide an open review as the user would, by the tools `acceptDiff'
+;; and `rejectDiff'.  Then Emacs writes the file, so that its buffer and the file agree.  Whoever has
+;; the token can call these tools, including programs that the CLI runs in a sandbox.  So a client
+;; cannot use them to bypass the user: unless the user accepts in Emacs, an accept fails if the change
+;; was never on screen, and where the user would be asked first: outside of projects, for private
+;; files, and for files that make other programs run something.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-context)
+(require 'gemini-companion-file)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
+(require 'gemini-companion-write)
+
+(defcustom gemini-companion-accept-by-client 'ask
+  "Whether clients of an older protocol may accept their own changes.
+They do so when you answer yes in the client, and Emacs then writes the
+file.  If `ask', you are asked to accept or reject it in Emacs each time.
+If `seen', the change must only have been on screen in Emacs: then any
+program that you run, and that knows the token, can have Emacs write files
+of the project while you are away.  If nil, only you can accept."
+  :group 'gemini-companion-review
+  :type '(choice (const :tag "Ask in Emacs each time" ask)
+                 (const :tag "Changes that were on screen" seen)
+                 (const :tag "None" nil))
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defconst gemini-companion-review-client--git-hook-names
+  '("applypatch-msg" "pre-applypatch" "post-applypatch" "pre-commit" "pre-merge-commit"
+    "prepare-commit-msg" "commit-msg" "post-commit" "pre-rebase" "post-checkout" "post-merge"
+    "pre-push" "pre-receive" "update" "proc-receive" "post-receive" "post-update"
+    "reference-transaction" "push-to-checkout" "pre-auto-gc" "post-rewrite"
+    "sendemail-validate" "fsmonitor-watchman" "post-index-change")
+  "Names of programs that Git runs, in any directory of hooks.")
+
+;;;; Opened and closed
+
+(gemini-companion-define-handler open-review (id agent client path text name version process)
+  "Open the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH.
+NAME and VERSION are what the client reports; PROCESS is its id, or nil."
+  (condition-case error
+      (gemini-companion-review-add
+       (gemini-companion-review-make
+        :id id :agent agent :client client :info (cons name version)
+        :process process :path path :host (gemini-companion-review-client--host path)
+        :proposed text :text text
+        :created (current-time)
+        :stamp (gemini-companion-file-stamp path)
+        :base (gemini-companion-file-read path)))
+    (error
+     ;; Nobody would ever decide it.
+     (gemini-companion-bridge-reject id)
+     (gemini-companion-review-drop id)
+     (gemini-companion-ui-message id "The change to %s was rejected: %s"
+                                  (gemini-companion-ui-one-line path)
+                                  (gemini-companion-ui-error-text error))
+     (signal (car error) (cdr error)))))
+
+(defun gemini-companion-review-client--host (path)
+  "Return the prefix of the host that the file PATH is on, nil if it is local.
+Signal an error if that host has not reported what the file contains."
+  (when-let* ((prefix (gemini-companion-file-host path)))
+    (unless (gemini-companion-file-known-p path)
+      (error "It is not known what %s contains" path))
+    prefix))
+
+(gemini-companion-define-handler close-review (id call)
+  "Close the review ID; if CALL is non-nil, answer it with the text."
+  (let ((review (gemini-companion-review-with-id id)))
+    (cond ((not review)
+           (when call
+             (gemini-companion-bridge-fail call "this diff is not open in Emacs any more")))
+          (call (gemini-companion-review-client--close review call))
+          (t
+           (gemini-companion-review-end
+            review 'withdrawn (gemini-companion-review-bytes review)
+            (format "withdrawn, %s has gone away" (gemini-companion-review-client-title review)))
+           (gemini-companion-review-announce-ending review)))))
+
+(defun gemini-companion-review-client--close (review call)
+  "End REVIEW, which the user has answered in the client, and answer CALL."
+  (let* ((path (gemini-companion-review-path review))
+         (text (gemini-companion-review-current-text review))
+         (may-omit (gemini-companion-write-may-omit-p review text))
+         ;; On a host the client does not wait long for our answer.
+         (made (gemini-companion-write-made-p review text))
+         ;; After the answer the client may write the file.
+         (before (if made (gemini-companion-review-before review)
+                   (gemini-companion-review-bytes review)))
+         (stamp (if made (gemini-companion-review-stamp review)
+                  (gemini-companion-file-stamp path))))
+    (gemini-companion-write-revert path (gemini-companion-review-conflict-merged-state review)
+                                   text made review)
+    (gemini-companion-bridge-answer call text may-omit)
+    (gemini-companion-review-end
+     review 'closed before
+     (concat "decided in " (gemini-companion-review-client-title review)))
+    (gemini-companion-review-announce-ending review)
+    (gemini-companion-write-await-decision
+     review stamp (and (or may-omit (gemini-companion-review-host review)) text)
+     (gemini-companion-write-warn-of-lost-edits review))))
+
+;;;; Decided by a client of document 004
+
+(gemini-companion-define-handler decide-review (id accept call directory)
+  "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL.
+DIRECTORY is where the client works, or nil if that is not known."
+  ;; A file name from a client must not make Emacs connect to another machine.
+  (let ((file-name-handler-alist nil)
+        (review (gemini-companion-review-with-id id)))
+    (cond
+     ;; The client has given up: nobody would know of the decision.
+     ((not (gemini-companion-bridge-awaited-p call)))
+     ((not review)
+      (gemini-companion-bridge-fail call "this diff is not open in Emacs any more"))
+     ((gemini-companion-review-host review)
+      (gemini-companion-bridge-fail call "Only the user decides changes on another machine"))
+     (t
+      (condition-case error
+          (if accept
+              (gemini-companion-review-client--accept-for-client review call directory)
+            (gemini-companion-review-decide review 'rejected
+                                            #'gemini-companion-bridge-reject 'client)
+            (gemini-companion-review-client--answer-client review 'rejected call))
+        (error (gemini-companion-bridge-fail call (gemini-companion-ui-error-text error))))))))
+(defun gemini-companion-review-client--accept-for-client (review call directory)
+  "Accept REVIEW for its client, or ask the user to do so; answer CALL.
+DIRECTORY is where the client works, or nil if that is not known."
+  (pcase gemini-companion-accept-by-client
+    ('nil (error "In this Emacs only the user accepts"))
+    ('ask
+     (let ((file (gemini-companion-review-client--check-client review directory)))
+       (gemini-companion-review-request-accept
+        review
+        (lambda (review text) (gemini-companion-review-client--write-file review text file directory))
+        (lambda (outcome) (gemini-companion-review-client--answer-client review outcome call)))))
+    (_
+     (unless (gemini-companion-review-seen review)
+       (error "The user has not seen this diff in Emacs yet"))
+     (let ((file (gemini-companion-review-client--check-client review directory))
+           (text (gemini-companion-review-current-text review)))
+       (gemini-companion-review-decide
+        review 'accepted
+        (lambda (_id) (gemini-companion-review-client--write-file review text file directory))
+        'client))
+     (when (gemini-companion-review-open-p review)
+       (error "This diff was decided meanwhile"))
+     (gemini-companion-review-client--answer-client review 'accepted call))))
+
+(defun gemini-companion-review-client--answer-client (review outcome call)
+  "Answer CALL: REVIEW has ended with OUTCOME, a symbol."
+  (let ((path (gemini-companion-review-path review)))
+    (pcase outcome
+      ('accepted
+       (gemini-companion-bridge-answer call (format "Accepted, and applied to %s" path))
+       (gemini-companion-log-errors "reverting a buffer"
+         (gemini-companion-write-revert-now path)))
+      ('rejected (gemini-companion-bridge-answer call (format "Rejected: %s" path)))
+      (_ (gemini-companion-bridge-fail call "This diff was decided meanwhile")))))
+
+(defun gemini-companion-review-client--write-file (review text file directory)
+  "Write TEXT to FILE, that of REVIEW, then report that it was accepted.
+FILE and DIRECTORY are those of `gemini-companion-review-client--check-client'.
+Return nil if it was decided meanwhile; the file is then as before."
+  (let* ((file-name-handler-alist nil)
+         (before (gemini-companion-file-read file)))
+    ;; The user may have been asked for minutes, in which a program can replace a directory by a link.
+    (unless (equal file (file-truename (gemini-companion-review-path review)))
+      (error "%s now leads to another file: reject this change"
+             (gemini-companion-review-file review)))
+    (gemini-companion-review-client--check-place review directory)
+    ;; First, so that the report is true.
+    (gemini-companion-file-write
+     file (gemini-companion-file-encode text (gemini-companion-review-base review)))
+    (or (gemini-companion-bridge-accept (gemini-companion-review-id review) text)
+        (ignore (gemini-companion-file-write file before)))))
+
+;;;; What clients may not accept
+
+(defun gemini-companion-review-client--check-client (review directory)
+  "Signal an error if only the user may accept REVIEW.
+DIRECTORY is where the client works, or nil if that is not known.  Return
+the name of the file without symbolic links."
+  (pcase (gemini-companion-review-conflict-find review)
+    ('unsaved (error "The user has unsaved edits of this file in Emacs"))
+    ('changed (error "The file has changed since this diff was opened")))
+  (when (gemini-companion-review-conflict-question review)
+    (error "Only the user accepts a text that lacks most of the file"))
+  (gemini-companion-review-client--check-place review directory))
+
+(defun gemini-companion-review-client--check-place (review directory)
+  "Signal an error if only the user may change the file of REVIEW.
+For DIRECTORY and the value see `gemini-companion-review-client--check-client'."
+  (let* ((path (gemini-companion-review-path review))
+         (file (file-truename path))
+         (root (gemini-companion-review-client--root file directory)))
+    (when-let* ((reason (gemini-companion-context-private-reason-of
+                         path (gemini-companion-review-visiting review))))
+      (error "Only the user accepts a change to this file: it is %s" reason))
+    (when-let* ((reason (or (gemini-companion-review-client--guard-reason path root)
+                            (gemini-companion-review-client--guard-reason file root))))
+      (error "Only the user accepts a change to this file: %s" reason))
+    ;; What cannot be read could not be written again if the report fails.
+    (when (or (eq (gemini-companion-review-bytes review) 'unreadable)
+              (not (gemini-companion-review-client--writable-p file)))
+      (error "This file cannot be read or written"))
+    file))
+
+(defun gemini-companion-review-client--root (file directory)
+  "Return the root of FILE in which a client in DIRECTORY may accept changes.
+Signal an error if there is none.  If DIRECTORY is nil or in no root, FILE
+may be in any project."
+  (let ((names (gemini-companion-workspace-scope-names (gemini-companion-workspace-scope-of directory))))
+    (cond ((cl-loop for name in names if (string-prefix-p name file) return name))
+          (names
+           (error "The client works in another project: only the user accepts this change"))
+          ((cdr (gemini-companion-workspace-innermost file 'only-project)))
+          (t (error "Outside of projects only the user accepts")))))
+
+(defun gemini-companion-review-client--guard-reason (file root)
+  "Return why FILE, in the workspace ROOT, can make programs run something.
+Return nil if it is not known to."
+  (let ((names (split-string file "/" t))
+        (below (split-string (string-remove-prefix (file-name-as-directory root) file)
+                             "/" t)))
+    (cond ((or (cl-intersection (mapcar #'downcase names) '(".git" ".hg" ".svn" ".bzr" ".jj")
+                                :test #'equal)
+               (gemini-companion-review-client--in-repository-p file))
+           "it is part of a repository")
+          ((cl-some (lambda (name) (string-prefix-p "." name)) below)
+           "a name that begins with a dot often configures programs")
+          ((and (member (car (last names)) gemini-companion-review-client--git-hook-names)
+                (string-search "hooks" (or (car (last names 2)) "")))
+           "Git runs it")
+          ((string-prefix-p (file-name-as-directory (file-truename user-emacs-directory))
+                            (file-truename file))
+           "Emacs loads such files"))))
+
+(defun gemini-companion-review-client--in-repository-p (file)
+  "Return non-nil if FILE is in a repository of Git, whatever its name is."
+  (cl-loop for directory = (file-name-directory file) then parent
+           for parent = (file-name-directory (directory-file-name directory))
+           for there = (lambda (name) (file-exists-p (concat directory name)))
+           thereis (and (funcall there "HEAD")
+                        (or (funcall there "commondir")
+                            (and (funcall there "objects/") (funcall there "refs/"))))
+           until (equal parent directory)))
+
+(defun gemini-companion-review-client--writable-p (file)
+  "Return non-nil if FILE is a regular file that can be written, or created."
+  (if (file-exists-p file)
+      (and (file-regular-p file) (file-readable-p file) (file-writable-p file))
+    ;; Its directories may have to be created, too.
+    (when-let* ((directory (locate-dominating-file file #'file-directory-p)))
+      (file-writable-p directory))))
+
+(provide 'gemini-companion-review-client)
+;;; gemini-companion-review-client.el ends here

@@ -1,0 +1,246 @@
+;;; gemini-companion-review-commands.el --- The commands that decide a review -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The user's commands for the review of the current buffer, or the one on screen: accept it, reject
+;; it, go to it, postpone it, merge into it what it lacks; and the questions that they ask.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-file)
+(require 'gemini-companion-history)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-review-popup)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-write)
+
+(declare-function gemini-companion-reject-with-reason "gemini-companion-compose")
+
+;;;; Accepting and rejecting
+
+;;;###autoload
+(defun gemini-companion-accept ()
+  "Accept the proposed change as its text now reads.
+The client then writes the file.  This decides the review of the current
+buffer, or else the one on screen.  If none is on screen, show the oldest
+instead.  If accepting would lose something, ask first."
+  (interactive)
+  (gemini-companion-review-commands-decide (gemini-companion-review-current)
+                                           #'gemini-companion-review-commands-accept))
+
+;;;###autoload
+(defun gemini-companion-reject (&optional with-reason)
+  "Reject the proposed change; the file stays as it is.
+This decides the review of the current buffer, or else the one on screen.
+If none is on screen, show the oldest instead.  With WITH-REASON,
+interactively the prefix argument, ask for a reason, which becomes the
+next prompt of the client if that runs in a terminal of Emacs."
+  (interactive "P")
+  (gemini-companion-review-commands-decide (gemini-companion-review-current)
+                                           (if with-reason
+                                               #'gemini-companion-reject-with-reason
+                                             #'gemini-companion-review-reject)))
+
+(defun gemini-companion-review-commands-decide (review decide)
+  "Call DECIDE with REVIEW; if that is not on screen, show it instead.
+If the user accepts in the windows of REVIEW, the next one is selected."
+  (let ((inside (eq review gemini-companion-review-of-buffer)))
+    (when (or inside
+              (gemini-companion-review-on-screen-p review)
+              (not (gemini-companion-review-commands--show-first review)))
+      (when (and (funcall decide review) inside
+                 ;; After a rejection the CLI cancels the others.
+                 (eq decide #'gemini-companion-review-commands-accept))
+        (gemini-companion-review-popup-follow)))))
+
+(defun gemini-companion-review-commands--show-first (review)
+  "Show REVIEW, which a command was about to decide, and say so.
+Return nil if it cannot be shown."
+  (condition-case nil
+      (progn
+        (gemini-companion-review-show-again review 'keep)
+        ;; Unlike `message', replace a pending message about REVIEW, that it still waits.
+        (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
+                                     (gemini-companion-review-file review))
+        t)
+    (error nil)))
+
+(defun gemini-companion-review-commands-accept (review)
+  "Accept REVIEW as its text now reads; ask first if that would lose something.
+If it has never been on screen, show it instead, or ask if it cannot be
+shown."
+  (gemini-companion-review-check-open review)
+  (cond ((gemini-companion-review-seen review)
+         (gemini-companion-review-commands-accept-seen review))
+        ((gemini-companion-review-commands--show-first review))
+        (t
+         (gemini-companion-review-commands--ask-unseen review)
+         (gemini-companion-review-commands-accept-seen review))))
+
+(defun gemini-companion-review-commands-accept-seen (review &optional by)
+  "Accept REVIEW, which the user has seen or accepts unseen.
+BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
+  (unless by
+    (gemini-companion-review-commands--check review))
+  (gemini-companion-ui-delay-gc
+    (let ((text (gemini-companion-review-current-text review))
+          (tell (or (car (gemini-companion-review-request review))
+                    #'gemini-companion-review-commands--tell-accepted)))
+      (gemini-companion-write-revert (gemini-companion-review-path review)
+                                     (gemini-companion-review-conflict-merged-state review)
+                                     text nil review)
+      (gemini-companion-review-decide review 'accepted
+                                      (lambda (_id) (funcall tell review text)) by))))
+
+(defun gemini-companion-review-commands--tell-accepted (review text)
+  "Tell the client of REVIEW that the user has accepted TEXT.
+Return nil if the client has decided it already."
+  (let ((may-omit (gemini-companion-write-may-omit-p review text)))
+    (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
+      ;; While the connection to a host is cut, the CLI there may go on without Emacs.
+      (gemini-companion-write-await-text
+       review text (or may-omit (gemini-companion-review-host review)))
+      t)))
+
+;;;; Showing and postponing
+
+;;;###autoload
+(defun gemini-companion-review-next ()
+  "Show the next change that awaits your decision, and select its window.
+If there is only the one on screen, select its window."
+  (interactive)
+  (let ((current (gemini-companion-review-current))
+        (open (gemini-companion-review-all-open)))
+    (gemini-companion-review-visit
+     (if (gemini-companion-review-intact-p current)
+         (or (cadr (memq current open)) (car open))
+       current))))
+
+;;;###autoload
+(defun gemini-companion-review-quit ()
+  "Ask whether to accept or reject the change on screen, or decide later."
+  (interactive)
+  (let* ((review (gemini-companion-review-current))
+         (title (gemini-companion-review-client-title review))
+         (answer (gemini-companion-review-ask
+                  review
+                  (lambda ()
+                    (condition-case nil
+                        (car (read-multiple-choice
+                              "Proposed change:"
+                              `((?a "accept" ,(concat title " writes the text as it now reads"))
+                                (?r "reject" "The file stays as it is")
+                                (?l "later" ,(concat title " keeps waiting")))))
+                      (quit nil))))))
+    (pcase answer
+      (?a (gemini-companion-review-commands-accept review))
+      (?r (gemini-companion-review-reject review))
+      (_ (gemini-companion-review-postpone review)))))
+
+;;;###autoload
+(defun gemini-companion-review-other-view ()
+  "Show the change in another view, with all that you have dropped or edited."
+  (interactive)
+  (let* ((review (gemini-companion-review-current))
+         (view (if (eq (gemini-companion-review-view review) 'gemini-companion-ediff-show)
+                   'gemini-companion-inline-show
+                 'gemini-companion-ediff-show)))
+    (gemini-companion-review-check-open review)
+    (unless (gemini-companion-file-exists-p (gemini-companion-review-path review))
+      (user-error "A new file has only one view"))
+    (setf (gemini-companion-review-with-base review) nil
+          (gemini-companion-review-chosen-view review) view)
+    (gemini-companion-review-show-again review 'select)))
+
+;;;###autoload
+(defun gemini-companion-review-three-way ()
+  "Show or hide the text from which the change was made.
+While it is shown, the proposal is compared with the text as you have it,
+including unsaved edits."
+  (interactive)
+  (let ((review (gemini-companion-review-current)))
+    (gemini-companion-review-commands--show-with-base
+     review (not (gemini-companion-review-with-base review)))))
+
+(defun gemini-companion-review-commands--show-with-base (review with-base)
+  "Show REVIEW, and if WITH-BASE is non-nil the text from which it was made."
+  (gemini-companion-review-check-open review)
+  (setf (gemini-companion-review-with-base review) with-base)
+  (gemini-companion-review-show-again review 'select))
+
+;;;; Merging
+
+;;;###autoload
+(defun gemini-companion-review-merge ()
+  "Merge your edits of the file into the proposed text, if they do not overlap.
+These are your unsaved edits, and what was written to the file since the
+change was proposed.  Nothing is saved or accepted."
+  (interactive)
+  (let ((review (gemini-companion-review-current)))
+    (gemini-companion-review-check-open review)
+    (unless (gemini-companion-review-conflict-check review)
+      (user-error "Nothing to merge: the proposed text contains all edits of %s"
+                  (gemini-companion-review-file review)))
+    (gemini-companion-review-commands--merge review)
+    (message "%s" (substitute-command-keys
+                   "Merged into the proposed text; \\[gemini-companion-accept] accepts it"))))
+
+(defun gemini-companion-review-commands--merge (review)
+  "Merge into the text of REVIEW the edits that it lacks, and show it again."
+  (unwind-protect
+      (gemini-companion-review-conflict-merge review)
+    ;; Even if the edits of the buffer overlap, those of the file are merged.
+    (gemini-companion-review-show-again
+     review (if (eq gemini-companion-review-of-buffer review) 'select 'keep))))
+
+;;;; Questions before an accept
+
+(defun gemini-companion-review-commands--check (review)
+  "Ask before an accept of REVIEW that would lose something.
+Signal a `user-error' unless the user wants it."
+  (when-let* ((question (gemini-companion-review-conflict-question review)))
+    (gemini-companion-review-commands-confirm review question))
+  (when (gemini-companion-review-conflict-check review)
+    (pcase (gemini-companion-review-ask
+            review
+            (lambda ()
+              (car (read-multiple-choice
+                    (concat (gemini-companion-review-conflict-warning review) ".")
+                    '((?a "accept" "Have this text written; unsaved edits remain in their buffer")
+                      (?m "merge" "Merge the edits into this text, then decide")
+                      (?t "three-way" "Show all texts side by side, then decide")
+                      (?c "cancel" "Decide later"))))))
+      (?a)
+      (?m (gemini-companion-review-commands--merge review)
+          (user-error "Merged, but not accepted yet: check the text, then accept it"))
+      (?t (gemini-companion-review-commands--show-with-base review t)
+          (user-error "Not accepted: copy what is missing, then accept again"))
+      (_ (user-error "Not accepted")))))
+
+(defun gemini-companion-review-commands--ask-unseen (review)
+  "Ask before an accept of REVIEW, which cannot be shown."
+  (gemini-companion-review-commands-confirm
+   review
+   (format "%s cannot be shown (%s).  Accept it unseen, %d lines in place of %d? "
+           (gemini-companion-ui-one-line (gemini-companion-review-path review))
+           (gemini-companion-review-reason review)
+           (gemini-companion-review-conflict-count-lines
+            (gemini-companion-review-current-text review))
+           (gemini-companion-review-conflict-count-lines
+            (or (gemini-companion-review-base review) "")))))
+
+(defun gemini-companion-review-commands-confirm (review question)
+  "Signal a `user-error' unless the user says yes to QUESTION, about REVIEW."
+  (unless (gemini-companion-review-ask review (lambda () (y-or-n-p question)))
+    (user-error "Not accepted")))
+
+(provide 'gemini-companion-review-commands)
+;;; gemini-companion-review-commands.el ends here

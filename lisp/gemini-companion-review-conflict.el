@@ -1,0 +1,198 @@
+;;; gemini-companion-review-conflict.el --- What an accept would lose -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The file of a review may be written after the client has proposed, and its buffer may have unsaved
+;; edits: a client that writes the proposal overwrites these.  This file finds that out.  The user can
+;; merge them into the proposal, which ends the conflict until there are others.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'gemini-companion-change)
+(require 'gemini-companion-file)
+(require 'gemini-companion-heavy)
+(require 'gemini-companion-review)
+
+(add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-review-conflict-check -90)
+
+(defun gemini-companion-review-conflict-check (review)
+  "Record what an accept of REVIEW would lose now, and return it."
+  (setf (gemini-companion-review-conflict review)
+        (gemini-companion-review-conflict-find review)))
+
+(defun gemini-companion-review-conflict-find (review)
+  "Return what an accept of REVIEW would lose now, or nil.
+`unsaved': a buffer that visits the file has edits that the text lacks.
+`changed': the file was written since the change was proposed."
+  (let ((buffer (gemini-companion-review-visiting review)))
+    (cond ((and buffer (buffer-modified-p buffer)
+                (not (gemini-companion-review-conflict--merged-p review buffer)))
+           'unsaved)
+          ((or (gemini-companion-review-conflict-written-p review)
+               ;; The client has not told yet of what the user has just saved on its host.
+               (and buffer (gemini-companion-review-host review)
+                    (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
+                                                      buffer)))
+           'changed))))
+
+(defun gemini-companion-review-conflict--merged-p (review buffer)
+  "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."
+  (let ((states (gemini-companion-review-conflict--merge-states review buffer))
+        (merged (gemini-companion-review-merged review)))
+    (or (equal states merged)
+        (and (equal (car states) (car merged))
+             ;; What was merged may have been undone.
+             (equal (gemini-companion-review-conflict--merge-with
+                     review (gemini-companion-review-buffer-text buffer))
+                    (gemini-companion-review-current-text review))
+             (setf (gemini-companion-review-merged review) states)))))
+
+(defun gemini-companion-review-conflict--merge-states (review buffer)
+  "Return a cons that changes with the text of BUFFER or of REVIEW.
+Its car depends on BUFFER alone: see `gemini-companion-write-revert'."
+  (cons (cons buffer (buffer-chars-modified-tick buffer))
+        (gemini-companion-review-current-text review)))
+
+(defun gemini-companion-review-conflict-merged-state (review)
+  "Return which edits REVIEW contains, for `gemini-companion-write-revert'."
+  (when-let* ((buffer (gemini-companion-review-visiting review)))
+    (and (gemini-companion-review-conflict--merged-p review buffer)
+         (car (gemini-companion-review-merged review)))))
+
+(defun gemini-companion-review-conflict--merge-with (review text)
+  "Return the text of REVIEW with the changes that TEXT makes to its file.
+For the value on a conflict see `gemini-companion-change-merge'."
+  (gemini-companion-change-merge
+   (gemini-companion-review-text-of-file review (or (gemini-companion-review-base review) ""))
+   text
+   (gemini-companion-review-current-text review)))
+
+(defun gemini-companion-review-conflict-written-p (review)
+  "Return non-nil if the file of REVIEW has changed since that was proposed.
+What was merged into it since does not count."
+  (gemini-companion-review-conflict--forget-undone-merge review)
+  (let* ((path (gemini-companion-review-path review))
+         (stamp (gemini-companion-file-stamp path)))
+    (cond ((equal stamp (gemini-companion-review-stamp review)) nil)
+          ;; A timer asks each second.
+          ((equal stamp (gemini-companion-review-other-stamp review)) t)
+          ((and (gemini-companion-review-base review)
+                (equal (gemini-companion-file-read path) (gemini-companion-review-base review)))
+           ;; Written with the same contents.
+           (setf (gemini-companion-review-stamp review) stamp)
+           nil)
+          (t (setf (gemini-companion-review-other-stamp review) stamp)
+             t))))
+
+(defun gemini-companion-review-conflict--forget-undone-merge (review)
+  "If the user has undone a merge of the file into REVIEW, forget that merge."
+  (when-let* ((unmerged (gemini-companion-review-unmerged review))
+              (before (assoc (gemini-companion-review-current-text review) unmerged)))
+    (pcase-let ((`(,_ ,base ,stamp) before))
+      (setf (gemini-companion-review-base review) base
+            (gemini-companion-review-stamp review) stamp
+            (gemini-companion-review-unmerged review) (cdr (memq before unmerged))))))
+
+(defun gemini-companion-review-conflict-warning (review)
+  "Return a warning about the conflict of REVIEW, or nil."
+  (pcase (gemini-companion-review-conflict review)
+    ('unsaved (format "The buffer of %s has unsaved edits that this text does not contain"
+                      (gemini-companion-review-file review)))
+    ('changed (format "%s has changed on disk since this text was made"
+                      (gemini-companion-review-file review)))))
+
+(defun gemini-companion-review-conflict-question (review)
+  "Return the question to ask before an accept of REVIEW, or nil."
+  (let* ((title (gemini-companion-review-client-title review))
+         (text (gemini-companion-review-current-text review))
+         (after (gemini-companion-review-conflict-count-lines text))
+         (before (gemini-companion-review-conflict-count-lines
+                  (or (gemini-companion-review-base review) ""))))
+    (cond ((string-empty-p text)
+           (unless (string-empty-p (gemini-companion-review-proposed review))
+             (format "%s ignores an empty text, and would write its own proposal.  Accept? "
+                     title)))
+          ((gemini-companion-change-deletion-p before after)
+           (format "%s would write a text of %d lines in place of %d lines.  Accept? "
+                   title after before)))))
+
+(defun gemini-companion-review-conflict-count-lines (text)
+  "Return the number of newlines in TEXT, which may have megabytes."
+  (with-temp-buffer
+    ;; Otherwise each byte would be converted.
+    (set-buffer-multibyte (multibyte-string-p text))
+    (insert text)
+    (1- (line-number-at-pos (point-max)))))
+
+;;;; Merging
+
+(defun gemini-companion-review-conflict-merge (review)
+  "Merge into the text of REVIEW what an accept would lose.
+Signal a `user-error' if the edits of a buffer overlap; what was written to
+the file is merged all the same."
+  (let ((buffer (gemini-companion-review-conflict--edited-buffer review)))
+    (when (gemini-companion-review-conflict-written-p review)
+      (gemini-companion-review-conflict--merge-file review))
+    (when buffer
+      (gemini-companion-review-conflict--merge-text
+       review (gemini-companion-review-buffer-text buffer))
+      (setf (gemini-companion-review-merged review)
+            (gemini-companion-review-conflict--merge-states review buffer)))))
+
+(defun gemini-companion-review-conflict--edited-buffer (review)
+  "Return the buffer with unsaved edits of the file of REVIEW, or nil.
+Signal a `user-error' if they are edits of another text than the file has."
+  (when-let* ((buffer (gemini-companion-review-visiting review))
+              ((buffer-modified-p buffer)))
+    (unless (gemini-companion-file-agrees-p (gemini-companion-review-path review) buffer)
+      (user-error "%s was changed on disk: save or revert its buffer, then merge"
+                  (gemini-companion-review-file review)))
+    buffer))
+
+(defun gemini-companion-review-conflict--merge-file (review)
+  "Merge into the text of REVIEW how its file has changed on disk."
+  (let* ((path (gemini-companion-review-path review))
+         (stamp (gemini-companion-file-stamp path))
+         (bytes (gemini-companion-file-read path))
+         (before (gemini-companion-review-current-text review)))
+    (unless bytes
+      (user-error "Nothing to merge: %s was deleted, or cannot be read"
+                  (gemini-companion-review-project-path review)))
+    (gemini-companion-review-conflict--merge-text
+     review (gemini-companion-review-text-of-file review bytes))
+    (unless (equal before (gemini-companion-review-current-text review))
+      (push (list before (gemini-companion-review-base review)
+                  (gemini-companion-review-stamp review))
+            (gemini-companion-review-unmerged review)))
+    (setf (gemini-companion-review-base review) bytes
+          (gemini-companion-review-stamp review) stamp)))
+
+(defun gemini-companion-review-conflict--merge-text (review text)
+  "Merge into the text of REVIEW the changes from its file to TEXT."
+  (let ((merged (gemini-companion-review-conflict--merge-with review text)))
+    (unless (stringp merged)
+      (user-error "Both change the same lines, first at line %d of the proposed text: %s" merged
+                  (substitute-command-keys
+                   "\\[gemini-companion-review-three-way] shows all texts")))
+    (gemini-companion-review-conflict--set-text review merged)))
+
+(defun gemini-companion-review-conflict--set-text (review text)
+  "Replace the text of REVIEW by TEXT, as one step for undo."
+  (let ((proposal (gemini-companion-review-proposal review)))
+    (if (not (buffer-live-p proposal))
+        (setf (gemini-companion-review-text review) text)
+      (with-current-buffer proposal
+        (save-restriction
+          (widen)
+          (let ((inhibit-read-only t))
+            (undo-boundary)
+            (gemini-companion-heavy-replace-text text)
+            (undo-boundary)))))))
+
+(provide 'gemini-companion-review-conflict)
+;;; gemini-companion-review-conflict.el ends here

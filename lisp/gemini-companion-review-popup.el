@@ -1,0 +1,369 @@
+;;; gemini-companion-review-popup.el --- Showing reviews automatically -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Windows change only while the user is not busy.  This file decides when the next review is shown,
+;; and tells the user about those that are not.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-ui)
+
+;;;; Options
+
+(defcustom gemini-companion-diff-policy 'pop-up
+  "What happens when a client proposes a change.
+If `pop-up', it is shown as soon as you pause and no prompt is open.  If
+`queue', it waits until you ask for it, for instance with
+\\[gemini-companion-review-next]; the mode line shows how many wait."
+  :group 'gemini-companion-review
+  :type '(choice (const :tag "Show it" pop-up)
+                 (const :tag "Let it wait" queue))
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-diff-focus 'keep
+  "Which window is selected when a change is shown automatically.
+If `keep', the selected window stays selected, so that you can go on
+typing; the review appears above it.  If `select', the review is selected,
+and gets as much of the frame as possible.  If `announce', nothing is
+shown: a message says that a change waits."
+  :group 'gemini-companion-review
+  :type '(choice (const :tag "Stays where it is" keep)
+                 (const :tag "Goes to the review" select)
+                 (const :tag "Only announce the change" announce))
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; State
+
+(defvar gemini-companion-review-popup--held-after 2.0
+  "Seconds for which a review is held back before the user is told.")
+
+(defconst gemini-companion-review-popup--reaction-time 0.7
+  "Seconds within which keys in a review that was just selected are ignored.
+They were meant for another window, and so were keys that follow them as
+quickly.")
+
+(defvar gemini-companion-review-popup--interval 0.2
+  "Seconds between attempts to show a review.")
+
+(defvar gemini-companion-review-popup--timer nil
+  "The timer that tries to show the next review, or nil.")
+
+(defvar gemini-companion-review-popup--file-timer nil
+  "The timer that checks the file of the review on screen, or nil.")
+
+(defvar gemini-companion-review-popup--steps nil
+  "A cons of a review and the steps that are left before it is shown.
+They are functions without arguments.")
+
+(defvar gemini-companion-review-popup--unexpected nil
+  "A cons of the review that was selected automatically and a time.
+The time is when that happened, or when a key was last ignored.")
+
+(defvar gemini-companion-review-popup--held nil
+  "The time since which a review is held back as the user is busy, in seconds.
+It is `told' once the user was told, and nil if no review is held back.")
+
+;;;; Libraries
+
+;; Loading Ediff takes longer than showing a review.
+
+(defvar gemini-companion-review-popup--load-timer nil
+  "The timer that loads the libraries that show reviews, or nil.")
+
+(add-hook 'gemini-companion-clients-functions #'gemini-companion-review-popup--load-when-idle)
+
+(defun gemini-companion-review-popup--load-when-idle (count)
+  "If COUNT clients are connected, load what shows reviews when Emacs is idle.
+If there is none any more, do not."
+  (cond ((zerop count)
+         (when gemini-companion-review-popup--load-timer
+           (cancel-timer gemini-companion-review-popup--load-timer)
+           (setq gemini-companion-review-popup--load-timer nil)))
+        ((and (not gemini-companion-review-popup--load-timer)
+              (autoloadp (indirect-function (gemini-companion-review-view))))
+         (setq gemini-companion-review-popup--load-timer
+               (run-with-idle-timer 0.5 nil #'gemini-companion-review-popup--load)))))
+
+(defun gemini-companion-review-popup--load ()
+  "Load what shows reviews, and what is told of them."
+  (setq gemini-companion-review-popup--load-timer nil)
+  (gemini-companion-log-errors "loading what shows reviews"
+    (mapc #'gemini-companion-review-popup--load-function
+          (cons (gemini-companion-review-view) gemini-companion-review-waiting-functions))
+    ;; Otherwise what loading has left would be collected while the review is shown.
+    (garbage-collect)))
+
+(defun gemini-companion-review-popup--load-function (function)
+  "Load FUNCTION if that is the name of an autoload."
+  (when (and function (symbolp function))
+    (autoload-do-load (symbol-function function) function)))
+
+;;;; When a review is shown
+
+(add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--adjust-timers -50)
+
+(defun gemini-companion-review-popup--adjust-timers ()
+  "Start or cancel the timers as needed."
+  (let ((due (gemini-companion-review-popup--next)))
+    (unless due
+      (setq gemini-companion-review-popup--steps nil)
+      (gemini-companion-review-popup--release))
+    (setq gemini-companion-review-popup--file-timer
+          (gemini-companion-review-popup--adjust-timer
+           gemini-companion-review-popup--file-timer (gemini-companion-review-shown)
+           1 1 #'gemini-companion-review-popup--check-file)
+          gemini-companion-review-popup--timer
+          (gemini-companion-review-popup--adjust-timer
+           gemini-companion-review-popup--timer (or due (gemini-companion-review-leaving-p))
+           0 gemini-companion-review-popup--interval
+           #'gemini-companion-review-popup--try))))
+
+(defun gemini-companion-review-popup--adjust-timer (timer wanted first seconds function)
+  "Return TIMER, or a new one, if WANTED, else cancel it and return nil.
+A new one calls FUNCTION in FIRST seconds and then every SECONDS."
+  (cond ((and wanted (not timer)) (run-at-time first seconds function))
+        ((or wanted (not timer)) timer)
+        (t (cancel-timer timer) nil)))
+
+(defun gemini-companion-review-popup--waiting ()
+  "Return the reviews that wait to be shown, the oldest first."
+  (cl-loop for review in (gemini-companion-review-all-open)
+           if (eq (gemini-companion-review-state review) 'waiting) collect review))
+
+(defun gemini-companion-review-popup--next ()
+  "Return the review to be shown automatically once the user is not busy, or nil."
+  (let ((review (car (gemini-companion-review-popup--waiting))))
+    (and review (null (gemini-companion-review-popup--obstacle review)) review)))
+
+(defun gemini-companion-review-popup--obstacle (review)
+  "Return what keeps REVIEW from being the next one to show, as text, or nil."
+  (let ((shown (gemini-companion-review-shown)))
+    (cond ((eq gemini-companion-diff-policy 'queue) "queued")
+          ((eq gemini-companion-diff-focus 'announce) "announced")
+          ((and shown (gemini-companion-review-on-screen-p shown))
+           "waiting for the one on screen")
+          (shown (concat "waiting for " (gemini-companion-review-file shown)))
+          ((not (eq review (car (gemini-companion-review-popup--waiting))))
+           "waiting its turn"))))
+
+(defun gemini-companion-review-popup--busy ()
+  "Return why no review may be shown just now, as text, or nil."
+  (if (or (gemini-companion-review-leaving-p)
+          ;; A key that was meant for that one must not decide the next.
+          (< (- (float-time) gemini-companion-review-closed-at) 1))
+      "one just ended"
+    (gemini-companion-ui-busy)))
+
+(defun gemini-companion-review-popup--try ()
+  "Take ended reviews off the screen and show the next, unless the user is busy."
+  (save-match-data
+    (gemini-companion-review-take-down-ended)
+    (when-let* ((review (gemini-companion-review-popup--next)))
+      (let ((reason (gemini-companion-review-popup--busy)))
+        (cond (reason (gemini-companion-review-popup--hold review reason))
+              ((gemini-companion-review-popup--take-step review)
+               (run-at-time 0 nil #'gemini-companion-review-popup--try))
+              (t (gemini-companion-review-popup--show review))))))
+  (gemini-companion-review-popup--adjust-timers))
+
+(defun gemini-companion-review-popup--take-step (review)
+  "Take a step of those that precede showing REVIEW, if some are left.
+Return nil if there was none.  A large review takes so long that the user
+could not type meanwhile if it was done all at once."
+  (unless (eq review (car gemini-companion-review-popup--steps))
+    (setq gemini-companion-review-popup--steps
+          (cons review
+                ;; If this fails, so does showing it, and the user is told.
+                (gemini-companion-log-errors "preparing a review"
+                  (gemini-companion-review-popup--find-steps review)))))
+  (when-let* ((step (pop (cdr gemini-companion-review-popup--steps))))
+    (gemini-companion-log-errors "preparing a review"
+      (let ((throw-on-input nil))
+        (with-local-quit (funcall step))))
+    t))
+
+(defun gemini-companion-review-popup--find-steps (review)
+  "Return the steps that precede showing REVIEW."
+  (let ((view (gemini-companion-review-view review)))
+    (gemini-companion-review-popup--load-function view)
+    (when-let* ((steps (and (symbolp view) (get view 'gemini-companion-steps))))
+      (funcall steps review))))
+
+(defun gemini-companion-review-popup--show (review)
+  "Show REVIEW, or say why it cannot be shown."
+  (gemini-companion-review-popup--release)
+  (condition-case error
+      (let ((throw-on-input nil))
+        (with-local-quit
+          (gemini-companion-review-show review (gemini-companion-review-popup--focus))
+          (gemini-companion-review-popup--expect-stray-keys review))
+        ;; Also after a quit, which was perhaps meant for something else.
+        (gemini-companion-review-popup--announce review))
+    (error
+     (message "The change to %s cannot be shown: %s.  Decide it in %s, or in \
+M-x gemini-companion-review-list"
+              (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
+              (gemini-companion-review-client-title review))))
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+
+(defun gemini-companion-review-popup--check-file ()
+  "Check whether an accept of the review on screen would now lose something."
+  (gemini-companion-log-errors "checking a file"
+    (when-let* ((review (gemini-companion-review-shown)))
+      (let ((before (gemini-companion-review-conflict review))
+            (conflict (gemini-companion-review-conflict-check review)))
+        (unless (eq conflict before)
+          (force-mode-line-update t)
+          (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
+          (when conflict
+            (gemini-companion-ui-message review "%s"
+                                         (gemini-companion-review-conflict-warning review))))))))
+
+;;;; What the user is told
+
+(add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-review-popup--announce-hidden -50)
+
+(defun gemini-companion-review-popup--announce-hidden (review)
+  "Announce REVIEW unless it is on screen, or will be shown automatically.
+If the user has hidden the review on screen, the next one waits for that."
+  (unless (or (gemini-companion-review-shown-p review)
+              (and (eq gemini-companion-diff-policy 'pop-up)
+                   (not (eq gemini-companion-diff-focus 'announce))
+                   (let ((shown (gemini-companion-review-shown)))
+                     (or (null shown)
+                         (gemini-companion-review-on-screen-p shown)))))
+    (gemini-companion-review-popup--announce review)))
+
+(defun gemini-companion-review-popup--announce (review)
+  "Tell the user about REVIEW, in one line if possible."
+  (unless (eq gemini-companion-diff-policy 'queue)
+    (let ((text (format "%s proposes %s; "
+                        (gemini-companion-review-client-title review)
+                        (gemini-companion-review-describe review))))
+      (gemini-companion-ui-message
+       review "%s%s" text
+       (gemini-companion-review-popup--keys
+        review (- (window-width (minibuffer-window)) (string-width text) 1))))))
+
+(defun gemini-companion-review-popup--keys (review columns)
+  "Return text that says which keys decide REVIEW, or lead to it, from here.
+If it would take more than COLUMNS, do not say which key rejects."
+  (cond ((not (gemini-companion-review-shown-p review))
+         (gemini-companion-ui-key 'gemini-companion-review-next "shows it"))
+        ((gemini-companion-ui-key-of 'gemini-companion-accept)
+         (let* ((accept (gemini-companion-ui-key 'gemini-companion-accept "accepts"))
+                (both (concat accept ", "
+                              (gemini-companion-ui-key 'gemini-companion-reject "rejects"))))
+           (if (> (string-width both) columns) accept both)))
+        (t (gemini-companion-ui-key 'gemini-companion-review-next "goes there"))))
+
+;;;; Going on to the next review
+
+(defvar gemini-companion-review-popup--followed nil
+  "When and after how many keys the user decided a review in its own window.")
+
+(defun gemini-companion-review-popup-follow ()
+  "Have the next review selected, if it comes soon and before any other key.
+The user has decided the last one in its own window.  The same keys must
+not go to another buffer instead; in the terminal of a CLI they would
+cancel what it does."
+  (setq gemini-companion-review-popup--followed (cons (float-time) num-input-keys)))
+
+(defun gemini-companion-review-popup--focus ()
+  "Return the focus for the next review, as in `gemini-companion-diff-focus'."
+  (pcase gemini-companion-review-popup--followed
+    ((and `(,time . ,keys)
+          (guard (and (eql keys num-input-keys)
+                      (< (- (float-time) time) 3))))
+     'select)
+    (_ gemini-companion-diff-focus)))
+
+;;;; Keys meant for another window
+
+(defun gemini-companion-review-popup--expect-stray-keys (review)
+  "If REVIEW is selected now, ignore keys that were meant for another buffer.
+In a very small frame it is shown in the selected window even if that is to
+be kept."
+  (when (eq review (buffer-local-value 'gemini-companion-review-of-buffer (window-buffer)))
+    (setq gemini-companion-review-popup--unexpected (cons review (float-time)))
+    (add-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key)))
+
+(defconst gemini-companion-review-popup--key-ignored
+  (lambda ()
+    (interactive)
+    (message "This change has just appeared: pause before you press a key"))
+  "A command that says that a key was ignored.")
+
+(defun gemini-companion-review-popup--ignore-stray-key ()
+  "Ignore the key just pressed if it was meant for another window."
+  (pcase-let ((`(,review . ,time) gemini-companion-review-popup--unexpected))
+    (if (or (not (eq gemini-companion-review-of-buffer review))
+            (> (- (float-time) time) gemini-companion-review-popup--reaction-time))
+        (progn
+          (setq gemini-companion-review-popup--unexpected nil)
+          (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key))
+      (when (gemini-companion-review-popup--typed-p last-command-event)
+        (setcdr gemini-companion-review-popup--unexpected (float-time))
+        (setq this-command gemini-companion-review-popup--key-ignored)))))
+
+(defun gemini-companion-review-popup--typed-p (event)
+  "Return non-nil if EVENT was typed, or is a text pasted into a terminal.
+Other events are of the mouse, or say that another frame or window is to
+be selected: if that was ignored, keys would go on going to the review."
+  (or (atom event) (eq (car event) 'xterm-paste)))
+
+;;;; Reviews that are held back
+
+(defun gemini-companion-review-popup--hold (review reason)
+  "Record that REVIEW is held back for REASON; after 2 seconds, tell the user once.
+The mode line shows it, and the echo area if that is empty."
+  (gemini-companion-review-hold review (concat "waiting: " reason))
+  (cond ((null gemini-companion-review-popup--held)
+         (setq gemini-companion-review-popup--held (float-time)))
+        ((and (numberp gemini-companion-review-popup--held)
+              (> (- (float-time) gemini-companion-review-popup--held)
+                 gemini-companion-review-popup--held-after))
+         (setq gemini-companion-review-popup--held 'told)
+         (gemini-companion-log-add "review %d is not shown yet: %s"
+                                   (gemini-companion-review-id review) reason)
+         (force-mode-line-update t)
+         (unless (or (current-message)
+                     cursor-in-echo-area
+                     (active-minibuffer-window)
+                     (bound-and-true-p isearch-mode)
+                     (not (gemini-companion-ui-user-frame-p)))
+           (message "A change to %s will be shown when you pause"
+                    (gemini-companion-review-file review))))))
+
+(defun gemini-companion-review-popup--release ()
+  "Record that no review is held back."
+  (when gemini-companion-review-popup--held
+    (setq gemini-companion-review-popup--held nil)
+    (force-mode-line-update t)))
+
+(defun gemini-companion-review-popup-state (review)
+  "Return whether REVIEW is on screen, or why not, for the user."
+  (let ((reason (gemini-companion-review-reason review)))
+    (pcase (gemini-companion-review-state review)
+      ('shown (if (gemini-companion-review-on-screen-p review) "on screen" "out of sight"))
+      ('postponed "put off")
+      ('failed (concat "cannot be shown: " reason))
+      ('waiting (or (gemini-companion-review-popup--obstacle review) reason "waiting"))
+      (_ reason))))
+
+(defun gemini-companion-review-popup-held-p ()
+  "Return non-nil if a review has been held back for a while."
+  (eq gemini-companion-review-popup--held 'told))
+
+(provide 'gemini-companion-review-popup)
+;;; gemini-companion-review-popup.el ends here
