@@ -240,7 +240,8 @@
 
 (ert-deftest gemini-companion-review-list/columns-fit-the-window ()
   (gemini-companion-test-with-lists client
-    (let* ((short "a.txt")
+    (let* ((gemini-companion-diff-policy 'queue)
+           (short "a.txt")
            (long "some/where/deep/in/the/project/with_a_long_name.txt")
            (project (file-name-nondirectory (directory-file-name gemini-companion-test-project)))
            (width (lambda () (apply #'max (mapcar #'string-width
