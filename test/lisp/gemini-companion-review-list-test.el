@@ -263,7 +263,7 @@
         (should (equal (car (funcall files)) (concat project "/" short)))
         (let ((lines (gemini-companion-test-list-lines "*gemini reviews*")))
           (should (string-match-p "some-client-of-the-pro" (nth 2 lines)))
-          (should (string-suffix-p "new, +1 waiting" (nth 2 lines)))))
+          (should (string-suffix-p "new, +1 queued" (nth 2 lines)))))
       (let ((gemini-companion-test-list-width 50))
         (gemini-companion-review-list--resize (selected-window))
         (should (<= (funcall width) 55))
