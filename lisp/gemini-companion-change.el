@@ -96,7 +96,7 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                        "Empties the file")
                       ((gemini-companion-change-deletion-p total (+ total added (- removed)))
                        (format "Removes %d of %d lines" removed total))
-                      ((and (zerop added) (zerop removed) (not (gemini-companion-change-new change)))
+                      ((and (zerop (+ added removed)) (not (gemini-companion-change-new change)))
                        "Changes nothing"))
                 (and (not (string-empty-p text))
                      (not (string-suffix-p "\n" text))

@@ -8,8 +8,8 @@
 
 ;; Reads and writes files as bytes, and knows which buffer visits one.
 ;;
-;; A file on a host is not read: its client tells what it contains, and that is remembered as long as
-;; somebody needs it, in bounded number and size.  So nothing here asks a host for anything, and
+;; A file on a host is not read: its client tells what it contains, and that is remembered as long
+;; as somebody needs it, in bounded number and size.  So nothing here asks a host for anything, and
 ;; nothing waits for Tramp, whose handlers do not see any name.
 
 ;;; Code:

@@ -20,6 +20,7 @@
 (require 'subr-x)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
 (declare-function dbus-call-method-asynchronously "dbus")
@@ -186,7 +187,7 @@ here, but hears the bell."
           (t (gemini-companion-notify--plain
               (format "%s proposes %s"
                       (gemini-companion-review-client-title subject)
-                      (if (gemini-companion-change-new (gemini-companion-review-change subject))
+                      (if (gemini-companion-change-new (gemini-companion-review-effect-change subject))
                           "a new file"
                         "a change")))))))
 
@@ -200,7 +201,7 @@ here, but hears the bell."
         (when (length> file gemini-companion-notify--max-file)
           (setq file (concat "…" (substring file (- gemini-companion-notify--max-file)))))
         (format "%s, %s" file
-                (gemini-companion-change-size (gemini-companion-review-change subject)))))))
+                (gemini-companion-change-size (gemini-companion-review-effect-change subject)))))))
 
 (defun gemini-companion-notify--plain (text)
   "Return TEXT with a question mark for each character that is not visible.

@@ -455,7 +455,7 @@ accept it, reject it and lead to it.  The first two are always shown."
 (defun gemini-companion-proposal--remarks (review)
   "Return pieces that warn about REVIEW, of which the first is always shown."
   (append
-   (cl-loop for remark in (gemini-companion-review-remarks review)
+   (cl-loop for remark in (gemini-companion-review-effect-remarks review)
             for rank = 0 then 3
             collect (cons rank (propertize remark 'face 'warning)))
    (when-let* (((gemini-companion-review-conflict review))
@@ -474,7 +474,7 @@ accept it, reject it and lead to it.  The first two are always shown."
 
 (defun gemini-companion-proposal--size (review)
   "Return the piece with the size of the change of REVIEW."
-  (let ((change (gemini-companion-review-change review)))
+  (let ((change (gemini-companion-review-effect-change review)))
     (cons 1 (concat (if (gemini-companion-change-new change) "new file " "")
                     (gemini-companion-change-size change)))))
 

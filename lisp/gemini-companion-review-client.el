@@ -6,14 +6,15 @@
 
 ;;; Commentary:
 
-;; A client opens a review, and closes it when the user has decided in the client, or when it goes away.
+;; A client opens a review, and closes it when the user has decided in the client, or when it goes
+;; away.
 ;;
-;; Clients of document 004 may also decide an open review as the user would, by the tools `acceptDiff'
-;; and `rejectDiff'.  Then Emacs writes the file, so that its buffer and the file agree.  Whoever has
-;; the token can call these tools, including programs that the CLI runs in a sandbox.  So a client
-;; cannot use them to bypass the user: unless the user accepts in Emacs, an accept fails if the change
-;; was never on screen, and where the user would be asked first: outside of projects, for private
-;; files, and for files that make other programs run something.
+;; Clients of document 004 may also decide an open review as the user would, by the tools
+;; `acceptDiff' and `rejectDiff'.  Then Emacs writes the file, so that its buffer and the file
+;; agree.  Whoever has the token can call these tools, including programs that the CLI runs in a
+;; sandbox.  So a client cannot use them to bypass the user: unless the user accepts in Emacs, an
+;; accept fails if the change was never on screen, and where the user would be asked first: outside
+;; of projects, for private files, and for files that make other programs run something.
 
 ;;; Code:
 
@@ -24,7 +25,7 @@
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 (require 'gemini-companion-write)
@@ -107,7 +108,7 @@ Signal an error if that host has not reported what the file contains."
                    (gemini-companion-review-bytes review)))
          (stamp (if made (gemini-companion-review-stamp review)
                   (gemini-companion-file-stamp path))))
-    (gemini-companion-write-revert path (gemini-companion-review-conflict-merged-state review)
+    (gemini-companion-write-revert path (gemini-companion-review-effect-merged-state review)
                                    text made review)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
@@ -150,7 +151,8 @@ DIRECTORY is where the client works, or nil if that is not known."
      (let ((file (gemini-companion-review-client--check-client review directory)))
        (gemini-companion-review-request-accept
         review
-        (lambda (review text) (gemini-companion-review-client--write-file review text file directory))
+        (lambda (review text)
+         (gemini-companion-review-client--write-file review text file directory))
         (lambda (outcome) (gemini-companion-review-client--answer-client review outcome call)))))
     (_
      (unless (gemini-companion-review-seen review)
@@ -182,7 +184,8 @@ FILE and DIRECTORY are those of `gemini-companion-review-client--check-client'.
 Return nil if it was decided meanwhile; the file is then as before."
   (let* ((file-name-handler-alist nil)
          (before (gemini-companion-file-read file)))
-    ;; The user may have been asked for minutes, in which a program can replace a directory by a link.
+    ;; The user may have been asked for minutes, in which a program can replace a directory by a
+    ;; link.
     (unless (equal file (file-truename (gemini-companion-review-path review)))
       (error "%s now leads to another file: reject this change"
              (gemini-companion-review-file review)))
@@ -199,10 +202,10 @@ Return nil if it was decided meanwhile; the file is then as before."
   "Signal an error if only the user may accept REVIEW.
 DIRECTORY is where the client works, or nil if that is not known.  Return
 the name of the file without symbolic links."
-  (pcase (gemini-companion-review-conflict-find review)
+  (pcase (gemini-companion-review-effect-conflict review)
     ('unsaved (error "The user has unsaved edits of this file in Emacs"))
     ('changed (error "The file has changed since this diff was opened")))
-  (when (gemini-companion-review-conflict-question review)
+  (when (gemini-companion-review-effect-question review)
     (error "Only the user accepts a text that lacks most of the file"))
   (gemini-companion-review-client--check-place review directory))
 
@@ -228,7 +231,8 @@ For DIRECTORY and the value see `gemini-companion-review-client--check-client'."
   "Return the root of FILE in which a client in DIRECTORY may accept changes.
 Signal an error if there is none.  If DIRECTORY is nil or in no root, FILE
 may be in any project."
-  (let ((names (gemini-companion-workspace-scope-names (gemini-companion-workspace-scope-of directory))))
+  (let ((names (gemini-companion-workspace-scope-names
+                (gemini-companion-workspace-scope-of directory))))
     (cond ((cl-loop for name in names if (string-prefix-p name file) return name))
           (names
            (error "The client works in another project: only the user accepts this change"))

@@ -17,7 +17,7 @@
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-review-effect)
 (require 'gemini-companion-review-popup)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
@@ -95,7 +95,7 @@ BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
           (tell (or (car (gemini-companion-review-request review))
                     #'gemini-companion-review-commands--tell-accepted)))
       (gemini-companion-write-revert (gemini-companion-review-path review)
-                                     (gemini-companion-review-conflict-merged-state review)
+                                     (gemini-companion-review-effect-merged-state review)
                                      text nil review)
       (gemini-companion-review-decide review 'accepted
                                       (lambda (_id) (funcall tell review text)) by))))
@@ -186,7 +186,7 @@ change was proposed.  Nothing is saved or accepted."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (gemini-companion-review-check-open review)
-    (unless (gemini-companion-review-conflict-check review)
+    (unless (gemini-companion-review-effect-check-conflict review)
       (user-error "Nothing to merge: the proposed text contains all edits of %s"
                   (gemini-companion-review-file review)))
     (gemini-companion-review-commands--merge review)
@@ -196,7 +196,7 @@ change was proposed.  Nothing is saved or accepted."
 (defun gemini-companion-review-commands--merge (review)
   "Merge into the text of REVIEW the edits that it lacks, and show it again."
   (unwind-protect
-      (gemini-companion-review-conflict-merge review)
+      (gemini-companion-review-effect-merge review)
     ;; Even if the edits of the buffer overlap, those of the file are merged.
     (gemini-companion-review-show-again
      review (if (eq gemini-companion-review-of-buffer review) 'select 'keep))))
@@ -206,14 +206,14 @@ change was proposed.  Nothing is saved or accepted."
 (defun gemini-companion-review-commands--check (review)
   "Ask before an accept of REVIEW that would lose something.
 Signal a `user-error' unless the user wants it."
-  (when-let* ((question (gemini-companion-review-conflict-question review)))
+  (when-let* ((question (gemini-companion-review-effect-question review)))
     (gemini-companion-review-commands-confirm review question))
-  (when (gemini-companion-review-conflict-check review)
+  (when (gemini-companion-review-effect-check-conflict review)
     (pcase (gemini-companion-review-ask
             review
             (lambda ()
               (car (read-multiple-choice
-                    (concat (gemini-companion-review-conflict-warning review) ".")
+                    (concat (gemini-companion-review-effect-warning review) ".")
                     '((?a "accept" "Have this text written; unsaved edits remain in their buffer")
                       (?m "merge" "Merge the edits into this text, then decide")
                       (?t "three-way" "Show all texts side by side, then decide")
@@ -232,9 +232,9 @@ Signal a `user-error' unless the user wants it."
    (format "%s cannot be shown (%s).  Accept it unseen, %d lines in place of %d? "
            (gemini-companion-ui-one-line (gemini-companion-review-path review))
            (gemini-companion-review-reason review)
-           (gemini-companion-review-conflict-count-lines
+           (gemini-companion-review-effect-count-lines
             (gemini-companion-review-current-text review))
-           (gemini-companion-review-conflict-count-lines
+           (gemini-companion-review-effect-count-lines
             (or (gemini-companion-review-base review) "")))))
 
 (defun gemini-companion-review-commands-confirm (review question)

@@ -6,12 +6,12 @@
 
 ;;; Commentary:
 
-;; Lists the changes that were decided, grouped by the prompts that they came after.  Each can be shown
-;; again and, if its client has made it, undone.
+;; Lists the changes that were decided, grouped by the prompts that they came after.  Each can be
+;; shown again and, if its client has made it, undone.
 ;;
-;; This file writes to the user's files, after asking: to undo a change, it restores the contents that
-;; the file had before, and it can write an accepted text that the client did not write.  A file on a
-;; host is read and written through Tramp, for which the user waits, after a question.
+;; This file writes to the user's files, after asking: to undo a change, it restores the contents
+;; that the file had before, and it can write an accepted text that the client did not write.  A
+;; file on a host is read and written through Tramp, for which the user waits, after a question.
 
 ;;; Code:
 

@@ -8,8 +8,9 @@
 
 ;; Lists the changes that await a decision.  The second half of this file is what the list has in
 ;; common with the history, in gemini-companion-review-history.el: a list is updated when reviews
-;; change, while point stays where it is; its columns fit its contents and its windows; and its header
-;; line shows the keys that work on the current line, so that the names of the columns are in the text.
+;; change, while point stays where it is; its columns fit its contents and its windows; and its
+;; header line shows the keys that work on the current line, so that the names of the columns are
+;; in the text.
 
 ;;; Code:
 
@@ -122,7 +123,7 @@ For WITH-REASON, interactively the prefix argument, see
                            (float-time
                             (time-since (gemini-companion-review-created review))))
                           (gemini-companion-review-list-size
-                           (gemini-companion-review-change review))
+                           (gemini-companion-review-effect-change review))
                           (gemini-companion-review-list--state review))))
           (gemini-companion-review-all-open)))
 
@@ -130,7 +131,7 @@ For WITH-REASON, interactively the prefix argument, see
   "Return where REVIEW is and what accepting it would lose, as text for the user."
   (concat (propertize (gemini-companion-review-popup-state review)
                       'face (and (gemini-companion-review-reason review) 'error))
-          (pcase (gemini-companion-review-conflict-find review)
+          (pcase (gemini-companion-review-effect-conflict review)
             ('unsaved (propertize ", unsaved edits" 'face 'warning))
             ('changed (propertize ", changed on disk" 'face 'warning)))))
 

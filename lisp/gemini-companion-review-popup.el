@@ -15,7 +15,7 @@
 (require 'subr-x)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
 ;;;; Options
@@ -221,17 +221,18 @@ M-x gemini-companion-review-list"
   (gemini-companion-log-errors "checking a file"
     (when-let* ((review (gemini-companion-review-shown)))
       (let ((before (gemini-companion-review-conflict review))
-            (conflict (gemini-companion-review-conflict-check review)))
+            (conflict (gemini-companion-review-effect-check-conflict review)))
         (unless (eq conflict before)
           (force-mode-line-update t)
           (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
           (when conflict
             (gemini-companion-ui-message review "%s"
-                                         (gemini-companion-review-conflict-warning review))))))))
+                                         (gemini-companion-review-effect-warning review))))))))
 
 ;;;; What the user is told
 
-(add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-review-popup--announce-hidden -50)
+(add-hook 'gemini-companion-review-waiting-functions
+          #'gemini-companion-review-popup--announce-hidden -50)
 
 (defun gemini-companion-review-popup--announce-hidden (review)
   "Announce REVIEW unless it is on screen, or will be shown automatically.
@@ -249,7 +250,7 @@ If the user has hidden the review on screen, the next one waits for that."
   (unless (eq gemini-companion-diff-policy 'queue)
     (let ((text (format "%s proposes %s; "
                         (gemini-companion-review-client-title review)
-                        (gemini-companion-review-describe review))))
+                        (gemini-companion-review-effect-describe review))))
       (gemini-companion-ui-message
        review "%s%s" text
        (gemini-companion-review-popup--keys

@@ -6,9 +6,10 @@
 
 ;;; Commentary:
 
-;; In one turn a CLI may propose several changes, one after the other.  The user can accept them all with
-;; one answer; those that the CLI has not proposed yet are then accepted as they come.  And a change that
-;; was accepted, and is proposed once more since the CLI did not hear of that, is accepted once more.
+;; In one turn a CLI may propose several changes, one after the other.  The user can accept them
+;; all with one answer; those that the CLI has not proposed yet are then accepted as they come.
+;; And a change that was accepted, and is proposed once more since the CLI did not hear of that, is
+;; accepted once more.
 
 ;;; Code:
 
@@ -17,7 +18,7 @@
 (require 'gemini-companion-history)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-review-effect)
 (require 'gemini-companion-write)
 
 (defvar gemini-companion-review-turn--rest nil
@@ -61,8 +62,8 @@ something is shown to you, not accepted."
 
 (defun gemini-companion-review-turn--plain-p (review)
   "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."
-  (not (or (gemini-companion-review-conflict-question review)
-           (gemini-companion-review-conflict-find review))))
+  (not (or (gemini-companion-review-effect-question review)
+           (gemini-companion-review-effect-conflict review))))
 
 (defun gemini-companion-review-turn-forget-rest (review)
   "Accept nothing in advance any more if that was said with REVIEW."
@@ -110,7 +111,7 @@ accept, and may propose the same again.  Return non-nil if so."
                                   (and (not again)
                                        (gemini-companion-review-turn--same-p earlier review)))
                                 gemini-companion-review-turn--accepted))
-              ((null (gemini-companion-review-conflict-find review))))
+              ((null (gemini-companion-review-effect-conflict review))))
     (setq gemini-companion-review-turn--accepted
           (delq before gemini-companion-review-turn--accepted))
     (gemini-companion-history-note (gemini-companion-review-entry (car before)) 'cancelled)

@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; A review is one proposed change to one file, from the client's proposal to its outcome.  This file
-;; has the record, the list of open reviews, and the texts of a review.
+;; A review is one proposed change to one file, from the client's proposal to its outcome.  This
+;; file has the record, the list of open reviews, and the texts of a review.
 ;;
 ;; A review is in one of these states; only the functions below "State" move it to another one:
 ;;
@@ -19,9 +19,10 @@
 ;;
 ;; `gemini-companion-review-reason' says in words why it is in that state.
 ;;
-;; The user and clients act at the same time, so three rules hold.  A command is about one review, and
-;; checks after each question whether the client has closed it.  What was never on screen is shown,
-;; not decided.  And a client is answered at once, but windows change only while the user is not busy.
+;; The user and clients act at the same time, so three rules hold.  A command is about one review,
+;; and checks after each question whether the client has closed it.  What was never on screen is
+;; shown, not decided.  And a client is answered at once, but windows change only while the user is
+;; not busy.
 
 ;;; Code:
 
@@ -47,7 +48,8 @@ file in a smaller one.  What a terminal beside or below takes does not count.
 `gemini-companion-inline-show' shows the proposal, with the lines that it
 removes, in the window of the file.
 `gemini-companion-diff-show' shows one unified diff.
-\\<gemini-companion-review-mode-map>\\[gemini-companion-review-other-view] in a review shows it in another way.
+\\<gemini-companion-review-mode-map>\\[gemini-companion-review-other-view] \
+in a review shows it in another way.
 
 Any other function is called with a `gemini-companion-review' and `keep'
 or `select', as in `gemini-companion-diff-focus'.  It shows the buffer that
@@ -126,8 +128,8 @@ see `gemini-companion-comment-save'.")
 there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
   (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
-  (merged nil :documentation "The `gemini-companion-review-conflict-merge-states' in which the proposal
-contained the unsaved edits of the user, or nil.")
+  (merged nil :documentation "The `gemini-companion-review-effect--merge-states' in which the
+proposal contained the unsaved edits of the user, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
 merge of what was written to the file, the last one first.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
@@ -570,13 +572,13 @@ then the user must have pressed no key for 2 seconds, or use another frame."
 
 (defun gemini-companion-review-current-text (review)
   "Return the present text of the proposal of REVIEW."
-  (unless (gemini-companion-review--text-known-p review)
+  (unless (gemini-companion-review-text-known-p review)
     (let ((proposal (gemini-companion-review-proposal review)))
       (setf (gemini-companion-review-text review) (gemini-companion-review-buffer-text proposal)
             (gemini-companion-review-tick review) (buffer-chars-modified-tick proposal))))
   (gemini-companion-review-text review))
 
-(defun gemini-companion-review--text-known-p (review)
+(defun gemini-companion-review-text-known-p (review)
   "Return non-nil unless the proposal of REVIEW was edited since it was last read."
   (let ((proposal (gemini-companion-review-proposal review)))
     (or (not (buffer-live-p proposal))
@@ -654,68 +656,6 @@ REVIEW keeps the last value, since FUNCTION may take long."
   (gemini-companion-review-call-once
    review #'gemini-companion-change-decode
    (gemini-companion-review-path review) bytes (gemini-companion-review-proposed review)))
-
-;;;; What a review changes
-
-(defvar gemini-companion-review--compare-timer nil
-  "The timer that compares the text of a review that is being edited, or nil.")
-
-(defun gemini-companion-review-change (review)
-  "Return the `gemini-companion-change' that an accept of REVIEW makes.
-While the proposal is being edited this may lag behind for a moment."
-  (let ((known (gemini-companion-review-known-change review)))
-    (cond ((not (and known (eq (car known) (gemini-companion-review-base review))))
-           (gemini-companion-review--find-change review))
-          ((not (eql (cadr known) (gemini-companion-review--version review)))
-           (gemini-companion-review--find-change-soon review)))
-    (caddr (gemini-companion-review-known-change review))))
-
-(defun gemini-companion-review--version (review)
-  "Return a value that changes with the text of REVIEW, as compared by `eql'.
-While the proposal is being edited its text is not read for this."
-  (if (gemini-companion-review--text-known-p review)
-      (gemini-companion-review-text review)
-    (buffer-chars-modified-tick (gemini-companion-review-proposal review))))
-
-(defun gemini-companion-review--find-change (review)
-  "Compare the present text of REVIEW with its file."
-  (let ((path (gemini-companion-review-path review))
-        (text (gemini-companion-review-current-text review)))
-    (setf (gemini-companion-review-known-change review)
-          (list (gemini-companion-review-base review)
-                text
-                (or (gemini-companion-log-errors "comparing"
-                      (gemini-companion-change-of
-                       path (gemini-companion-review-before review) text))
-                    (gemini-companion-change-of path 'unreadable ""))))))
-
-(defun gemini-companion-review--find-change-soon (review)
-  "Compare the text of REVIEW, which is being edited, after a pause."
-  (unless gemini-companion-review--compare-timer
-    (setq gemini-companion-review--compare-timer
-          (run-at-time 0.3 nil #'gemini-companion-review--find-change-now review))))
-
-(defun gemini-companion-review--find-change-now (review)
-  "Compare the text of REVIEW, which was edited, and show the result."
-  (setq gemini-companion-review--compare-timer nil)
-  (gemini-companion-review--find-change review)
-  (force-mode-line-update t)
-  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
-
-(defun gemini-companion-review-describe (review)
-  "Return what REVIEW proposes for the user: \"a change to src/app.py, +6 -4\"."
-  (let ((change (gemini-companion-review-change review)))
-    (format "%s %s, %s"
-            (if (gemini-companion-change-new change) "a new file" "a change to")
-            (gemini-companion-review-project-path review)
-            (gemini-companion-change-size change))))
-
-(defun gemini-companion-review-remarks (review)
-  "Return a list of short remarks that the user should see before accepting REVIEW."
-  (append (pcase (gemini-companion-review-conflict review)
-            ('unsaved '("Unsaved edits"))
-            ('changed '("Changed on disk")))
-          (gemini-companion-change-remarks (gemini-companion-review-change review))))
 
 (defun gemini-companion-review-before (review)
   "Return the contents of the file of REVIEW when that was proposed, as bytes.

@@ -30,7 +30,7 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-conflict)
+(require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
 ;; Loaded when the first accepted file is watched.
@@ -74,7 +74,7 @@ accepted, and warns you if it does not.  You can then write it with
                                                    (gemini-companion-review-proposed review)
                                                    (gemini-companion-review-base review))
        ;; If the file has changed, the client would make its change in the new text.
-       (not (gemini-companion-review-conflict-written-p review))))
+       (not (gemini-companion-review-effect-written-p review))))
 
 (defun gemini-companion-write--same-as-proposed-p (text proposed base)
   "Return non-nil if a client that proposed PROPOSED writes the same for TEXT.
@@ -90,23 +90,19 @@ since the user has been asked about it."
 
 ;;;; Whether it was written
 
-(defconst gemini-companion-write--poll-interval 0.1
+(defvar gemini-companion-write--poll-interval 0.1
   "Seconds between checks of a file that a client may write, if none watches it.")
 
-(defconst gemini-companion-write--slow-interval 1.0
+(defvar gemini-companion-write--slow-interval 1.0
   "Seconds between other checks.")
 
-(defconst gemini-companion-write--settled-time 0.2
-  "Seconds after which a file that has just changed is looked at once more.
-That is a little longer than `gemini-companion-write--settling-time'.")
-
-(defconst gemini-companion-write--decision-time 3.0
+(defvar gemini-companion-write--decision-time 3.0
   "Seconds within which a client writes the file after the user accepts there.")
 
 (defvar gemini-companion-write--text-time 5.0
   "Seconds within which a client that was not sent the text writes it.")
 
-(defconst gemini-companion-write--silent-time 40.0
+(defvar gemini-companion-write--silent-time 40.0
   "Seconds after which a host that is connected has told of what was written there.
 It takes that long until a connection that was cut is known to be lost.")
 
@@ -141,7 +137,8 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
-                    (and (cl-loop for other in others thereis (gemini-companion-review-open-p other))
+                    (and (cl-loop for other in others
+                                  thereis (gemini-companion-review-open-p other))
                          'busy)))
      (lambda (written)
        (funcall finish written)
@@ -167,7 +164,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
 While Emacs does not answer, a client there is not kept waiting, and takes
 its own proposal instead of TEXT."
   (and (gemini-companion-review-host review)
-       (gemini-companion-review-conflict-written-p review)
+       (gemini-companion-review-effect-written-p review)
        (gemini-companion-write--contains-p review text)))
 
 (defun gemini-companion-write-await-text (review text exactly &rest before)
@@ -263,7 +260,8 @@ in batch mode does not notice.  Otherwise return the descriptor."
            (when (or (equal name (file-name-nondirectory changed))
                      (and (stringp renamed) (equal name (file-name-nondirectory renamed))))
              (funcall look)
-             (run-at-time gemini-companion-write--settled-time nil look))))))))
+             ;; A little later than when it counts as complete.
+             (run-at-time 0.2 nil look))))))))
 
 (defun gemini-companion-write--cancel (poll)
   "Cancel POLL, a value of `gemini-companion-write--await'."
@@ -298,9 +296,6 @@ M-x gemini-companion-review-history"
 
 (defvar gemini-companion-write--revert-time 10.0
   "Seconds after which a client that has no open review is assumed not to write.")
-
-(defconst gemini-companion-write--settling-time 0.15
-  "Seconds after which a file that has not changed again was written in full.")
 
 (defconst gemini-companion-write--max-unvisited 8
   "Number of files checked beyond which files without a buffer are not.")
@@ -350,7 +345,7 @@ see `gemini-companion-write-revert'.  Return the timer."
          (or (and now (not (equal now before))
                   (or (and text (gemini-companion-file-written-p path text))
                       ;; Else it may be half written.  Late timers run in quick succession.
-                      (> (- (float-time) since) gemini-companion-write--settling-time)))
+                      (> (- (float-time) since) 0.15)))
              (and review (gemini-companion-write-others review) 'busy))))
      (lambda (written)
        (gemini-companion-write--stop-polling path)
@@ -388,9 +383,6 @@ show the text of the file, or the file no longer exists."
 ;; Nobody polls them: the client tells when one was written, after some milliseconds, or after some
 ;; minutes if the connection was cut.
 
-(defconst gemini-companion-write--max-expected 64
-  "Maximum number of files on hosts of which it is awaited that they are written.")
-
 (cl-defstruct (gemini-companion-write--expected
                (:constructor gemini-companion-write--make-expected)
                (:copier nil))
@@ -423,7 +415,7 @@ PATH is on a host.  For MERGED, TEXT and MADE see
                  :path path :merged merged :text text
                  :before (if made 'unknown (gemini-companion-file-stamp path)))
                 (cl-loop for expected in others
-                         repeat (1- gemini-companion-write--max-expected)
+                         repeat 63
                          collect expected))))
   (gemini-companion-write--file-told path))
 

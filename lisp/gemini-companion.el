@@ -92,8 +92,8 @@
 
 ;;;; Options
 
-;; The groups are here, but most options are in other files: `custom-add-load' names those that are not
-;; loaded yet.
+;; The groups are here, but most options are in other files: `custom-add-load' names those that are
+;; not loaded yet.
 
 ;;;###autoload (custom-add-load 'gemini-companion 'gemini-companion)
 (defgroup gemini-companion nil
@@ -496,7 +496,8 @@ M-x gemini-companion-mode switches it on again" (gemini-companion-ui-error-text 
 (gemini-companion-define-handler client-message (client text)
   "Show TEXT, a message of CLIENT to the user."
   (gemini-companion-log-add "%s says: %s" client text)
-  (gemini-companion-ui-message 'client-message "%s says: %s" client (gemini-companion-ui-one-line text)))
+  (gemini-companion-ui-message 'client-message "%s says: %s" client
+                               (gemini-companion-ui-one-line text)))
 
 (gemini-companion-define-handler server-died ()
   "Restart the server, unless it has died twice in a short time."

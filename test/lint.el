@@ -32,6 +32,8 @@
     (relint package tests)
     (declare package)
     (circle package)
+    (prefix package)
+    (size package)
     (obsolete package tests)
     (indent package tests)
     (whitespace package tests))
@@ -279,6 +281,76 @@ PARENS are the positions of the parentheses around it."
                 ((not (member used seen))
                  (push used seen)
                  (push (cons used path) paths))))))))
+
+;; A name leads to its file: `gemini-companion-review-show' is in gemini-companion-review.el.  Commands,
+;; options, faces, modes and keymaps have the names that users would look for.
+(defun gemini-companion-lint--prefix (note)
+  "Check that each public function and variable has the prefix of its file; call NOTE.
+If the names of several files are its beginning, the longest one counts."
+  (let* ((library (file-name-base buffer-file-name))
+         (libraries (mapcar #'file-name-base
+                            (directory-files (file-name-directory buffer-file-name) nil
+                                             "\\`gemini-companion[-a-z]*\\.el\\'"))))
+    (gemini-companion-lint--each-definition
+     (lambda (definition line)
+       (when-let* ((name (gemini-companion-lint--inner-name definition))
+                   (home (car (seq-sort-by #'length #'>
+                                           (seq-filter (lambda (it)
+                                                         (or (equal it name)
+                                                             (string-prefix-p (concat it "-") name)))
+                                                       libraries)))))
+         (unless (equal home library)
+           (funcall note line (format "%s should be in %s.el" name home))))))))
+
+(defun gemini-companion-lint--inner-name (definition)
+  "Return the name that DEFINITION, a form, defines for other files, or nil."
+  (pcase definition
+    ((or `(,(or 'defun 'cl-defun) ,name ,_ . ,body)
+         (and `(,(or 'defmacro 'defsubst 'defvar 'defvar-local 'defconst 'cl-defgeneric) ,name ,_ . ,_)
+              (let body nil))
+         (and `(cl-defstruct (,name . ,_) . ,_) (let body nil)))
+     (let ((text (symbol-name name)))
+       (unless (or (string-match-p "--\\|-\\(?:mode\\|map\\|mode-line\\)\\'" text)
+                   (assq 'interactive body))
+         text)))))
+
+(defun gemini-companion-lint--each-definition (function)
+  "Call FUNCTION with each form of the current buffer and the line on which it begins."
+  (goto-char (point-min))
+  (condition-case nil
+      (while t
+        (let ((form (read (current-buffer))))
+          (save-excursion
+            (backward-sexp)
+            (funcall function form (line-number-at-pos)))))
+    (end-of-file nil)))
+
+(defconst gemini-companion-lint--max-file 700
+  "Maximum number of lines of a file.")
+
+(defconst gemini-companion-lint--max-function 40
+  "Maximum number of lines of a function.")
+
+(defconst gemini-companion-lint--max-columns 100
+  "Maximum number of columns of a line but the first one.")
+
+(defun gemini-companion-lint--size (note)
+  "Check the length of the file, its functions and its lines; call NOTE."
+  (let ((lines (count-lines (point-min) (point-max))))
+    (when (> lines gemini-companion-lint--max-file)
+      (funcall note 1 (format "%d lines" lines))))
+  (gemini-companion-lint--each-definition
+   (lambda (form line)
+     (let ((lines (count-lines (point) (save-excursion (forward-sexp) (point)))))
+       (when (and (memq (car-safe form) '(defun cl-defun defmacro cl-defmethod))
+                  (> lines gemini-companion-lint--max-function))
+         (funcall note line (format "%s has %d lines" (cadr form) lines))))))
+  (goto-char (point-min))
+  (while (zerop (forward-line))
+    (unless (or (looking-at-p ";;;###autoload")
+                (<= (- (line-end-position) (point)) gemini-companion-lint--max-columns))
+      (funcall note (line-number-at-pos)
+               (format "%d columns" (- (line-end-position) (point)))))))
 
 (defun gemini-companion-lint--whitespace (note)
   "Check for tabs, trailing spaces and the newline at the end; call NOTE."

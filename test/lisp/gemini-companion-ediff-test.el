@@ -393,7 +393,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                "same lines, first at line 1 .*C-c C-t shows all texts"
                (cadr (should-error (gemini-companion-review-merge) :type 'user-error))))
       (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
-      (should (eq (gemini-companion-review-conflict-find review) 'unsaved)))
+      (should (eq (gemini-companion-review-effect-conflict review) 'unsaved)))
     (with-current-buffer "a.txt" (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-ediff/changes-on-disk-are-merged ()
@@ -406,7 +406,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                 (should-error (gemini-companion-accept) :type 'user-error)))
       (should (equal (gemini-companion-ediff-test--texts)
                      '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\n")))
-      (should-not (gemini-companion-review-conflict-find review))
+      (should-not (gemini-companion-review-effect-conflict review))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept)))
       (should (equal (gemini-companion-ediff-test--accepted client)
                      "1\ntwo\nthree\nfour\n")))))
@@ -418,18 +418,18 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
     (let* ((review (gemini-companion-ediff-test--show client "1\ntwo\nthree\n" 'select))
            (write (lambda (text)
                     (gemini-companion-test-file "a.txt" text)
-                    (should (eq (gemini-companion-review-conflict-find review) 'changed))
+                    (should (eq (gemini-companion-review-effect-conflict review) 'changed))
                     (gemini-companion-review-merge)
-                    (should-not (gemini-companion-review-conflict-find review)))))
+                    (should-not (gemini-companion-review-effect-conflict review)))))
       (funcall write "one\ntwo\nthree\nfour\n")
       (funcall write "one\ntwo\nthree\nfour\nfive\n")
       (with-current-buffer (gemini-companion-review-proposal review)
         (let ((last-command nil)) (undo))
         (should (equal (buffer-string) "1\ntwo\nthree\nfour\n"))
-        (should (eq (gemini-companion-review-conflict-find review) 'changed))
+        (should (eq (gemini-companion-review-effect-conflict review) 'changed))
         (let ((last-command 'undo)) (undo))
         (should (equal (buffer-string) "1\ntwo\nthree\n")))
-      (should (eq (gemini-companion-review-conflict-find review) 'changed))
+      (should (eq (gemini-companion-review-effect-conflict review) 'changed))
       ;; It can be merged again.
       (gemini-companion-review-merge)
       (should (equal (gemini-companion-ediff-test--texts)
@@ -502,10 +502,10 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
 (ert-deftest gemini-companion-ediff/changes-on-disk-are-shown ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-ediff-test--show client "1\ntwo\n")))
-      (should-not (gemini-companion-review-conflict-warning review))
+      (should-not (gemini-companion-review-effect-warning review))
       (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
       (gemini-companion-test-wait
-       "the warning" (lambda () (gemini-companion-review-conflict-warning review)))
+       "the warning" (lambda () (gemini-companion-review-effect-warning review)))
       (with-current-buffer (gemini-companion-review-proposal review)
         (should (string-match-p "\\` Changed on disk  C-c C-e merges.*a.txt"
                                 (gemini-companion-proposal--header-line)))
@@ -524,7 +524,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (set-file-times (gemini-companion-test-file "a.txt") '(0 0))
       (gemini-companion-review-popup--check-file)
-      (should-not (gemini-companion-review-conflict-warning review))
+      (should-not (gemini-companion-review-effect-warning review))
       (should-not (gemini-companion-ediff-test--answering ?c (gemini-companion-accept))))))
 
 ;;;; Differences

@@ -56,7 +56,7 @@
                             "one\ntwo\n2\n")))
             (_ (should (equal (gemini-companion-host-review-test--texts)
                               '("one\n2\n" "one\ntwo\n")))))
-          (should (equal (gemini-companion-review-describe review)
+          (should (equal (gemini-companion-review-effect-describe review)
                          "a change to build:a.txt, +1 -1"))
           (gemini-companion-review-reject review)
           (fake-cli-wait-notification client "ide/diffRejected"))))))
@@ -90,7 +90,7 @@
         (gemini-companion-test-write-bytes "x.txt" bytes)
         (let ((review (gemini-companion-test-host-propose client "x.txt" text)))
           (should (equal (gemini-companion-review-base review) bytes))
-          (should (equal (gemini-companion-review-remarks review) remarks))
+          (should (equal (gemini-companion-review-effect-remarks review) remarks))
           (gemini-companion-review-show review 'select)
           (should (member shown (gemini-companion-host-review-test--texts)))
           (gemini-companion-review-reject review)
@@ -124,7 +124,7 @@
       (let ((review (gemini-companion-test-host-propose
                      client "secret" "x\n"
                      '( :current (:unreadable "EACCES") :stamp :null :modified :null))))
-        (should (equal (gemini-companion-change-size (gemini-companion-review-change review))
+        (should (equal (gemini-companion-change-size (gemini-companion-review-effect-change review))
                        "?"))
         (should-error (gemini-companion-review-show review 'select))
         (gemini-companion-review-reject review)
@@ -178,10 +178,10 @@
     (let* ((buffer (gemini-companion-host-review-test--visit "a.txt"))
            (review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
       (gemini-companion-review-show review 'select)
-      (should-not (gemini-companion-review-conflict-find review))
+      (should-not (gemini-companion-review-effect-conflict review))
       (with-current-buffer buffer
         (set-visited-file-modtime (time-add nil 60)))
-      (should (eq (gemini-companion-review-conflict-find review) 'changed)))))
+      (should (eq (gemini-companion-review-effect-conflict review) 'changed)))))
 
 (ert-deftest gemini-companion-host-review/a-file-that-changes-meanwhile ()
   (gemini-companion-test-with-host client
@@ -189,29 +189,29 @@
     (gemini-companion-test-host-unasked
       (let ((review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
         (gemini-companion-review-show review 'select)
-        (should-not (gemini-companion-review-conflict-find review))
+        (should-not (gemini-companion-review-effect-conflict review))
         ;; Written again, with the same text.
         (gemini-companion-test-host-tell
          client "a.txt" `( :current (:text "one\ntwo\n") :stamp "again"
                            :modified ,(truncate (float-time))))
-        (should-not (gemini-companion-review-conflict-find review))
+        (should-not (gemini-companion-review-effect-conflict review))
         (gemini-companion-test-host-write client "a.txt" "zero\none\ntwo\n")
         (gemini-companion-review-popup--check-file)
         (should (eq (gemini-companion-review-conflict review) 'changed))
-        (should (equal (gemini-companion-review-remarks review) '("Changed on disk")))
+        (should (equal (gemini-companion-review-effect-remarks review) '("Changed on disk")))
         (gemini-companion-review-merge)
         (should (equal (gemini-companion-review-current-text review) "zero\none\n2\n"))
-        (should-not (gemini-companion-review-conflict-find review))
+        (should-not (gemini-companion-review-effect-conflict review))
         (gemini-companion-test-host-tell
          client "a.txt" '(:current :null :stamp :null :modified :null))
-        (should (eq (gemini-companion-review-conflict-find review) 'changed))
+        (should (eq (gemini-companion-review-effect-conflict review) 'changed))
         (should-error (gemini-companion-review-merge) :type 'user-error)))))
 
 (defun gemini-companion-host-review-test--accept-merged (client)
   "Merge the unsaved line in a.txt into a change by CLIENT, and accept that."
   (let ((review (gemini-companion-test-host-propose client "a.txt" "one\ntwo\nthree\n")))
     (gemini-companion-review-show review 'keep)
-    (should (eq (gemini-companion-review-conflict-find review) 'unsaved))
+    (should (eq (gemini-companion-review-effect-conflict review) 'unsaved))
     (with-current-buffer (gemini-companion-review-proposal review)
       (gemini-companion-review-merge))
     (should (equal (gemini-companion-review-current-text review) "mine\none\ntwo\nthree\n"))
@@ -617,7 +617,7 @@ It is called with the client and the review."
               (should (< (length (gemini-companion-review-file review)) 300))
               (gemini-companion-review-show review 'select)
               (should (equal (gemini-companion-review-current-text review) "two\n"))
-              (should-not (gemini-companion-review-conflict-find review))
+              (should-not (gemini-companion-review-effect-conflict review))
               (gemini-companion-review-list)
               (should-not (string-search "\u202e" (buffer-string)))
               (gemini-companion-review-history)

@@ -895,11 +895,11 @@ Gemini CLI, or in M-x gemini-companion-review-list"
   "A merge of what was written to the file may change the base alone."
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "one\ntwo\nthree\n")))
-      (should (equal (gemini-companion-change-size (gemini-companion-review-change review))
+      (should (equal (gemini-companion-change-size (gemini-companion-review-effect-change review))
                      "+1 -0"))
       (setf (gemini-companion-review-base review) "")
       (gemini-companion-test-file "a.txt" "")
-      (should (equal (gemini-companion-change-size (gemini-companion-review-change review))
+      (should (equal (gemini-companion-change-size (gemini-companion-review-effect-change review))
                      "+3 -0")))))
 
 (ert-deftest gemini-companion-review/the-user-is-told-what-emacs-rejects-by-itself ()

@@ -1,4 +1,4 @@
-;;; gemini-companion-review-conflict.el --- What an accept would lose -*- lexical-binding: t; -*-
+;;; gemini-companion-review-effect.el --- What an accept would change, and lose -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,9 +6,11 @@
 
 ;;; Commentary:
 
-;; The file of a review may be written after the client has proposed, and its buffer may have unsaved
-;; edits: a client that writes the proposal overwrites these.  This file finds that out.  The user can
-;; merge them into the proposal, which ends the conflict until there are others.
+;; What a review changes in its file, and what the user should know before accepting it.
+;;
+;; The file may be written after the client has proposed, and its buffer may have unsaved edits: a
+;; client that writes the proposal overwrites these.  The user can merge them into the proposal,
+;; which ends the conflict until there are others.
 
 ;;; Code:
 
@@ -16,55 +18,122 @@
 (require 'gemini-companion-change)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
+(require 'gemini-companion-log)
 (require 'gemini-companion-review)
+(require 'gemini-companion-ui)
 
-(add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-review-conflict-check -90)
+;;;; What a review changes
 
-(defun gemini-companion-review-conflict-check (review)
+(defvar gemini-companion-review-effect--compare-timer nil
+  "The timer that compares the text of a review that is being edited, or nil.")
+
+(defun gemini-companion-review-effect-change (review)
+  "Return the `gemini-companion-change' that an accept of REVIEW makes.
+While the proposal is being edited this may lag behind for a moment."
+  (let ((known (gemini-companion-review-known-change review)))
+    (cond ((not (and known (eq (car known) (gemini-companion-review-base review))))
+           (gemini-companion-review-effect--find-change review))
+          ((not (eql (cadr known) (gemini-companion-review-effect--version review)))
+           (gemini-companion-review-effect--find-change-soon review)))
+    (caddr (gemini-companion-review-known-change review))))
+
+(defun gemini-companion-review-effect--version (review)
+  "Return a value that changes with the text of REVIEW, as compared by `eql'.
+While the proposal is being edited its text is not read for this."
+  (if (gemini-companion-review-text-known-p review)
+      (gemini-companion-review-text review)
+    (buffer-chars-modified-tick (gemini-companion-review-proposal review))))
+
+(defun gemini-companion-review-effect--find-change (review)
+  "Compare the present text of REVIEW with its file."
+  (let ((path (gemini-companion-review-path review))
+        (text (gemini-companion-review-current-text review)))
+    (setf (gemini-companion-review-known-change review)
+          (list (gemini-companion-review-base review)
+                text
+                (or (gemini-companion-log-errors "comparing"
+                      (gemini-companion-change-of
+                       path (gemini-companion-review-before review) text))
+                    (gemini-companion-change-of path 'unreadable ""))))))
+
+(defun gemini-companion-review-effect--find-change-soon (review)
+  "Compare the text of REVIEW, which is being edited, after a pause."
+  (unless gemini-companion-review-effect--compare-timer
+    (setq gemini-companion-review-effect--compare-timer
+          (run-at-time 0.3 nil #'gemini-companion-review-effect--find-change-now review))))
+
+(defun gemini-companion-review-effect--find-change-now (review)
+  "Compare the text of REVIEW, which was edited, and show the result."
+  (setq gemini-companion-review-effect--compare-timer nil)
+  (gemini-companion-review-effect--find-change review)
+  (force-mode-line-update t)
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+
+(defun gemini-companion-review-effect-describe (review)
+  "Return what REVIEW proposes for the user: \"a change to src/app.py, +6 -4\"."
+  (let ((change (gemini-companion-review-effect-change review)))
+    (format "%s %s, %s"
+            (if (gemini-companion-change-new change) "a new file" "a change to")
+            (gemini-companion-review-project-path review)
+            (gemini-companion-change-size change))))
+
+(defun gemini-companion-review-effect-remarks (review)
+  "Return a list of short remarks that the user should see before accepting REVIEW."
+  (append (pcase (gemini-companion-review-conflict review)
+            ('unsaved '("Unsaved edits"))
+            ('changed '("Changed on disk")))
+          (gemini-companion-change-remarks (gemini-companion-review-effect-change review))))
+
+;;;; What an accept would lose
+
+(add-hook 'gemini-companion-review-waiting-functions
+          #'gemini-companion-review-effect-check-conflict -90)
+
+(defun gemini-companion-review-effect-check-conflict (review)
   "Record what an accept of REVIEW would lose now, and return it."
   (setf (gemini-companion-review-conflict review)
-        (gemini-companion-review-conflict-find review)))
+        (gemini-companion-review-effect-conflict review)))
 
-(defun gemini-companion-review-conflict-find (review)
+(defun gemini-companion-review-effect-conflict (review)
   "Return what an accept of REVIEW would lose now, or nil.
 `unsaved': a buffer that visits the file has edits that the text lacks.
 `changed': the file was written since the change was proposed."
   (let ((buffer (gemini-companion-review-visiting review)))
     (cond ((and buffer (buffer-modified-p buffer)
-                (not (gemini-companion-review-conflict--merged-p review buffer)))
+                (not (gemini-companion-review-effect--merged-p review buffer)))
            'unsaved)
-          ((or (gemini-companion-review-conflict-written-p review)
+          ((or (gemini-companion-review-effect-written-p review)
                ;; The client has not told yet of what the user has just saved on its host.
                (and buffer (gemini-companion-review-host review)
                     (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
                                                       buffer)))
            'changed))))
 
-(defun gemini-companion-review-conflict--merged-p (review buffer)
+(defun gemini-companion-review-effect--merged-p (review buffer)
   "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."
-  (let ((states (gemini-companion-review-conflict--merge-states review buffer))
+  (let ((states (gemini-companion-review-effect--merge-states review buffer))
         (merged (gemini-companion-review-merged review)))
     (or (equal states merged)
         (and (equal (car states) (car merged))
              ;; What was merged may have been undone.
-             (equal (gemini-companion-review-conflict--merge-with
+             (equal (gemini-companion-review-effect--merge-with
                      review (gemini-companion-review-buffer-text buffer))
                     (gemini-companion-review-current-text review))
              (setf (gemini-companion-review-merged review) states)))))
 
-(defun gemini-companion-review-conflict--merge-states (review buffer)
+(defun gemini-companion-review-effect--merge-states (review buffer)
   "Return a cons that changes with the text of BUFFER or of REVIEW.
 Its car depends on BUFFER alone: see `gemini-companion-write-revert'."
   (cons (cons buffer (buffer-chars-modified-tick buffer))
         (gemini-companion-review-current-text review)))
 
-(defun gemini-companion-review-conflict-merged-state (review)
+(defun gemini-companion-review-effect-merged-state (review)
   "Return which edits REVIEW contains, for `gemini-companion-write-revert'."
   (when-let* ((buffer (gemini-companion-review-visiting review)))
-    (and (gemini-companion-review-conflict--merged-p review buffer)
+    (and (gemini-companion-review-effect--merged-p review buffer)
          (car (gemini-companion-review-merged review)))))
 
-(defun gemini-companion-review-conflict--merge-with (review text)
+(defun gemini-companion-review-effect--merge-with (review text)
   "Return the text of REVIEW with the changes that TEXT makes to its file.
 For the value on a conflict see `gemini-companion-change-merge'."
   (gemini-companion-change-merge
@@ -72,10 +141,10 @@ For the value on a conflict see `gemini-companion-change-merge'."
    text
    (gemini-companion-review-current-text review)))
 
-(defun gemini-companion-review-conflict-written-p (review)
+(defun gemini-companion-review-effect-written-p (review)
   "Return non-nil if the file of REVIEW has changed since that was proposed.
 What was merged into it since does not count."
-  (gemini-companion-review-conflict--forget-undone-merge review)
+  (gemini-companion-review-effect--forget-undone-merge review)
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path)))
     (cond ((equal stamp (gemini-companion-review-stamp review)) nil)
@@ -89,7 +158,7 @@ What was merged into it since does not count."
           (t (setf (gemini-companion-review-other-stamp review) stamp)
              t))))
 
-(defun gemini-companion-review-conflict--forget-undone-merge (review)
+(defun gemini-companion-review-effect--forget-undone-merge (review)
   "If the user has undone a merge of the file into REVIEW, forget that merge."
   (when-let* ((unmerged (gemini-companion-review-unmerged review))
               (before (assoc (gemini-companion-review-current-text review) unmerged)))
@@ -98,7 +167,7 @@ What was merged into it since does not count."
             (gemini-companion-review-stamp review) stamp
             (gemini-companion-review-unmerged review) (cdr (memq before unmerged))))))
 
-(defun gemini-companion-review-conflict-warning (review)
+(defun gemini-companion-review-effect-warning (review)
   "Return a warning about the conflict of REVIEW, or nil."
   (pcase (gemini-companion-review-conflict review)
     ('unsaved (format "The buffer of %s has unsaved edits that this text does not contain"
@@ -106,12 +175,12 @@ What was merged into it since does not count."
     ('changed (format "%s has changed on disk since this text was made"
                       (gemini-companion-review-file review)))))
 
-(defun gemini-companion-review-conflict-question (review)
+(defun gemini-companion-review-effect-question (review)
   "Return the question to ask before an accept of REVIEW, or nil."
   (let* ((title (gemini-companion-review-client-title review))
          (text (gemini-companion-review-current-text review))
-         (after (gemini-companion-review-conflict-count-lines text))
-         (before (gemini-companion-review-conflict-count-lines
+         (after (gemini-companion-review-effect-count-lines text))
+         (before (gemini-companion-review-effect-count-lines
                   (or (gemini-companion-review-base review) ""))))
     (cond ((string-empty-p text)
            (unless (string-empty-p (gemini-companion-review-proposed review))
@@ -121,7 +190,7 @@ What was merged into it since does not count."
            (format "%s would write a text of %d lines in place of %d lines.  Accept? "
                    title after before)))))
 
-(defun gemini-companion-review-conflict-count-lines (text)
+(defun gemini-companion-review-effect-count-lines (text)
   "Return the number of newlines in TEXT, which may have megabytes."
   (with-temp-buffer
     ;; Otherwise each byte would be converted.
@@ -131,20 +200,20 @@ What was merged into it since does not count."
 
 ;;;; Merging
 
-(defun gemini-companion-review-conflict-merge (review)
+(defun gemini-companion-review-effect-merge (review)
   "Merge into the text of REVIEW what an accept would lose.
 Signal a `user-error' if the edits of a buffer overlap; what was written to
 the file is merged all the same."
-  (let ((buffer (gemini-companion-review-conflict--edited-buffer review)))
-    (when (gemini-companion-review-conflict-written-p review)
-      (gemini-companion-review-conflict--merge-file review))
+  (let ((buffer (gemini-companion-review-effect--edited-buffer review)))
+    (when (gemini-companion-review-effect-written-p review)
+      (gemini-companion-review-effect--merge-file review))
     (when buffer
-      (gemini-companion-review-conflict--merge-text
+      (gemini-companion-review-effect--merge-text
        review (gemini-companion-review-buffer-text buffer))
       (setf (gemini-companion-review-merged review)
-            (gemini-companion-review-conflict--merge-states review buffer)))))
+            (gemini-companion-review-effect--merge-states review buffer)))))
 
-(defun gemini-companion-review-conflict--edited-buffer (review)
+(defun gemini-companion-review-effect--edited-buffer (review)
   "Return the buffer with unsaved edits of the file of REVIEW, or nil.
 Signal a `user-error' if they are edits of another text than the file has."
   (when-let* ((buffer (gemini-companion-review-visiting review))
@@ -154,7 +223,7 @@ Signal a `user-error' if they are edits of another text than the file has."
                   (gemini-companion-review-file review)))
     buffer))
 
-(defun gemini-companion-review-conflict--merge-file (review)
+(defun gemini-companion-review-effect--merge-file (review)
   "Merge into the text of REVIEW how its file has changed on disk."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path))
@@ -163,7 +232,7 @@ Signal a `user-error' if they are edits of another text than the file has."
     (unless bytes
       (user-error "Nothing to merge: %s was deleted, or cannot be read"
                   (gemini-companion-review-project-path review)))
-    (gemini-companion-review-conflict--merge-text
+    (gemini-companion-review-effect--merge-text
      review (gemini-companion-review-text-of-file review bytes))
     (unless (equal before (gemini-companion-review-current-text review))
       (push (list before (gemini-companion-review-base review)
@@ -172,16 +241,16 @@ Signal a `user-error' if they are edits of another text than the file has."
     (setf (gemini-companion-review-base review) bytes
           (gemini-companion-review-stamp review) stamp)))
 
-(defun gemini-companion-review-conflict--merge-text (review text)
+(defun gemini-companion-review-effect--merge-text (review text)
   "Merge into the text of REVIEW the changes from its file to TEXT."
-  (let ((merged (gemini-companion-review-conflict--merge-with review text)))
+  (let ((merged (gemini-companion-review-effect--merge-with review text)))
     (unless (stringp merged)
       (user-error "Both change the same lines, first at line %d of the proposed text: %s" merged
                   (substitute-command-keys
                    "\\[gemini-companion-review-three-way] shows all texts")))
-    (gemini-companion-review-conflict--set-text review merged)))
+    (gemini-companion-review-effect--set-text review merged)))
 
-(defun gemini-companion-review-conflict--set-text (review text)
+(defun gemini-companion-review-effect--set-text (review text)
   "Replace the text of REVIEW by TEXT, as one step for undo."
   (let ((proposal (gemini-companion-review-proposal review)))
     (if (not (buffer-live-p proposal))
@@ -194,5 +263,5 @@ Signal a `user-error' if they are edits of another text than the file has."
             (gemini-companion-heavy-replace-text text)
             (undo-boundary)))))))
 
-(provide 'gemini-companion-review-conflict)
-;;; gemini-companion-review-conflict.el ends here
+(provide 'gemini-companion-review-effect)
+;;; gemini-companion-review-effect.el ends here
