@@ -1,4 +1,4 @@
-# The verbs of the project; `make` lists them.  What they do is in scripts/.
+# The targets of the project; `make` lists them.  The work is done in scripts/.
 
 EMACS ?= emacs
 export EMACS SUITE MATCH
@@ -6,8 +6,8 @@ export EMACS SUITE MATCH
 .PHONY: help build compile doc dist test coverage mutants miri conformance soak endurance bench \
 	screenshot record demo lint fmt release-check clean distclean
 
-help: ## List these verbs
-	@echo 'make VERB, where VERB is one of'
+help: ## List these targets
+	@echo 'make TARGET, where TARGET is one of'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build the native module and put it beside the Lisp files
@@ -23,25 +23,25 @@ doc: ## Make the Info manual, docs/gemini-companion.info
 	@scripts/bootstrap doc
 	makeinfo --no-split --output docs/gemini-companion.info docs/gemini-companion.texi
 
-dist: ## Make the package in dist/, with the module if that is built, and try to install it
+dist: ## Make the package in dist/, with the module if it is built, and try to install it
 	@scripts/bootstrap doc
 	@scripts/dist
 
-test: ## Run all tests; SUITE=quick|rust|node|lisp|e2e or MATCH=REGEXP selects, EMACS=PROGRAM is what runs them
+test: ## Run all tests, or those of SUITE=quick|rust|node|lisp|e2e or MATCH=REGEXP, with EMACS=PROGRAM
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/test
 
-coverage: ## Run all tests and print which share of the lines they ran, for each file
+coverage: ## Run all tests and print the share of lines that ran, for each file
 	@scripts/bootstrap test
 	@scripts/bootstrap coverage
 	@scripts/coverage
 
-mutants: ## Break files of src/companion, FILES, in many ways, and print what no Rust test notices
+mutants: ## Break each of FILES of src/companion in many ways, and print what no Rust test notices
 	@scripts/bootstrap build
 	@scripts/mutants $(FILES)
 
-miri: ## Run unit tests of the Rust library in Miri, which notices undefined behaviour
+miri: ## Run unit tests of the Rust library in Miri, which notices undefined behavior
 	@scripts/miri
 
 conformance: ## Run MCP's own conformance suite against a batch Emacs
@@ -49,31 +49,31 @@ conformance: ## Run MCP's own conformance suite against a batch Emacs
 	scripts/build
 	@scripts/conformance
 
-soak: ## Try the server with many clients for minutes; SOAK_SESSIONS, SOAK_CALLS say how many
+soak: ## Test the server with many clients for minutes; SOAK_SESSIONS and SOAK_CALLS say how many
 	@scripts/bootstrap build
 	@scripts/soak
 
-endurance: ## Keep a client connected, press random keys while clients act; ENDURANCE_MONKEY_MINUTES says how long
+endurance: ## Keep a client connected, then press random keys while clients act, for ENDURANCE_MONKEY_MINUTES
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/endurance
 
-bench: ## Measure what it costs, and print one table; EMACS=PROGRAM is what is measured
+bench: ## Measure what the companion costs in EMACS=PROGRAM, and print one table
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/bench
 
-screenshot: ## Draw a review in a graphical Emacs, GUI_EMACS, into docs/review.png
+screenshot: ## Take pictures of a change in a graphical Emacs, GUI_EMACS, for docs/
 	scripts/build
 	@scripts/screenshot
 
-record: ## Record a review, step by step, into docs/review.svg
+record: ## Record a change, step by step, as docs/review.svg
 	@scripts/bootstrap test
 	@scripts/bootstrap extras
 	scripts/build
 	@scripts/record
 
-demo: ## Show the companion at work, with a client, in a scripted session
+demo: ## Show the companion at work with Gemini CLI's client, in a scripted session
 	@scripts/bootstrap demo
 	scripts/build
 	@scripts/demo
@@ -82,16 +82,16 @@ lint: ## Check formatting, style and packaging
 	@scripts/bootstrap lint
 	@scripts/lint
 
-release-check: ## Build the module as published, twice, and compare; gets 0.5 GB of tools
+release-check: ## Build the published module twice and compare; downloads 0.5 GB of tools
 	@scripts/bootstrap build
 	@scripts/release-check
 
 fmt: ## Format the Rust sources
 	cargo fmt --all
 
-clean: ## Remove what build and compile made
+clean: ## Remove what the other targets built
 	rm -rf target lisp/*.elc lisp/*-autoloads.el lisp/*.so lisp/*.dylib lisp/*.dll dist docs/*.info
 
-distclean: clean ## Remove downloaded tools and clients, too
+distclean: clean ## Also remove downloaded tools and clients
 	rm -rf .cache .eask test/e2e/client/node_modules test/e2e/qwen/node_modules test/e2e/sdk/node_modules \
 		test/e2e/lsp/node_modules test/node/node_modules

@@ -4,15 +4,14 @@
 
 ;;; Commentary:
 
-;; Loaded by scripts/coverage into each Emacs of the tests, before the package is.  Edebug
-;; instruments the package's functions, but what it calls at each form only counts here.  When
-;; Emacs ends, it writes one line for each such form to a file of its own, of those in
-;; $COVERAGE_POINTS:
+;; scripts/coverage loads this into each Emacs of the tests, before the package.  Edebug instruments
+;; the package's functions, but what it calls at each form only counts.  When Emacs exits, it writes
+;; one line for each form to a new file in $COVERAGE_POINTS:
 ;;
 ;;   FILE LINE COLUMN COUNT
 ;;
-;; This is what undercover does, but that visits the libraries as files, in buffers and windows
-;; that an Emacs under test must not have.
+;; undercover does the same, but visits the libraries in buffers and windows that an Emacs under test
+;; must not have.
 
 ;;; Code:
 
@@ -23,13 +22,13 @@
   "The directory of the package.")
 
 (defvar gemini-companion-coverage--file nil
-  "The name of the package's file that is being loaded.")
+  "The name of the package's file that Emacs is loading.")
 
 (defvar gemini-companion-coverage--counts nil
-  "How often each form of the definition that runs was run, a vector.")
+  "A vector: how often each form of the running definition ran.")
 
 (defvar gemini-companion-coverage--definitions nil
-  "What is counted: a list of (FILE PLACES COUNTS).
+  "The counts: a list of (FILE PLACES COUNTS).
 PLACES are (LINE . COLUMN), or nil where there is nothing to count.")
 
 ;;;; Instrumenting
@@ -51,7 +50,7 @@ and ARGUMENTS are as there."
         (load-in-progress t)
         (load-file-name fullname)
         (load-true-file-name fullname))
-    ;; Edebug instruments what is read from the current buffer only.
+    ;; Edebug instruments only what Lisp reads from the current buffer.
     (with-temp-buffer
       (insert-file-contents fullname)
       (eval-buffer nil nil fullname nil t)))
@@ -83,23 +82,23 @@ nothing to count: forms that throw or signal were run, too."
 ;;;; Counting
 
 (defun gemini-companion-coverage--enter (name _arguments body)
-  "Call BODY, that of the definition NAME."
+  "Call BODY, the body of the definition NAME."
   (let ((gemini-companion-coverage--counts (get name 'gemini-companion-coverage)))
     (funcall body)))
 
 (defun gemini-companion-coverage--before (index)
-  "Count that the form at INDEX is run."
+  "Count that the form at INDEX starts."
   (setf (aref gemini-companion-coverage--counts index)
         (1+ (aref gemini-companion-coverage--counts index)))
   index)
 
 (defun gemini-companion-coverage--after (_before index value)
-  "Count that the form at INDEX was run, and return its VALUE."
+  "Count that the form at INDEX ended, and return its VALUE."
   (gemini-companion-coverage--before index)
   value)
 
 (defun gemini-companion-coverage--write ()
-  "Write what was counted to a file."
+  "Write the counts to a file."
   (with-temp-buffer
     (pcase-dolist (`(,file ,places ,counts) gemini-companion-coverage--definitions)
       (dotimes (index (length counts))
@@ -113,7 +112,7 @@ nothing to count: forms that throw or signal were run, too."
                     nil 'silent))))
 
 (defun gemini-companion-coverage--skip (index _frame next)
-  "Let `called-interactively-p' see past what counts.
+  "Let `called-interactively-p' see past the functions that count.
 INDEX, and NEXT, a frame, are as in `called-interactively-p-functions'."
   (when (eq (nth 1 next) #'gemini-companion-coverage--enter)
     (let ((frames 1))
@@ -123,7 +122,7 @@ INDEX, and NEXT, a frame, are as in `called-interactively-p-functions'."
               index (1+ index)))
       frames)))
 
-;; Called at each form; and only compiled they are one frame each.
+;; These run at each form; and only compiled functions are one frame each.
 (mapc #'byte-compile '(gemini-companion-coverage--enter
                        gemini-companion-coverage--before
                        gemini-companion-coverage--after
@@ -134,7 +133,7 @@ INDEX, and NEXT, a frame, are as in `called-interactively-p-functions'."
                                   gemini-companion-coverage--before
                                   gemini-companion-coverage--after)
       edebug-behavior-alist)
-;; From Emacs 30 on, it is about unused arguments when a closure is made: Edebug uses them all.
+;; Emacs 30 warns about unused arguments when it makes a closure; Edebug uses them all.
 (defvar byte-compile-log-warning-function)
 (setq load-source-file-function #'gemini-companion-coverage--load
       byte-compile-log-warning-function #'ignore
@@ -142,7 +141,7 @@ INDEX, and NEXT, a frame, are as in `called-interactively-p-functions'."
       max-lisp-eval-depth (max max-lisp-eval-depth 20000))
 (with-suppressed-warnings ((obsolete max-specpdl-size))
   (setq max-specpdl-size (max max-specpdl-size 50000)))
-;; After all others, which are part of what is counted.
+;; After all other hooks, which count, too.
 (add-hook 'kill-emacs-hook #'gemini-companion-coverage--write 100)
 
 (provide 'coverage)

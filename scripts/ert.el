@@ -6,9 +6,9 @@
 
 ;; emacs -Q --batch ... -l scripts/ert.el -- RESULT MATCH FILE...
 ;;
-;; Loads each test FILE and runs the tests whose names match the regexp MATCH, all if it is
-;; empty, and that $GEMINI_COMPANION_TEST_SELECTOR selects, if that is set.  scripts/test reads
-;; the file RESULT, which is there only if the run came to its end:
+;; Load each test FILE and run the tests whose names match the regexp MATCH, or all if it is
+;; empty, and which $GEMINI_COMPANION_TEST_SELECTOR selects, if set.  scripts/test reads the file
+;; RESULT, which exists only if the run finished:
 ;;
 ;;   passed N
 ;;   failed N
@@ -17,8 +17,8 @@
 ;;   SKIPPED NAME: REASON
 ;;   FLAKY NAME
 ;;
-;; With $GEMINI_COMPANION_TEST_RETRY, a test that failed is run once more when the others are done.
-;; It has failed if it fails again; otherwise it is called flaky, and counts as passed.
+;; With $GEMINI_COMPANION_TEST_RETRY, run failed tests once more when the others are done.  A test
+;; that passes then is flaky, and counts as passed.
 
 ;;; Code:
 
@@ -67,17 +67,17 @@ that for one that the user has open."
            nil)))
 
 (defun gemini-companion-ert--failed (stats)
-  "Return the names of the tests that have failed, by STATS."
+  "Return the names of the failed tests in STATS."
   (seq-map #'ert-test-name (seq-filter #'gemini-companion-ert--failed-p (ert--stats-tests stats))))
 
 (defun gemini-companion-ert--failed-p (test)
-  "Return non-nil if TEST has failed when it was run last."
+  "Return non-nil if TEST failed when it last ran."
   (let ((outcome (ert-test-most-recent-result test)))
     (not (or (ert-test-skipped-p outcome)
              (ert-test-result-expected-p test outcome)))))
 
 (defun gemini-companion-ert--line (test)
-  "Return the line that says what became of TEST, empty if it passed."
+  "Return the line with the result of TEST, empty if it passed."
   (let ((outcome (ert-test-most-recent-result test)))
     (cond ((ert-test-skipped-p outcome)
            (format "SKIPPED %s: %s\n" (ert-test-name test)
@@ -92,8 +92,8 @@ that for one that the user has open."
   (replace-regexp-in-string
    "[ \n]+" " " (if (stringp reason) reason (prin1-to-string reason))))
 
-;; A stale .elc must not be what is tested, and backtraces are read in a log, not on a screen.  Half
-;; of the time would be spent on collecting garbage.
+;; Test no stale .elc files, print backtraces for a log, and do not spend half of the time collecting
+;; garbage.
 (setq load-prefer-newer t
       ert-batch-backtrace-right-margin 160
       gc-cons-threshold (* 64 1024 1024))

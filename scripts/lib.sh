@@ -1,12 +1,12 @@
 # shellcheck shell=sh
-# What the scripts share.  Sourced first thing; works in the repository's top directory from then on.
+# What the scripts share.  They source it first, and then work in the repository's top directory.
 
 started_in=$PWD
 cd "$(dirname -- "$0")/.." || exit 1
 
 EMACS=${EMACS:-emacs}
 
-# The file that a caller means, who may have been in another directory.
+# absolute FILE: the absolute name of FILE, relative to where the script was started.
 absolute() {
     case $1 in
         /* | [A-Za-z]:*) printf '%s\n' "$1" ;;
@@ -18,14 +18,14 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 heading() { printf '\n=== %s ===\n' "$*"; }
 
-# A line that must not drown in the output of other programs.
+# Print a line that stands out in the output of other programs.
 loud() { printf '!!! %s\n' "$*" >&2; }
 
-# quietly COMMAND...: what it says is shown only if it fails, and ends the script.  Needs a folder, $work.
+# quietly COMMAND...: show the output only if COMMAND fails, and then end the script.  Needs the folder $work.
 # shellcheck disable=SC2154 # it is the script's
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }; }
 
-# Something that is not worth failing for on a user's machine, but is in CI.
+# Report what is an error in CI, but not on a user's machine.
 missing() {
     if [ "${CI:-}" = true ]; then
         loud "$* (an error, because CI=true)"
@@ -51,7 +51,7 @@ rust_is_recent() {
         at_least "$wanted" "$(rustc --version | awk '{ print $2 }')"
 }
 
-# rustup's programs are often not on the PATH of a shell that is not a login shell.
+# Only a login shell may have rustup's programs on PATH.
 find_rust() {
     rust_is_recent && return
     rustup_bin=${CARGO_HOME:-$HOME/.cargo}/bin
@@ -60,10 +60,10 @@ find_rust() {
     rust_is_recent
 }
 
-# The version of LLVM whose tools read what this compiler's programs count.
+# The version of LLVM whose tools can read this compiler's counts.
 llvm_wanted() { find_rust && rustc --version --verbose | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'; }
 
-# Those of the system, or of rustup's component llvm-tools.
+# Whether the system has these tools, or rustup as llvm-tools.
 has_llvm() {
     have "llvm-cov-$(llvm_wanted)" ||
         ls "$(rustc --print sysroot)"/lib/rustlib/*/bin/llvm-cov >/dev/null 2>&1
@@ -79,8 +79,8 @@ node_is_recent() {
     have node && have npm && at_least 20 "$(node --version | tr -d v)"
 }
 
-# python_tool FOLDER PROGRAM ARGUMENT...: print the program that pip installs by the ARGUMENTS, below
-# .cache, in a FOLDER of its own; it is installed if it is not there.
+# python_tool FOLDER PROGRAM ARGUMENT...: print the name of PROGRAM in .cache/FOLDER; if it is not there,
+# install it with pip and the ARGUMENTs.
 python_tool() {
     tool_home=$PWD/.cache/$1 tool=$PWD/.cache/$1/bin/$2
     shift 2
@@ -92,14 +92,14 @@ python_tool() {
     echo "$tool"
 }
 
-# cargo_tool NAME VERSION: print the program of Cargo's subcommand NAME, which is installed if need be.
-# From a Python package, since Cargo would compile for minutes.
+# cargo_tool NAME VERSION: print the name of the program for Cargo's subcommand NAME, installing it if
+# need be; from a Python package, because Cargo would compile for minutes.
 cargo_tool() {
     python_tool "cargo-$1-$2" "cargo-$1" --no-deps --only-binary :all: \
         "astral-dev-toolchain-cargo-$1==$2"
 }
 
-# Where to find distribution and release, as VARIABLE of the file that every Linux has.
+# os_release VARIABLE: print VARIABLE of the file that describes the distribution and release.
 os_release() {
     # shellcheck disable=SC1091 # is not ours
     ( . /etc/os-release 2>/dev/null && eval "printf %s \"\${$1:-}\"" )
@@ -112,7 +112,7 @@ is_debian_like() {
     esac
 }
 
-# Published modules: their version, the platforms that they are for, and the name of a file.
+# Published modules: their version, their platforms, and the names of their files.
 
 module_version() { sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml; }
 
@@ -121,7 +121,7 @@ platforms='x86_64-linux-gnu aarch64-linux-gnu x86_64-macos aarch64-macos x86_64-
 module_suffix() {
     case " $platforms " in
         *" $1 "*) ;;
-        *) loud "$1 is none of $platforms"; return 1 ;;
+        *) loud "$1 is not one of $platforms"; return 1 ;;
     esac
     case $1 in
         *-linux-gnu) echo so ;;

@@ -118,7 +118,7 @@ CHANGE is a form evaluated at the start of a buffer with its bytes."
       (gemini-companion-release-test--fails other "gate" "--host" file))
     (gemini-companion-release-test--with-module file
         (gemini-companion-release-test--replace marker (upcase marker))
-      (gemini-companion-release-test--fails "it holds none" "gate" "--host" file))))
+      (gemini-companion-release-test--fails "it contains none" "gate" "--host" file))))
 
 (defun gemini-companion-release-test--count-paths (file)
   "Return how many names of this machine's files are found in the module FILE."
@@ -145,7 +145,7 @@ CHANGE is a form evaluated at the start of a buffer with its bytes."
   (gemini-companion-release-test--with-directory directory
     (let ((file (expand-file-name "page.so" directory)))
       (gemini-companion-test-write file "<html>Not Found</html>")
-      (gemini-companion-release-test--fails "no platform that we know" "gate" "--host" file))))
+      (gemini-companion-release-test--fails "an unknown platform" "gate" "--host" file))))
 
 (ert-deftest gemini-companion-release/a-file-that-is-too-large-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
@@ -210,7 +210,7 @@ CHANGE is a form evaluated at the start of a buffer with its bytes."
   (let ((good (gemini-companion-release-test--sum ?a "x86_64-linux-gnu.so")))
     (pcase-dolist
         (`(,words . ,lines)
-         `(("not all" . "")
+         `(("wrote no table" . "")
            ("line 2 is no SHA-256" . ,(concat good "\n"))
            ("is no SHA-256" . ,(substring good 1))
            ("is no SHA-256" . ,(gemini-companion-release-test--sum ?g "x86_64-linux-gnu.so"))
