@@ -289,7 +289,7 @@ It is a new one after each redirection."
 
 (defun gemini-companion-install--show-progress (progress)
   "Show the PROGRESS of the download, unless that would hide a prompt."
-  (when (gemini-companion-ui-no-key-expected-p)
+  (when (not (gemini-companion-ui-key-expected))
     (let ((message-log-max nil))
       (message "Downloading %s%s" (gemini-companion-native-asset) progress))))
 

@@ -41,7 +41,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 
 ;;;; The list of open changes
 
-(defconst gemini-companion-review-list--interval 5
+(defvar gemini-companion-review-list--interval 5
   "Seconds between updates of the list, which shows the age of changes.")
 
 (defvar gemini-companion-review-list-mode-map
@@ -319,24 +319,17 @@ If it is in none, return it relative to the home directory."
   (let* ((file-name-handler-alist nil)
          (non-essential t)
          (home (abbreviate-file-name path))
-         (root (gemini-companion-log-errors "project"
-                 (when-let* ((project (project-current nil (file-name-directory path))))
-                   (directory-file-name (expand-file-name (project-root project))))))
-         (name (and root (file-relative-name path (file-name-directory root)))))
-    (if (and name
-             (not (string-prefix-p "../" name))
-             (< (length name) (length home)))
+         (project (gemini-companion-log-errors "project"
+                    (project-current nil (file-name-directory path))))
+         (name (and project
+                    (file-relative-name path (file-name-directory
+                                              (directory-file-name
+                                               (expand-file-name (project-root project))))))))
+    (if (and name (not (string-prefix-p "../" name)) (< (length name) (length home)))
         name
       home)))
 
 ;;;; The width of columns
-
-(defconst gemini-companion-review-list--max-width 26
-  "Maximum width of a column other than that of the file names.")
-
-(defconst gemini-companion-review-list--shrink '(("File" . 24) ("Client" . 10) ("File" . 10))
-  "Columns to make narrower if a window is too narrow, in order.
-Each element is (NAME . MINIMUM-WIDTH).")
 
 (defvar-local gemini-companion-review-list--printed-width nil
   "Width for which the current list was printed.")
@@ -357,10 +350,10 @@ Each element is (NAME . MINIMUM-WIDTH).")
 
 (defun gemini-companion-review-list--lay-out (entries)
   "Make the current list show ENTRIES, with columns that fit its windows."
-  (let* ((width (gemini-companion-review-list-width))
-         (widths (gemini-companion-review-list--widths entries width))
-         (file (seq-position gemini-companion-review-list-columns "File"
-                             (lambda (column name) (equal (car column) name)))))
+  (let* ((columns gemini-companion-review-list-columns)
+         (file (cl-position "File" columns :key #'car :test #'equal))
+         (width (gemini-companion-review-list-width))
+         (widths (gemini-companion-review-list--widths entries width)))
     (pcase-dolist (`(,_ ,cells) entries)
       (aset cells file (gemini-companion-review-list--truncate (aref cells file)
                                                                (nth file widths))))
@@ -369,41 +362,33 @@ Each element is (NAME . MINIMUM-WIDTH).")
           tabulated-list-format
           (vconcat (cl-mapcar (pcase-lambda (`(,name . ,rest) width)
                                 (cons name (cons width rest)))
-                              gemini-companion-review-list-columns
                               ;; The last column takes the remaining width.
-                              (append (butlast widths) '(0))))))
+                              columns (append (butlast widths) '(0))))))
   (tabulated-list-init-header))
 
 (defun gemini-companion-review-list--widths (entries available)
-  "Return the widths of the columns of ENTRIES in AVAILABLE characters."
+  "Return the widths of the columns of ENTRIES in AVAILABLE characters.
+If these are too few, the names of files and clients get less."
   (let* ((columns gemini-companion-review-list-columns)
-         (widths (cl-loop for column in columns
+         (widths (cl-loop for (name sort) in columns
                           for index from 0
-                          collect (gemini-companion-review-list--column-width
-                                   column index entries))))
-    (pcase-dolist (`(,name . ,least) gemini-companion-review-list--shrink)
-      (let* ((index (seq-position (mapcar #'car columns) name))
+                          for widest = (cl-loop for (_ cells) in entries
+                                                maximize (string-width (aref cells index)))
+                          ;; The name of a column that can be sorted has a mark after it.
+                          for width = (max (+ (string-width name) (if sort 2 0)) (or widest 0))
+                          collect (if (equal name "File") width (min width 26)))))
+    (pcase-dolist (`(,name . ,least) '(("File" . 24) ("Client" . 10) ("File" . 10)))
+      (let* ((index (cl-position name columns :key #'car :test #'equal))
              (width (nth index widths))
              (excess (- (apply #'+ (1- (length widths)) widths) available)))
         (when (and (> excess 0) (> width least))
           (setf (nth index widths) (max least (- width excess))))))
     widths))
 
-(defun gemini-companion-review-list--column-width (column index entries)
-  "Return the width for COLUMN, which has INDEX in ENTRIES."
-  (let ((widest (apply #'max
-                       ;; The name of a column that can be sorted has a mark after it.
-                       (+ (string-width (car column)) (if (cadr column) 2 0))
-                       (mapcar (pcase-lambda (`(,_ ,cells)) (string-width (aref cells index)))
-                               entries))))
-    (if (equal (car column) "File") widest
-      (min widest gemini-companion-review-list--max-width))))
-
 (defun gemini-companion-review-list--truncate (name width)
   "Return NAME without its beginning if it is wider than WIDTH."
   (let ((full (string-width name)))
-    (if (<= full width)
-        name
+    (if (<= full width) name
       (apply #'propertize
              (concat "…" (truncate-string-to-width name full (- full width -1)))
              (text-properties-at 0 name)))))

@@ -549,7 +549,7 @@ then the user must have pressed no key for 2 seconds, or use another frame."
   (or (not (or (gemini-companion-review-hide-function review)
                ;; The user may have gone to the proposal of a review that was put off.
                (gemini-companion-ui-window-of (gemini-companion-review-proposal review))))
-      (and (gemini-companion-ui-no-key-expected-p)
+      (and (not (gemini-companion-ui-key-expected))
            (or (not (eq review (buffer-local-value 'gemini-companion-review-of-buffer
                                                    (window-buffer))))
                (null (frame-focus-state))

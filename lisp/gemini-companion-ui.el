@@ -55,13 +55,11 @@ Those that end lines, or turn the text around, are such characters, too."
       (let ((inhibit-read-only t))
         (save-match-data
           (while (re-search-forward gemini-companion-ui--controls nil t)
-            (replace-match (gemini-companion-ui--describe-char (char-before)) t t))))
+            (let ((char (char-before)))
+              (replace-match (if (< char #x100) (text-char-description char)
+                               (format "\\u%04x" char))
+                             t t)))))
       (buffer-string))))
-
-(defun gemini-companion-ui--describe-char (char)
-  "Return CHAR, a control character, as characters that can be seen."
-  (if (< char #x100) (text-char-description char)
-    (format "\\u%04x" char)))
 
 (defun gemini-companion-ui-error-text (error)
   "Return the message of ERROR, as caught by `condition-case'.
@@ -81,7 +79,7 @@ Unlike `error-message-string', do not quote the strings of our errors."
 
 ;;;; What the user is doing
 
-(defconst gemini-companion-ui--idle-time 0.5
+(defvar gemini-companion-ui--idle-time 0.5
   "Seconds without a key after which windows may change.")
 
 (defun gemini-companion-ui-key-expected ()
@@ -98,10 +96,6 @@ Unlike `error-message-string', do not quote the strings of our errors."
         ((or (and overriding-terminal-local-map (not (bound-and-true-p repeat-in-progress)))
              (bound-and-true-p transient--prefix))
          "a menu of keys is open")))
-
-(defun gemini-companion-ui-no-key-expected-p ()
-  "Return non-nil if nothing waits for the user's next key."
-  (not (gemini-companion-ui-key-expected)))
 
 (defun gemini-companion-ui-idle-p (seconds)
   "Return non-nil if the user has pressed no key for SECONDS."
@@ -125,19 +119,16 @@ Unlike `error-message-string', do not quote the strings of our errors."
   (car (gemini-companion-ui-windows-of buffer)))
 
 (defun gemini-companion-ui-windows-of (buffer)
-  "Return the visible windows of BUFFER, which may be dead or nil."
+  "Return the visible windows of BUFFER, which may be dead or nil.
+A text terminal shows one frame at a time."
   (and (buffer-live-p buffer)
        (cl-loop for window in (get-buffer-window-list buffer 'no-minibuffer t)
-                if (gemini-companion-ui--visible-p window) collect window)))
-
-(defun gemini-companion-ui--visible-p (window)
-  "Return non-nil if the user can see WINDOW from the selected frame.
-A text terminal shows one frame at a time."
-  (let ((frame (window-frame window)))
-    (or (eq frame (selected-frame))
-        (and (display-graphic-p frame)
-             (eq (frame-terminal frame) (frame-terminal))
-             (eq (frame-visible-p frame) t)))))
+                for frame = (window-frame window)
+                if (or (eq frame (selected-frame))
+                       (and (display-graphic-p frame)
+                            (eq (frame-terminal frame) (frame-terminal))
+                            (eq (frame-visible-p frame) t)))
+                collect window)))
 
 ;;;; Showing our own buffers
 
@@ -160,15 +151,12 @@ ALIST is as there.  Return nil if no window of the frame shows a review."
           (display-buffer-in-previous-window buffer `((previous-window . ,window) ,@alist))
         (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
 
-(defconst gemini-companion-ui--min-height 6
-  "Number of lines that a window needs to show one of our buffers.")
-
 (defun gemini-companion-ui--taken-p (window)
   "Return non-nil if WINDOW is not for one of our buffers.
 It is selected or dedicated, shows a review, or is too small."
   (or (eq window (selected-window))
       (window-dedicated-p window)
-      (< (window-total-height window) gemini-companion-ui--min-height)
+      (< (window-total-height window) 6)
       (gemini-companion-ui--review-window-p window)))
 
 (defun gemini-companion-ui--review-window-p (window)
@@ -179,14 +167,11 @@ It is selected or dedicated, shows a review, or is too small."
 
 ;;;; Garbage collection
 
-(defconst gemini-companion-ui--max-garbage (* 256 1024 1024)
-  "Number of bytes that may be allocated while garbage collection is delayed.")
-
 (defmacro gemini-companion-ui-delay-gc (&rest body)
   "Evaluate BODY, for which the user waits, and collect garbage only after it.
 The copies of a large text would cause it several times."
   (declare (indent 0) (debug t))
-  `(let ((gc-cons-threshold (max gc-cons-threshold gemini-companion-ui--max-garbage)))
+  `(let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
      ,@body))
 
 ;;;; Buffers
@@ -207,9 +192,6 @@ The copies of a large text would cause it several times."
 
 ;;;; Messages
 
-(defconst gemini-companion-ui--interval 0.2
-  "Seconds between attempts to show pending messages.")
-
 (defvar gemini-companion-ui--messages nil
   "Pending messages, an alist of (TOPIC . TEXT), the newest first.")
 
@@ -229,12 +211,11 @@ the same TOPIC, an object, is replaced, and so is one of ours on screen."
   (gemini-companion-ui--show-messages)
   (when (and gemini-companion-ui--messages (not gemini-companion-ui--timer))
     (setq gemini-companion-ui--timer
-          (run-at-time 0 gemini-companion-ui--interval
-                       #'gemini-companion-ui--show-messages))))
+          (run-at-time 0 0.2 #'gemini-companion-ui--show-messages))))
 
 (defun gemini-companion-ui--show-messages ()
   "Show the pending messages, if the echo area is free."
-  (when (and gemini-companion-ui--messages (gemini-companion-ui-no-key-expected-p))
+  (when (and gemini-companion-ui--messages (not (gemini-companion-ui-key-expected)))
     (let ((foreign (gemini-companion-ui--foreign-message))
           (texts (mapcar #'cdr (reverse gemini-companion-ui--messages))))
       ;; It may be what the user's command has just answered.
@@ -373,28 +354,19 @@ KEY is the text of the key, by default that in the current buffer."
 (set-keymap-parent gemini-companion-report-mode-map
                    (make-composed-keymap button-buffer-map special-mode-map))
 
-(defvar gemini-companion-ui--pause 1.0
-  "Seconds without effect for clicks on buttons that Emacs has just moved.")
-
-(defvar-local gemini-companion-ui--moved-at 0
-  "The time at which buttons came, went or moved without a command.")
-
 (defun gemini-companion-ui-print (insert)
   "Replace the text of the current buffer by what the function INSERT inserts.
 Point stays where it is, in each window, and on the button that it is on.
 If that is gone, point is on no other one."
   (require 'text-property-search)       ; not autoloaded in Emacs 28
-  (let ((layout (gemini-companion-ui--layout)))
-    (gemini-companion-ui-keep-point
-     #'gemini-companion-ui--place
-     #'gemini-companion-ui--position
-     (lambda ()
-       (let ((inhibit-read-only t))
-         (erase-buffer)
-         (funcall insert)
-         (set-buffer-modified-p nil))))
-    (unless (or this-command (null layout) (equal layout (gemini-companion-ui--layout)))
-      (setq gemini-companion-ui--moved-at (float-time)))))
+  (gemini-companion-ui-keep-point
+   #'gemini-companion-ui--place
+   #'gemini-companion-ui--position
+   (lambda ()
+     (let ((inhibit-read-only t))
+       (erase-buffer)
+       (funcall insert)
+       (set-buffer-modified-p nil)))))
 
 (defun gemini-companion-ui-keep-point (place position function)
   "Call FUNCTION, which replaces the text of the current buffer, and keep point.
@@ -413,31 +385,16 @@ is kept in each window."
   "Return the subject of the button at POSITION, or nil."
   (get-text-property position 'gemini-companion-subject))
 
-(defun gemini-companion-ui--layout ()
-  "Return where the buttons are, as (SUBJECT LINE COLUMN)."
-  (let ((layout nil))
-    (save-excursion
-      (goto-char (point-min))
-      (let (button)
-        (while (setq button (text-property-search-forward 'gemini-companion-subject))
-          (push (cons (prop-match-value button)
-                      (gemini-companion-ui--line-and-column (prop-match-beginning button)))
-                layout))))
-    layout))
-
-(defun gemini-companion-ui--line-and-column (position)
-  "Return the line and the column of POSITION, as a list."
-  (save-excursion
-    (goto-char position)
-    (list (line-number-at-pos) (current-column))))
-
 (defun gemini-companion-ui--place (position)
   "Return the place of POSITION, (SUBJECT OFFSET LINE COLUMN).
 OFFSET is that in the button at POSITION.  Without one SUBJECT is nil."
   (let ((subject (gemini-companion-ui--subject position)))
-    `(,subject
-      ,(if subject (- position (button-start (button-at position))) 0)
-      ,@(gemini-companion-ui--line-and-column position))))
+    (save-excursion
+      (goto-char position)
+      (list subject
+            (if subject (- position (button-start (button-at position))) 0)
+            (line-number-at-pos)
+            (current-column)))))
 
 (defun gemini-companion-ui--position (place)
   "Return the position of PLACE, a value of `gemini-companion-ui--place'."
@@ -466,15 +423,7 @@ The text may be replaced while the user wants to press it: SUBJECT is what
   (insert-text-button (format "[%s]" label)
                       'follow-link t
                       'gemini-companion-subject subject
-                      'action (lambda (_)
-                                (gemini-companion-ui--check-click)
-                                (funcall function))))
-
-(defun gemini-companion-ui--check-click ()
-  "Signal a `user-error' if a click may be meant for another button."
-  (when (and (mouse-event-p last-input-event)
-             (< (- (float-time) gemini-companion-ui--moved-at) gemini-companion-ui--pause))
-    (user-error "The buttons have just moved: look, and try again")))
+                      'action (lambda (_) (funcall function))))
 
 (provide 'gemini-companion-ui)
 ;;; gemini-companion-ui.el ends here

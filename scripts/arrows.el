@@ -48,8 +48,7 @@
     (string-remove-prefix "gemini-companion-" library)))
 
 (defun gemini-companion-arrows-rust ()
-  "Return which modules of the library in Rust use others.
-A module of a directory is that and its name, as in \"mcp/tools\"."
+  "Return which modules of the library in Rust use others."
   (let* ((root "src/companion/")
          (files (mapcar (lambda (file) (string-remove-prefix root file))
                         (directory-files-recursively root "\\.rs\\'")))
@@ -64,7 +63,7 @@ A module of a directory is that and its name, as in \"mcp/tools\"."
             (sort names #'string<))))
 
 (defun gemini-companion-arrows--module (file)
-  "Return the module of FILE, a name below the root: at most a directory and a name."
+  "Return the module of FILE, a name below the root, as in \"mcp/tools\"."
   (let ((parts (seq-take (split-string (file-name-sans-extension file) "/") 2)))
     (string-join (remove "mod" parts) "/")))
 

@@ -282,10 +282,10 @@ PARENS are the positions of the parentheses around it."
                  (push used seen)
                  (push (cons used path) paths))))))))
 
-;; A name leads to its file: `gemini-companion-review-show' is in gemini-companion-review.el.  Commands,
-;; options, faces, modes and keymaps have the names that users would look for.
+;; A name leads to its file: `gemini-companion-review-show' is in gemini-companion-review.el.
+;; Commands, options, faces, modes and keymaps have the names that users would look for.
 (defun gemini-companion-lint--prefix (note)
-  "Check that each public function and variable has the prefix of its file; call NOTE.
+  "Check that each public name has the prefix of its file; call NOTE.
 If the names of several files are its beginning, the longest one counts."
   (let* ((library (file-name-base buffer-file-name))
          (libraries (mapcar #'file-name-base
@@ -315,7 +315,7 @@ If the names of several files are its beginning, the longest one counts."
          text)))))
 
 (defun gemini-companion-lint--each-definition (function)
-  "Call FUNCTION with each form of the current buffer and the line on which it begins."
+  "Call FUNCTION with each form of the current buffer and the line of its start."
   (goto-char (point-min))
   (condition-case nil
       (while t

@@ -305,7 +305,7 @@ CLIENT closes REVIEW while the question is open."
   (gemini-companion-test-with-client client
     (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
            (proposal (gemini-companion-review-proposal review)))
-      (cl-letf (((symbol-function 'gemini-companion-ui-no-key-expected-p) #'ignore))
+      (cl-letf (((symbol-function 'gemini-companion-ui-key-expected) (lambda () "a test")))
         (should (equal (fake-cli-result-text
                         (fake-cli-call-tool
                          client "closeDiff"
@@ -329,7 +329,7 @@ CLIENT closes REVIEW while the question is open."
            (proposal (gemini-companion-review-proposal review)))
       (gemini-companion-review-postpone review)
       (switch-to-buffer proposal)
-      (cl-letf (((symbol-function 'gemini-companion-ui-no-key-expected-p) #'ignore))
+      (cl-letf (((symbol-function 'gemini-companion-ui-key-expected) (lambda () "a test")))
         (fake-cli-call-tool client "closeDiff"
                             (list :filePath (gemini-companion-review-path review)))
         (should (eq (window-buffer) proposal))

@@ -166,17 +166,4 @@ SESSIONS are their keys, and ENDED those that were disconnected."
     (should-not ended)
     (should (string-search "client 3" (buffer-string)))))
 
-(ert-deftest gemini-companion-status/clicks-on-buttons-that-have-just-moved-have-no-effect ()
-  (gemini-companion-status-test--with-sessions
-    (let ((last-input-event (list 'mouse-1 nil)))
-      (revert-buffer)
-      (setq sessions (list "2" "3"))
-      (revert-buffer)
-      (gemini-companion-status-test--go-to "client 2")
-      (should (string-search "just moved" (cadr (should-error (push-button) :type 'user-error))))
-      (should-not ended)
-      (let ((gemini-companion-ui--pause 0))
-        (push-button))
-      (should (equal ended '("2"))))))
-
 ;;; gemini-companion-status-test.el ends here
