@@ -38,9 +38,6 @@ A review that needs what was just told comes right after it.")
 (defvar gemini-companion-file--max-size (* 256 1024 1024)
   "Maximum number of bytes that are remembered.")
 
-(defconst gemini-companion-file--max-time (expt 2 40)
-  "The latest time, in seconds since 1970, that a host may tell.")
-
 (cl-defstruct (gemini-companion-file--state
                (:constructor gemini-companion-file--make-state)
                (:copier nil))
@@ -99,7 +96,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
               :bytes (if (equal bytes known) known bytes)
               :stamp stamp
               :modified (and (integerp modified)
-                             (<= 0 modified gemini-companion-file--max-time)
+                             (<= 0 modified (expt 2 40))
                              modified)
               :told (float-time))
              gemini-companion-file--states)
@@ -186,9 +183,6 @@ that it exists."
 
 ;;;; Names
 
-(defconst gemini-companion-file--max-shown 200
-  "Maximum number of characters of the name of a file on a host to show.")
-
 (defun gemini-companion-file-host (path)
   "Return the prefix of the host that the file PATH is on, nil if it is local.
 What is told of PATH decides this even after its host was closed."
@@ -220,8 +214,8 @@ PREFIX is that of the host that it is on, or nil."
       (gemini-companion-ui-one-line name))))
 
 (defun gemini-companion-file--shorten (name)
-  "Return the file NAME, or its end, as text that can be shown."
-  (let ((excess (- (length name) gemini-companion-file--max-shown)))
+  "Return the file NAME, or the last 200 characters, as text that can be shown."
+  (let ((excess (- (length name) 200)))
     (gemini-companion-ui-one-line
      (if (> excess 0) (concat "…" (substring name excess)) name))))
 
@@ -284,19 +278,15 @@ does not, or has not."
       (find-buffer-visiting path))))
 
 (defun gemini-companion-file-agrees-p (path buffer)
-  "Return non-nil if the file PATH was not written since BUFFER read or wrote it."
-  (if (gemini-companion-file-host path)
-      (gemini-companion-file--same-time-p path buffer)
-    (verify-visited-file-modtime buffer)))
-
-(defun gemini-companion-file--same-time-p (path buffer)
-  "Return non-nil if the file PATH, on a host, has the time that BUFFER has for it.
-Like Tramp, take times less than two seconds apart for the same."
-  (let ((visited (gemini-companion-file-visited-time buffer))
-        (modified (gemini-companion-file--modified path)))
-    (or (eql 0 (with-current-buffer buffer (visited-file-modtime))) ; not known
-        (not modified)
-        (and visited (< (abs (- visited modified)) 2)))))
+  "Return non-nil if the file PATH was not written since BUFFER read or wrote it.
+On a host, times less than two seconds apart are the same, as for Tramp."
+  (if (not (gemini-companion-file-host path))
+      (verify-visited-file-modtime buffer)
+    (let ((visited (gemini-companion-file-visited-time buffer))
+          (modified (gemini-companion-file--modified path)))
+      (or (eql 0 (with-current-buffer buffer (visited-file-modtime))) ; not known
+          (not modified)
+          (and visited (< (abs (- visited modified)) 2))))))
 
 (defun gemini-companion-file-newer-in-p (path buffer)
   "Return non-nil if BUFFER has a later text of the file PATH than was told of.
@@ -420,7 +410,11 @@ error.  Handlers of file names are used."
 KEPT is non-nil if FILE exists and must not become another file: if nobody
 can tell that from a write, it does all the same.  MODES and CHECK are those
 of `gemini-companion-file-replace'."
-  (let ((new (gemini-companion-file--make-beside file)))
+  (let ((new (let ((name (file-name-nondirectory file)))
+               (make-temp-file
+                ;; Names cannot be arbitrarily long.
+                (expand-file-name (concat (substring name 0 (min (length name) 60)) ".")
+                                  (file-name-directory file))))))
     (unwind-protect
         (progn
           (when kept
@@ -438,14 +432,6 @@ of `gemini-companion-file-replace'."
                 (t (gemini-companion-file--write-over file bytes))))
       (when (file-exists-p new)
         (delete-file new)))))
-
-(defun gemini-companion-file--make-beside (file)
-  "Return the name of a new file in the directory of FILE."
-  (let ((name (file-name-nondirectory file)))
-    (make-temp-file
-     ;; Names cannot be arbitrarily long.
-     (expand-file-name (concat (substring name 0 (min (length name) 60)) ".")
-                       (file-name-directory file)))))
 
 (defun gemini-companion-file--write-bytes (bytes file)
   "Write BYTES to FILE, without hooks."
