@@ -11,7 +11,7 @@
 ;;
 ;; This file writes to the user's files, after asking: to undo a change, it restores the contents
 ;; that the file had before, and it can write an accepted text that the client did not write.  A
-;; file on a host is read and written through Tramp, for which the user waits, after a question.
+;; file on a host is read and written through Tramp, for which the user waits.
 
 ;;; Code:
 
@@ -290,30 +290,21 @@ undone already, make it again."
          (bytes (if undone
                     (cdr (gemini-companion-history-undone entry))
                   (gemini-companion-history-before entry)))
-         (current (gemini-companion-review-history--current entry)))
+         (current (gemini-companion-review-history--read entry)))
     (when-let* ((fault (gemini-companion-review-history--undo-fault entry bytes current)))
       (user-error "%s" fault))
     (gemini-companion-review-history--ask
      (gemini-companion-review-history--question entry bytes current))
-    (when (eq current 'unread)
-      (setq current (gemini-companion-review-history--read-to-undo entry bytes)))
     (gemini-companion-review-history--replace entry current bytes)
     (if undone
         (gemini-companion-history-note-redone entry)
       (gemini-companion-history-note-undone entry current))
     (gemini-companion-review-history--finish entry (if undone "made again" "undone"))))
 
-(defun gemini-companion-review-history--current (entry)
-  "Return the bytes that the file of ENTRY contains now.
-The value is nil if there is no file, `unreadable' if it cannot be read, and
-`moved' if its name leads to another file by now.  A file on a host is not
-read before a question: the value is `unread'."
-  (if (gemini-companion-history-host entry) 'unread
-    (gemini-companion-review-history--read entry)))
-
 (defun gemini-companion-review-history--read (entry)
   "Return the bytes that the file of ENTRY contains now, even on a host.
-For special values see `gemini-companion-review-history--current'."
+The value is nil if there is no file, `unreadable' if it cannot be read, and
+`moved' if its name leads to another file by now."
   (gemini-companion-review-history--access
    entry
    (lambda (path)
@@ -327,7 +318,7 @@ For special values see `gemini-companion-review-history--current'."
 
 (defun gemini-companion-review-history--fault (entry current)
   "Return why the file of ENTRY cannot be written, or nil.
-CURRENT is the value of `gemini-companion-review-history--current'."
+CURRENT is the value of `gemini-companion-review-history--read'."
   (let ((file (gemini-companion-review-history--file entry)))
     (pcase current
       ('unreadable (format "%s cannot be read" file))
@@ -351,23 +342,9 @@ Only on a host that name has a handler, that of Tramp."
                       (gemini-companion-review-history--file entry)))
         (funcall function path)))))
 
-(defun gemini-companion-review-history--read-to-undo (entry bytes)
-  "Return what the file of ENTRY, on a host, contains before it gets BYTES.
-Signal a `user-error' if it cannot or need not get them, or if it has
-changed and the user does not want that."
-  (let ((current (gemini-companion-review-history--read entry)))
-    (when-let* ((fault (gemini-companion-review-history--undo-fault entry bytes current)))
-      (user-error "%s" fault))
-    (unless (if current (gemini-companion-review-history--unchanged-p entry current)
-              (and (eq (gemini-companion-history-outcome entry) 'undone)
-                   (not (gemini-companion-history-before entry))))
-      (gemini-companion-review-history--ask
-       (gemini-companion-review-history--question entry bytes current)))
-    current))
-
 (defun gemini-companion-review-history--undo-fault (entry bytes current)
   "Return why the file of ENTRY cannot or need not get BYTES, or nil.
-CURRENT is the value of `gemini-companion-review-history--current'."
+CURRENT is the value of `gemini-companion-review-history--read'."
   (let ((file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
     (cond ((not (or (eq outcome 'undone) (gemini-companion-history-made-p entry)))
@@ -389,8 +366,7 @@ CURRENT is the value of `gemini-companion-review-history--current'."
 (defun gemini-companion-review-history--question (entry bytes current)
   "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
   (let ((file (gemini-companion-review-history--file entry)))
-    (concat (cond ((eq current 'unread) "")
-                  ((not current)
+    (concat (cond ((not current)
                    (format "%s is gone by now.  " file))
                   ((not (gemini-companion-review-history--unchanged-p entry current))
                    (format "%s has changed since; later changes would be lost, too.  " file)))
@@ -502,7 +478,7 @@ cannot be undone."
        (let* ((path (gemini-companion-history-path entry))
               (before (gemini-companion-history-before entry))
               (current (if-let* ((now (assoc path known))) (cdr now)
-                         (gemini-companion-review-history--current entry)))
+                         (gemini-companion-review-history--read entry)))
               (fault (if (member path kept)
                          (format "A later change to %s stays"
                                  (gemini-companion-review-history--file entry))
@@ -539,8 +515,7 @@ cannot be undone."
                                                (gemini-companion-history-host entry))
             "  " (gemini-companion-review-history--size entry)
             (unless (gemini-companion-history-before entry) ", the file is deleted")
-            (cond ((eq current 'unread) "")
-                  ((not current) ", is gone by now")
+            (cond ((not current) ", is gone by now")
                   ((not (gemini-companion-review-history--unchanged-p entry current))
                    ", has changed since: later changes are lost, too")))))
 
@@ -552,8 +527,6 @@ cannot be undone."
             (current (gemini-companion-review-history--step-current step)))
         (condition-case error
             (progn
-              (when (eq current 'unread)
-                (setq current (gemini-companion-review-history--read-unchanged entry)))
               (gemini-companion-review-history--replace
                entry current (gemini-companion-history-before entry))
               (gemini-companion-history-note-undone entry current)
@@ -563,16 +536,6 @@ cannot be undone."
     (gemini-companion-review-history--refresh)
     (message "%s undone%s%s" (gemini-companion-review-history--count done) rest
              (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
-
-(defun gemini-companion-review-history--read-unchanged (entry)
-  "Return what the file of ENTRY, on a host, contains.
-Signal an error if it has changed since; the user was not asked about that."
-  (let ((current (gemini-companion-review-history--read entry)))
-    (unless (and (stringp current)
-                 (gemini-companion-review-history--unchanged-p entry current))
-      (error "%s has changed since; left as it is"
-             (gemini-companion-review-history--file entry)))
-    current))
 
 (defun gemini-companion-review-history--count (steps)
   "Return the number of STEPS, as text for the user."
@@ -586,16 +549,13 @@ Ask first.  This is for a change that you accepted and that its client did
 not write, or not with your edits."
   (interactive (list (gemini-companion-review-history--entry))
                gemini-companion-review-history-mode gemini-companion-review-diff-mode)
-  (let ((current (gemini-companion-review-history--current entry)))
+  (let ((current (gemini-companion-review-history--read entry)))
     (gemini-companion-review-history--check-write entry current)
     (gemini-companion-review-history--ask
      (format (if current
                  "Write the text of this change to %s, in place of what is there? "
                "Write the text of this change to %s? ")
              (gemini-companion-review-history--file entry)))
-    (when (eq current 'unread)
-      (setq current (gemini-companion-review-history--read entry))
-      (gemini-companion-review-history--check-write entry current))
     (gemini-companion-review-history--replace
      entry current
      (gemini-companion-file-encode (gemini-companion-history-after entry)
@@ -604,7 +564,7 @@ not write, or not with your edits."
 
 (defun gemini-companion-review-history--check-write (entry current)
   "Signal a `user-error' if the text of ENTRY cannot or need not be written.
-CURRENT is the value of `gemini-companion-review-history--current'."
+CURRENT is the value of `gemini-companion-review-history--read'."
   (let ((file (gemini-companion-review-history--file entry))
         (outcome (gemini-companion-history-outcome entry)))
     (cond ((not (memq outcome '(accepted accepted-there unwritten unreviewed)))
