@@ -152,7 +152,7 @@ DIRECTORY is where the client works, or nil if that is not known."
        (gemini-companion-review-request-accept
         review
         (lambda (review text)
-         (gemini-companion-review-client--write-file review text file directory))
+          (gemini-companion-review-client--write-file review text file directory))
         (lambda (outcome) (gemini-companion-review-client--answer-client review outcome call)))))
     (_
      (unless (gemini-companion-review-seen review)

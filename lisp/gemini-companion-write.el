@@ -188,7 +188,11 @@ BEFORE is the stamp of the file before, by default its present one."
                            ;; The connection may have been cut.
                            (and host (equal stamp before)
                                 (or (< (float-time) end)
-                                    (gemini-companion-write--cut-off-p host))))
+                                    ;; Its clients are cut off, and may return.
+                                    (when-let* ((sessions (gemini-companion-bridge-host-sessions
+                                                           host)))
+                                      (cl-loop for session in sessions
+                                               never (eq (aref session 4) 'open))))))
                        'busy)))))
      (lambda (written)
        (let ((entry (gemini-companion-review-entry review))
@@ -196,16 +200,15 @@ BEFORE is the stamp of the file before, by default its present one."
          (cond (written (setf (gemini-companion-history-written entry) t))
                ((or same exactly)
                 (when same (gemini-companion-history-note entry 'unwritten))
-                (gemini-companion-write--warn-of-lost-text review)))
+                (gemini-companion-ui-message
+                 review
+                 "%s has not written what you accepted to %s: \
+w in M-x gemini-companion-review-history does it"
+                 (gemini-companion-review-client-title review)
+                 (gemini-companion-review-file review))))
          (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                                    (if written "written" "not written"))))
      (if host gemini-companion-write--slow-interval path))))
-
-(defun gemini-companion-write--cut-off-p (host)
-  "Return non-nil if the clients on HOST, a prefix, are cut off, and may return."
-  (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
-    (cl-loop for session in sessions
-             never (eq (aref session 4) 'open))))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that are to be decided.
@@ -270,13 +273,6 @@ in batch mode does not notice.  Otherwise return the descriptor."
   (when-let* ((watch (gemini-companion-write--poll-watch poll)))
     (file-notify-rm-watch watch)))
 
-(defun gemini-companion-write--warn-of-lost-text (review)
-  "Warn that the client of REVIEW has not written the accepted text."
-  (gemini-companion-ui-message
-   review
-   "%s has not written what you accepted to %s: w in M-x gemini-companion-review-history does it"
-   (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
-
 (defun gemini-companion-write-warn-of-lost-edits (review)
   "Warn if the client of REVIEW, which the user has answered there, drops edits.
 Return nil if it drops none."
@@ -297,9 +293,6 @@ M-x gemini-companion-review-history"
 (defvar gemini-companion-write--revert-time 10.0
   "Seconds after which a client that has no open review is assumed not to write.")
 
-(defconst gemini-companion-write--max-unvisited 8
-  "Number of files checked beyond which files without a buffer are not.")
-
 (defvar gemini-companion-write-before-hook nil
   "Hook run in a buffer before it takes what a client has written.")
 
@@ -319,17 +312,14 @@ the client, on a host, has written the file already.  REVIEW is the one
 that was accepted, if any: its client may have others decided first."
   (if (gemini-companion-file-host path)
       (gemini-companion-write--expect path merged text made)
-    (when (or (gemini-companion-file-visiting path)
-              (< (length gemini-companion-write--timers)
-                 gemini-companion-write--max-unvisited))
-      ;; A write that is awaited already may just have been made.
-      (let ((before (or (cddr (assoc path gemini-companion-write--timers))
-                        (gemini-companion-file-stamp path))))
-        (gemini-companion-write--stop-polling path)
-        (push (cons path
-                    (cons (gemini-companion-write--revert-after path before merged text review)
-                          before))
-              gemini-companion-write--timers)))))
+    ;; A write that is awaited already may just have been made.
+    (let ((before (or (cddr (assoc path gemini-companion-write--timers))
+                      (gemini-companion-file-stamp path))))
+      (gemini-companion-write--stop-polling path)
+      (push (cons path
+                  (cons (gemini-companion-write--revert-after path before merged text review)
+                        before))
+            gemini-companion-write--timers))))
 
 (defun gemini-companion-write--revert-after (path before merged text review)
   "Revert the buffer that visits PATH once the file was written.
@@ -435,7 +425,9 @@ PATH is on a host.  For MERGED, TEXT and MADE see
         (setf (gemini-companion-write--expected-told expected) t)
         ;; It may be written again soon.
         (run-at-time gemini-companion-write--revert-time nil
-                     #'gemini-companion-write--expect-no-more expected))
+                     (lambda ()
+                       (setq gemini-companion-write--expected
+                             (delq expected gemini-companion-write--expected)))))
       (when (gemini-companion-file-read path)
         (gemini-companion-log-errors "reverting a buffer"
           (gemini-companion-write--update path
@@ -443,10 +435,6 @@ PATH is on a host.  For MERGED, TEXT and MADE see
                                           (gemini-companion-write--expected-text expected))))
       (dolist (function (gemini-companion-write--expected-functions expected))
         (gemini-companion-log-errors "a file was written" (funcall function))))))
-
-(defun gemini-companion-write--expect-no-more (expected)
-  "Do not expect any longer what EXPECTED says."
-  (setq gemini-companion-write--expected (delq expected gemini-companion-write--expected)))
 
 (defun gemini-companion-write--forget-closed ()
   "Expect nothing of hosts that are no longer served."
@@ -463,7 +451,9 @@ PATH is on a host.  For MERGED, TEXT and MADE see
 For MERGED and TEXT see `gemini-companion-write-revert'."
   (when-let* ((buffer (gemini-companion-file-visiting path)))
     (with-current-buffer buffer
-      (cond ((gemini-companion-write--current-p path))
+      (cond ((if (gemini-companion-file-host path)
+                 (gemini-companion-file-newer-in-p path buffer)
+               (verify-visited-file-modtime)))
             ((gemini-companion-write--show
               path (and (equal merged (cons buffer (buffer-chars-modified-tick)))
                         (or (not text) (gemini-companion-file-written-p path text)))))
@@ -472,12 +462,6 @@ For MERGED and TEXT see `gemini-companion-write-revert'."
               buffer "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
             (t (gemini-companion-ui-message
                 buffer "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
-
-(defun gemini-companion-write--current-p (path)
-  "Return non-nil if the current buffer has what was written to its file PATH."
-  (if (gemini-companion-file-host path)
-      (gemini-companion-file-newer-in-p path (current-buffer))
-    (verify-visited-file-modtime)))
 
 (defun gemini-companion-write--show (path &optional merged)
   "Revert the current buffer, which visits PATH, without a question.
@@ -497,20 +481,16 @@ MERGED is non-nil the file contains the edits."
                 (when (and (or merged
                                (not (buffer-modified-p))
                                (gemini-companion-write--same-text-p source))
-                           (not (gemini-companion-write--heavy-p source))
+                           ;; The new text may block Emacs, as the present one does not.
+                           (not (let ((buffer (current-buffer)))
+                                  (with-current-buffer source
+                                    (gemini-companion-heavy-compared-p buffer))))
                            (gemini-companion-write--take-text source modtime host))
                   (setq buffer-file-coding-system coding)
                   (unless (and host (eql tick (buffer-chars-modified-tick)))
                     (gemini-companion-write--run-hooks))
                   t)))
           (kill-buffer source))))))
-
-(defun gemini-companion-write--heavy-p (source)
-  "Return non-nil if displaying the text of SOURCE here may block Emacs.
-That is no reason if it is so for the text that the buffer has."
-  (let ((buffer (current-buffer)))
-    (with-current-buffer source
-      (gemini-companion-heavy-compared-p buffer))))
 
 (defun gemini-companion-write--run-hooks ()
   "Run the hooks for the current buffer, which was reverted.

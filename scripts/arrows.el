@@ -115,12 +115,12 @@
   "Return a circle in USES, an alist of names and what they use, or nil."
   (let ((done nil))
     (cl-labels ((visit (name path)
-                  (cond ((member name path)
-                         (throw 'circle (reverse (cons name path))))
-                        ((not (member name done))
-                         (dolist (used (cdr (assoc name uses)))
-                           (visit used (cons name path)))
-                         (push name done)))))
+                       (cond ((member name path)
+                              (throw 'circle (reverse (cons name path))))
+                             ((not (member name done))
+                              (dolist (used (cdr (assoc name uses)))
+                                (visit used (cons name path)))
+                              (push name done)))))
       (catch 'circle
         (dolist (use uses) (visit (car use) nil))
         nil))))

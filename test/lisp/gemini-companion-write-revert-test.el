@@ -423,16 +423,6 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
               (should-not (buffer-modified-p))))
         (gemini-companion-write-stop)))))
 
-(ert-deftest gemini-companion-write-revert/many-unvisited-files-cost-little ()
-  (gemini-companion-test-with-project
-    (unwind-protect
-        (progn
-          (dotimes (n 100)
-            (gemini-companion-write-revert (gemini-companion-test-file (format "%d.txt" n) "x\n")))
-          (should (= (length gemini-companion-write--timers)
-                     gemini-companion-write--max-unvisited)))
-      (gemini-companion-write-stop))))
-
 (ert-deftest gemini-companion-write-revert/watching-twice-misses-no-write ()
   "The file is followed for another client as well, right after it was written."
   (gemini-companion-write-revert-test--with "one\n"
