@@ -17,6 +17,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
@@ -26,21 +27,84 @@
 Others can write in a temporary one, and put programs there that would be
 found if PATH, by an empty element, names the current directory.")
 
+;;;; The programs
+
+(defconst gemini-companion-agent--known
+  '((gemini
+     :title "Gemini CLI"
+     :program "gemini"
+     :install "npm install -g @google/gemini-cli"
+     :tested "0.61.0"
+     :takes-edits t
+     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
+                     ("stdio-client" "0.61.0" "0.61.0"))
+     :directory (temporary "gemini/ide")
+     :file "gemini-ide-server-PID-PORT.json"
+     :stdio "0.7.0"
+     :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
+     :other-settings (".gemini/settings.json" "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+                      "/etc/gemini-cli/settings.json"
+                      "/Library/Application Support/GeminiCli/settings.json")
+     :extension (:manifest "gemini-extension.json"
+                           :here "${extensionPath}"
+                           :event "AfterTool"
+                           :edits "write_file|replace"
+                           :policy "policies/emacs.toml")
+     :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
+                 ("GEMINI_CLI_IDE_PID" . process)
+                 ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
+     :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH")
+    (qwen
+     :title "Qwen Code"
+     :program "qwen"
+     :install "npm install -g @qwen-code/qwen-code"
+     :takes-edits nil
+     :directory (home "QWEN_HOME" "~/.qwen" "ide")
+     :file "PORT.lock"
+     :stdio t
+     :tells-process t
+     :settings ("QWEN_HOME" "~/.qwen" "settings.json")
+     :extension (:manifest "qwen-extension.json"
+                           :here "${CLAUDE_PLUGIN_ROOT}"
+                           :event "PostToolUse"
+                           :edits "write_file|edit")
+     :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
+     :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
+    (llxprt
+     :title "LLxprt Code"
+     :program "llxprt"
+     :install "npm install -g @vybestack/llxprt-code"
+     :takes-edits t
+     :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
+             "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
+     :directory (temporary "llxprt/ide")
+     :file "llxprt-ide-server-PID-PORT.json"
+     :by-process t
+     :tells-process t
+     :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
+                 ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
+     :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"))
+  "The programs that this package knows, as in `gemini-companion-agent-profiles'.
+Nothing else in this package names one of them: a new one needs only an
+entry here, or the user's own in that option.")
+
+(defun gemini-companion-agent-choices ()
+  "Return the programs that this package knows, as types for Customize."
+  (mapcar (lambda (it) `(const :tag ,(plist-get (cdr it) :title) ,(car it)))
+          gemini-companion-agent--known))
+
 ;;;; Options
 
-(defcustom gemini-companion-agents '(gemini qwen llxprt)
+(defcustom gemini-companion-agents (mapcar #'car gemini-companion-agent--known)
   "The programs that are served, names in `gemini-companion-agent-profiles'.
 Takes effect when `gemini-companion-mode' is next enabled."
-  :type '(repeat (choice (const :tag "Gemini CLI" gemini)
-                         (const :tag "Qwen Code" qwen)
-                         (const :tag "LLxprt Code" llxprt)
-                         (symbol :tag "Another")))
+  :type `(repeat (choice ,@(gemini-companion-agent-choices) (symbol :tag "Another")))
   :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-agent-profiles nil
-  "Programs to be served, an alist of names and property lists.
+  "Programs to serve, an alist of names and property lists.
 This package knows Gemini CLI (`gemini'), Qwen Code (`qwen') and LLxprt
 Code (`llxprt').  Add others here, or change properties of these: what you
 leave out is as this package has it.
@@ -53,6 +117,7 @@ These properties are about the program and its user:
 :title          What users call the program.
 :program        The command that runs it.
 :install        The shell command that installs it, as a hint.
+:tested         The version with which this entry was tested.  Optional.
 :takes-edits    Non-nil if the program, when the user accepts a change
                 there, takes the user's edits of the proposal, too.  If
                 not, Emacs says where they are.
@@ -77,7 +142,7 @@ These are about the discovery file, by which the program finds Emacs:
 :file           The name of the file.  PID and PORT stand for numbers.
 :stdio          Non-nil if the file may name a program by which to reach the
                 editor, so that the program can be served on other
-                machines.
+                machines.  A string is the first version for which it may.
 :by-process     Non-nil if the program looks only for the file with the id
                 of the process that it takes for its editor.  That is
                 often the process that started Emacs, so there is a file
@@ -85,12 +150,23 @@ These are about the discovery file, by which the program finds Emacs:
 :tells-process  Non-nil if the file has a member ppid, the process id of
                 Emacs.  Needed if :file has no PID, or with :by-process.
 
-This is about setting up the program to connect automatically:
+These are about the settings and the extensions of the program:
 
 :settings       The user's settings, in which ide.enabled must be true,
                 as (VARIABLE DEFAULT FILE): FILE in the directory that the
                 environment variable VARIABLE holds, by default DEFAULT.
                 Optional.
+:other-settings Settings that take precedence over the user's, as (PROJECT
+                VARIABLE SYSTEM MACOS): a file in each project, and one of
+                the system, which VARIABLE names, by default SYSTEM, or
+                MACOS there.  Optional.
+:extension      How to let the model use tools of Emacs, a property list;
+                the directory of :settings holds extensions.  :manifest is
+                the name of the manifest; :here what stands for the
+                directory of the extension; :event the event of a hook
+                that runs after edits, and :edits the tools that edit
+                files, separated by bars; :policy the file of the policy
+                that spares the user questions, optional.  Optional.
 
 These are about the environment of processes that Emacs starts:
 
@@ -103,33 +179,25 @@ These are about the environment of processes that Emacs starts:
           :value-type
           (plist
            :options
-           ((:title string)
-            (:program string)
-            (:install string)
+           ((:title string) (:program string) (:install string) (:tested string)
             (:takes-edits boolean)
-            (:needs-no-text (repeat (list (string :tag "Name")
-                                          (string :tag "First version")
+            (:needs-no-text (repeat (list (string :tag "Name") (string :tag "First version")
                                           (string :tag "Last version"))))
             (:homes (repeat string))
-            (:directory (choice (list :tag "In temporary directories"
-                                      (const temporary)
+            (:directory (choice (list :tag "In temporary directories" (const temporary)
                                       (string :tag "Directory"))
-                                (list :tag "In a home"
-                                      (const home)
-                                      (string :tag "Variable")
-                                      (string :tag "Default")
-                                      (string :tag "Directory"))))
+                                (list :tag "In a home" (const home) (string :tag "Variable")
+                                      (string :tag "Default") (string :tag "Directory"))))
             (:file string)
-            (:stdio boolean)
-            (:by-process boolean)
-            (:tells-process boolean)
-            (:settings (list (string :tag "Variable")
-                             (string :tag "Default")
+            (:stdio (choice boolean (string :tag "Since version")))
+            (:by-process boolean) (:tells-process boolean)
+            (:settings (list (string :tag "Variable") (string :tag "Default")
                              (string :tag "File")))
+            (:other-settings (list (string :tag "Of projects") (string :tag "Variable")
+                                   (string :tag "Of the system") (string :tag "On macOS")))
+            (:extension (plist :value-type string))
             (:variables (alist :key-type (string :tag "Variable")
-                               :value-type (choice (const port)
-                                                   (const process)
-                                                   (const token))))
+                               :value-type (choice (const port) (const process) (const token))))
             (:workspace string))))
   :group 'gemini-companion-clients
   :risky t
@@ -157,56 +225,16 @@ other than the one in which it was started.  Takes effect when
 
 ;;;; The table
 
-(defconst gemini-companion-agent--known
-  '((gemini
-     :title "Gemini CLI"
-     :program "gemini"
-     :install "npm install -g @google/gemini-cli"
-     :takes-edits t
-     :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
-                     ("stdio-client" "0.61.0" "0.61.0"))
-     :directory (temporary "gemini/ide")
-     :file "gemini-ide-server-PID-PORT.json"
-     :stdio t
-     :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
-     :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
-                 ("GEMINI_CLI_IDE_PID" . process)
-                 ("GEMINI_CLI_IDE_AUTH_TOKEN" . token))
-     :workspace "GEMINI_CLI_IDE_WORKSPACE_PATH")
-    (qwen
-     :title "Qwen Code"
-     :program "qwen"
-     :install "npm install -g @qwen-code/qwen-code"
-     :takes-edits nil
-     :directory (home "QWEN_HOME" "~/.qwen" "ide")
-     :file "PORT.lock"
-     :stdio t
-     :tells-process t
-     :settings ("QWEN_HOME" "~/.qwen" "settings.json")
-     :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
-     :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
-    (llxprt
-     :title "LLxprt Code"
-     :program "llxprt"
-     :install "npm install -g @vybestack/llxprt-code"
-     :takes-edits t
-     :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
-             "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
-     :directory (temporary "llxprt/ide")
-     :file "llxprt-ide-server-PID-PORT.json"
-     :by-process t
-     :tells-process t
-     :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
-                 ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
-     :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"))
-  "The programs that this package knows, as in `gemini-companion-agent-profiles'.")
-
 (defun gemini-companion-agent-get (agent property)
   "Return PROPERTY of the program AGENT, see `gemini-companion-agent-profiles'."
   (let ((own (alist-get agent gemini-companion-agent-profiles)))
     (plist-get (if (plist-member own property) own
                  (alist-get agent gemini-companion-agent--known))
                property)))
+
+(defun gemini-companion-agent-variable (agent what)
+  "Return the variable that tells AGENT the `port' or `process' WHAT, or nil."
+  (car (rassq what (gemini-companion-agent-get agent :variables))))
 
 (defun gemini-companion-agent-names ()
   "Return the names of all programs that can be served."
@@ -250,14 +278,30 @@ One that is not used here has no directories, and may be used on a host."
   "Return the directories in which AGENT looks for discovery files, each once.
 The first is that of clients that Emacs starts.  Return nil if AGENT is
 not used here."
-  (when (gemini-companion-agent--used-p agent)
+  (when-let* (((gemini-companion-agent--used-p agent))
+              (first (gemini-companion-agent-directory agent
+                                                       (gemini-companion-agent--environment))))
     (pcase (gemini-companion-agent-get agent :directory)
-      (`(temporary ,directory) (gemini-companion-agent--temporary directory))
-      (`(home ,variable ,default ,directory)
-       (when-let* ((home (gemini-companion-agent--home variable default
-                                                       (gemini-companion-agent--environment)))
-                   ((file-directory-p home)))
-         (list (concat (directory-file-name (expand-file-name home)) "/" directory)))))))
+      (`(temporary ,name)
+       (seq-uniq (cons first
+                       (mapcar (lambda (temporary)
+                                 (concat (directory-file-name (expand-file-name temporary))
+                                         "/" name))
+                               gemini-companion-temporary-directories))
+                 (lambda (one other) (equal (file-truename one) (file-truename other)))))
+      (_ (and (file-directory-p (file-name-directory first))
+              (list first))))))
+
+(defun gemini-companion-agent-directory (agent environment)
+  "Return where AGENT with ENVIRONMENT looks for discovery files, or nil.
+The directory need not exist.  ENVIRONMENT has the format of
+`process-environment'."
+  (pcase (gemini-companion-agent-get agent :directory)
+    (`(temporary ,name)
+     (concat (gemini-companion-agent-temporary-directory environment) "/" name))
+    (`(home ,variable ,default ,name)
+     (when-let* ((home (gemini-companion-agent--home variable default environment)))
+       (concat (directory-file-name home) "/" name)))))
 
 (defun gemini-companion-agent--used-p (agent)
   "Return non-nil if AGENT is used here, as far as its directories tell."
@@ -268,20 +312,6 @@ not used here."
                  for name = (substitute-in-file-name home)
                  ;; A variable that is not set is not substituted.
                  thereis (and (file-name-absolute-p name) (file-directory-p name))))))
-
-(defun gemini-companion-agent--temporary (directory)
-  "Return the names of DIRECTORY in all temporary directories of clients."
-  (let (known)
-    (cl-loop for temporary
-             in (cons (gemini-companion-agent-temporary-directory
-                       (gemini-companion-agent--environment))
-                      (mapcar (lambda (directory)
-                                (directory-file-name (expand-file-name directory)))
-                              gemini-companion-temporary-directories))
-             for name = (concat temporary "/" directory)
-             for truename = (file-truename name)
-             unless (member truename known)
-             do (push truename known) and collect name)))
 
 (defun gemini-companion-agent-temporary-directory (environment)
   "Return `os.tmpdir()' of a process with ENVIRONMENT, without trailing slash.
@@ -303,15 +333,15 @@ ENVIRONMENT, in the format of `process-environment', is that of AGENT.
 Return nil if there is none."
   (pcase (gemini-companion-agent-get agent :settings)
     (`(,variable ,default ,file)
-     (let ((process-environment environment))
-       (when-let* ((home (gemini-companion-agent--home variable default environment)))
-         (expand-file-name file home))))))
+     (when-let* ((home (gemini-companion-agent--home variable default environment)))
+       (expand-file-name file home)))))
 
 (defun gemini-companion-agent--home (variable default environment)
   "Return the directory that VARIABLE holds in ENVIRONMENT, or else DEFAULT.
 Return nil if it is relative, and so another one for each process."
-  (let ((home (or (gemini-companion-agent-getenv variable environment) default)))
-    (and (file-name-absolute-p home) home)))
+  (let ((home (or (gemini-companion-agent-getenv variable environment) default))
+        (process-environment environment))
+    (and (file-name-absolute-p home) (expand-file-name home))))
 
 (defun gemini-companion-agent-getenv (name environment)
   "Return the value of NAME in ENVIRONMENT, or nil if it is unset or empty.
@@ -326,13 +356,6 @@ ENVIRONMENT has the format of `process-environment'."
 
 ;;;; Processes
 
-(defconst gemini-companion-agent--shells
-  '("zsh" "bash" "sh" "tcsh" "csh" "ksh" "fish" "dash")
-  "Programs that a client takes for the shell in which it was started.")
-
-(defconst gemini-companion-agent--max-walk 32
-  "Maximum number of processes that are searched for that shell.")
-
 (defun gemini-companion-agent-process-aliases (process)
   "Return other processes that a client may take for the editor PROCESS.
 One if PROCESS runs the client in a shell, one if it runs it directly."
@@ -344,10 +367,9 @@ One if PROCESS runs the client in a shell, one if it runs it directly."
 (defun gemini-companion-agent-editor-process (process)
   "Return the process that a client in or below PROCESS takes for its editor.
 It is the grandparent of the nearest shell, or else the topmost process."
-  (let ((remaining gemini-companion-agent--max-walk)
+  (let ((remaining 32)                  ; as clients have it
         found)
-    (while (and (not found) (> remaining 0))
-      (setq remaining (1- remaining))
+    (while (and (not found) (>= (setq remaining (1- remaining)) 0))
       (let ((parent (gemini-companion-agent-parent-process process)))
         (cond ((gemini-companion-agent--shell-p process)
                (let ((above (gemini-companion-agent-parent-process parent)))
@@ -364,17 +386,12 @@ It is the grandparent of the nearest shell, or else the topmost process."
   "Return non-nil if a client takes PROCESS for a shell."
   (when-let* ((command (alist-get 'args (process-attributes process))))
     (member (file-name-nondirectory (car (split-string command " ")))
-            gemini-companion-agent--shells)))
+            '("zsh" "bash" "sh" "tcsh" "csh" "ksh" "fish" "dash"))))
 
 ;;;; Containers
 
 (defconst gemini-companion-agent--container-files '("/.dockerenv" "/run/.containerenv")
   "Files one of which exists in every container.")
-
-(defconst gemini-companion-agent--same-host
-  '("REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION" "SSH_CONNECTION")
-  "Variables that tell a client in a container that its editor is there, too.
-Without one it looks for the editor on the host of the container.")
 
 (defun gemini-companion-agent-container-p ()
   "Return non-nil if clients find that this Emacs runs in a container."
@@ -383,8 +400,9 @@ Without one it looks for the editor on the host of the container.")
 
 (defun gemini-companion-agent-same-host-p (environment)
   "Return non-nil if ENVIRONMENT says that the editor is in the same container.
-ENVIRONMENT has the format of `process-environment'."
-  (cl-loop for name in gemini-companion-agent--same-host
+Otherwise a client looks for it on the host of the container.  ENVIRONMENT
+has the format of `process-environment'."
+  (cl-loop for name in '("REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION" "SSH_CONNECTION")
            thereis (gemini-companion-agent-getenv name environment)))
 
 ;;;; Environment variables
@@ -486,9 +504,6 @@ Those whose value is nil are removed."
 
 ;;;; Terminals outside of Emacs
 
-(defconst gemini-companion-agent--secret-time 60
-  "Seconds after which a copied command is removed from the kill ring.")
-
 (defvar gemini-companion-agent--copied nil
   "The last copied command and the timer that removes it, as a cons, or nil.")
 
@@ -507,10 +522,8 @@ removed from the kill ring after a minute."
                              'x-kde-passwordManagerHint "secret")))
     (kill-new command)
     (setq gemini-companion-agent--copied
-          (cons command (run-at-time gemini-companion-agent--secret-time nil
-                                     #'gemini-companion-agent--forget-copy))))
-  (message "Paste the command in the other terminal within %d s, and start the CLI there"
-           gemini-companion-agent--secret-time))
+          (cons command (run-at-time 60 nil #'gemini-companion-agent--forget-copy))))
+  (message "Paste the command in the other terminal within 60 s, and start the CLI there"))
 
 (defun gemini-companion-agent--command ()
   "Return a shell command that sets the variables."

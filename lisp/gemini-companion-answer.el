@@ -16,7 +16,6 @@
 ;;; Code:
 
 (require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
 
@@ -30,7 +29,7 @@ If nil, as in batch mode, they hold until Emacs exits.")
   "The answers that are not in the file, an alist as it is there.")
 
 (defvar gemini-companion-answer--ignored nil
-  "The contents of the file that were last ignored, which is logged once.")
+  "The bytes of the file that were last ignored, in a list: that is logged once.")
 
 (defun gemini-companion-answer-get (question)
   "Return the answer to QUESTION, `always' or `never', or nil if there is none."
@@ -54,13 +53,6 @@ Where it cannot be written, it holds until Emacs exits."
         (gemini-companion-file-write gemini-companion-answer--file
                                      (gemini-companion-answer--print)))
       (setq gemini-companion-answer--unsaved nil))))
-
-(defun gemini-companion-answer-saved (variable default)
-  "Return what an earlier version saved as the value of VARIABLE, or DEFAULT.
-It saved answers by Customize, which gives a value only to options."
-  (if-let* ((saved (get variable 'saved-value)))
-      (eval (car saved) t)
-    default))
 
 ;;;; The file
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-client.el --- What Gemini CLI does to find an editor -*- lexical-binding: t; -*-
+;;; gemini-companion-client.el --- What a CLI does to find an editor -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,11 +6,11 @@
 
 ;;; Commentary:
 
-;; What a Gemini CLI that starts in some directory, with some environment, would find: the same
-;; files, in the same order, judged by the same rules (`ide-connection-utils.js', `process-utils.js'
-;; and `settings.ts' of version 0.61.0).  None of this asks the running companion, changes anything,
-;; or uses the network.  At the end of the file there is a client that sends a few requests to a
-;; companion, to see whether it answers.
+;; What a CLI that starts in some directory, with some environment, would find: the same files, in
+;; the same order, judged by the same rules (`ide-connection-utils.js', `process-utils.js' and
+;; `settings.ts' of Gemini CLI 0.61.0; its forks differ in names).  None of this asks the running
+;; companion, changes anything, or uses the network.  At the end of the file there is a request
+;; to a companion, to see whether it answers.
 ;;
 ;; Environments have the shape of `process-environment'.
 
@@ -21,6 +21,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-file)
 
 (cl-defstruct (gemini-companion-client-file
                (:constructor gemini-companion-client--make-file)
@@ -44,44 +45,63 @@
 
 ;;;; The search
 
-(defconst gemini-companion-client--file-name
-  "\\`gemini-ide-server-\\([0-9]+\\)-[0-9]+\\.json\\'"
-  "Regexp that matches the names of discovery files.")
-
-(defun gemini-companion-client-find (directory environment &optional process)
-  "Return the search of a client that starts in DIRECTORY with ENVIRONMENT.
+(defun gemini-companion-client-find (agent directory environment &optional process)
+  "Return the search of an AGENT that starts in DIRECTORY with ENVIRONMENT.
 PROCESS is the id of the process in which, or below which, it runs."
-  (let* ((ide (concat (gemini-companion-agent-temporary-directory environment) "/gemini/ide"))
-         (wanted (gemini-companion-client--wanted environment process))
-         (old (gemini-companion-client--old-file ide wanted directory))
+  (let* ((place (gemini-companion-agent-directory agent environment))
+         (wanted (gemini-companion-client--wanted agent environment process))
+         (pattern (gemini-companion-client--pattern agent))
+         (old (gemini-companion-client--old-file agent place wanted directory))
+         (files (cl-loop for name in (ignore-errors (directory-files place nil pattern))
+                         collect (gemini-companion-client--file (concat place "/" name)
+                                                                pattern directory)))
          (files (gemini-companion-client--sort
-                 (mapcar (lambda (name)
-                           (gemini-companion-client--file (concat ide "/" name) directory))
-                         (ignore-errors
-                           (directory-files ide nil gemini-companion-client--file-name)))
+                 (if (and wanted (gemini-companion-agent-get agent :by-process))
+                     (seq-filter (lambda (file)
+                                   (eql wanted (gemini-companion-client-file-process file)))
+                                 files)
+                   files)
                  wanted)))
     (gemini-companion-client--make-search
-     :directory ide :wanted wanted
+     :directory place :wanted wanted
      :files (if old (cons old files) files)
-     :chosen (or old (gemini-companion-client--choose files environment)))))
+     :chosen (or old (gemini-companion-client--choose agent files environment)))))
 
-(defun gemini-companion-client--wanted (environment process)
-  "Return the process id that a client takes for the editor's, or nil.
-The client has ENVIRONMENT, and runs in or below PROCESS."
+(defun gemini-companion-client--wanted (agent environment process)
+  "Return the process id that AGENT takes for the editor's, or nil.
+It has ENVIRONMENT, and runs in or below PROCESS."
   (let ((given (string-to-number
-                (or (getenv-internal "GEMINI_CLI_IDE_PID" environment) "0"))))
+                (or (gemini-companion-client--value agent 'process environment) ""))))
     (cond ((> given 0) given)
           (process (gemini-companion-agent-editor-process process)))))
 
-(defun gemini-companion-client--old-file (ide wanted directory)
-  "Return the file in IDE that old companions of process WANTED write, or nil.
-A client that starts in DIRECTORY prefers it to all others, whatever its
+(defun gemini-companion-client--value (agent what environment)
+  "Return the `port' or `process' WHAT that ENVIRONMENT tells AGENT, or nil."
+  (when-let* ((variable (gemini-companion-agent-variable agent what)))
+    (gemini-companion-agent-getenv variable environment)))
+
+(defun gemini-companion-client--pattern (agent)
+  "Return a regexp for the names of AGENT's discovery files.
+Its group, if there is one, matches the process id."
+  (concat "\\`"
+          (string-replace
+           "PID" "\\([0-9]+\\)"
+           (string-replace "PORT" "[0-9]+"
+                           (regexp-quote (gemini-companion-agent-get agent :file))))
+          "\\'"))
+
+(defun gemini-companion-client--old-file (agent place wanted directory)
+  "Return the file in PLACE that old companions of process WANTED write, or nil.
+An AGENT that starts in DIRECTORY prefers it to all others, whatever its
 roots are."
-  (when wanted
-    (let ((name (format "%s/gemini-ide-server-%d.json" ide wanted)))
-      (when (file-exists-p name)
-        (let ((file (gemini-companion-client--file name directory)))
-          (unless (gemini-companion-client-file-fault file) file))))))
+  (let* ((file (gemini-companion-agent-get agent :file))
+         (name (and wanted
+                    (string-search "PID-PORT" file)
+                    (format "%s/%s" place (string-replace "PID-PORT" (number-to-string wanted)
+                                                          file)))))
+    (when (and name (file-exists-p name))
+      (let ((file (gemini-companion-client--file name "\\([0-9]+\\)" directory)))
+        (unless (gemini-companion-client-file-fault file) file)))))
 
 (defun gemini-companion-client--sort (files wanted)
   "Sort FILES as a client does that takes process WANTED for the editor."
@@ -90,31 +110,32 @@ roots are."
                        ((gemini-companion-client-file-alive file) 1)
                        (t 0)))
                #'>
-               (seq-sort-by #'gemini-companion-client-file-process #'> files)))
+               (seq-sort-by (lambda (file) (or (gemini-companion-client-file-process file) 0))
+                            #'> files)))
 
-(defun gemini-companion-client--choose (files environment)
-  "Return the one of FILES that a client with ENVIRONMENT takes, or nil."
+(defun gemini-companion-client--choose (agent files environment)
+  "Return the one of FILES that AGENT with ENVIRONMENT takes, or nil."
   (let* ((files (seq-remove #'gemini-companion-client-file-fault files))
          (candidates (or (seq-filter #'gemini-companion-client-file-fits files) files))
-         (port (getenv-internal "GEMINI_CLI_IDE_SERVER_PORT" environment)))
+         (port (gemini-companion-client--value agent 'port environment)))
     (or (seq-find (lambda (file)
                     (equal port (format "%s" (gemini-companion-client-port file))))
                   candidates)
         (car candidates))))
 
-(defun gemini-companion-client-reason (search environment)
-  "Return why a client with ENVIRONMENT takes the file that SEARCH chose.
+(defun gemini-companion-client-reason (agent search environment)
+  "Return why AGENT with ENVIRONMENT takes the file that SEARCH chose.
 This is text for the user."
   (pcase-let (((cl-struct gemini-companion-client-search wanted files chosen) search))
     (cond ((not (seq-some #'gemini-companion-client-file-fits (remq chosen files)))
            "no other has this directory in its roots")
-          ((equal (gemini-companion-agent-getenv "GEMINI_CLI_IDE_SERVER_PORT" environment)
+          ((equal (gemini-companion-client--value agent 'port environment)
                   (format "%s" (gemini-companion-client-port chosen)))
-           "GEMINI_CLI_IDE_SERVER_PORT names its port")
+           (format "%s names its port" (gemini-companion-agent-variable agent 'port)))
           ((not (eql wanted (gemini-companion-client-file-process chosen)))
            "of several it has the highest process id")
-          ((gemini-companion-agent-getenv "GEMINI_CLI_IDE_PID" environment)
-           "GEMINI_CLI_IDE_PID names its process")
+          ((gemini-companion-client--value agent 'process environment)
+           (format "%s names its process" (gemini-companion-agent-variable agent 'process)))
           (t "its process started that terminal"))))
 
 (defun gemini-companion-client-host (environment)
@@ -126,15 +147,20 @@ This is text for the user."
 
 ;;;; Discovery files
 
-(defun gemini-companion-client--file (name directory)
-  "Return the discovery file NAME as a client in DIRECTORY sees it."
+(defun gemini-companion-client--file (name pattern directory)
+  "Return the discovery file NAME as a client in DIRECTORY sees it.
+The first group of the regexp PATTERN, if there is one, matches the process
+id in its name."
   (let* ((content (gemini-companion-client-read name))
          (fault (and (stringp content) content))
-         (process (and (string-match "gemini-ide-server-\\([0-9]+\\)" name)
-                       (string-to-number (match-string 1 name)))))
+         (base (file-name-nondirectory name))
+         (process (or (and (string-match pattern base)
+                           (match-string 1 base)
+                           (string-to-number (match-string 1 base)))
+                      (and (not fault) (alist-get 'ppid content)))))
     (gemini-companion-client--make-file
      :name name :process process
-     :alive (and process (process-attributes process) t)
+     :alive (and (natnump process) (process-attributes process) t)
      :fault fault
      :content (and (not fault) content)
      :fits (and (not fault)
@@ -142,49 +168,43 @@ This is text for the user."
                                                  directory)))))
 
 (defun gemini-companion-client-read (name)
-  "Return the JSON object in the file NAME, an alist.
+  "Return the JSON object in the discovery file NAME, an alist.
 If clients ignore that file, return a string that says why."
   (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
-    (cond ((not (memq owner (list nil (gemini-companion-client--user))))
-           (format "belongs to another user (uid %d)" owner))
-          ((gemini-companion-client-unreadable name))
-          (t (condition-case nil
-                 (let ((content (gemini-companion-client--parse
-                                 (gemini-companion-client--text name))))
-                   (cond ((listp content) content)
-                         ((vectorp content) nil) ; in JavaScript, an object without members
-                         (t "holds no JSON object")))
-               ((error) "holds no JSON"))))))
+    (if (not (memq owner (list nil (gemini-companion-client--user))))
+        (format "belongs to another user (uid %d)" owner)
+      (let ((content (gemini-companion-client-read-json name)))
+        ;; In JavaScript, an array is an object without members.
+        (if (vectorp content) nil content)))))
+
+(defun gemini-companion-client-read-json (name)
+  "Return the JSON object, an alist, or array, a vector, in the file NAME.
+If there is none, return a string that says why."
+  (or (gemini-companion-client-unreadable name)
+      (condition-case nil
+          (let ((content (gemini-companion-client-parse (gemini-companion-client-text name))))
+            (if (or (listp content) (vectorp content)) content "holds no JSON object"))
+        ((json-error) "holds no JSON")
+        ((error) "cannot be read"))))
 
 (defun gemini-companion-client-unreadable (name)
   "Return why the file NAME cannot be read, as text for the user, or nil."
-  ;; The client follows symbolic links.
+  ;; Clients follow symbolic links.
   (let ((attributes (file-attributes (file-truename name))))
     (cond ((null attributes) "cannot be read")
+          ;; Anything else could make Emacs wait.
           ((not (file-regular-p name)) "is no file")
-          ((not (gemini-companion-client--small-p attributes)) "is far too large")
+          ;; Anybody can have written the settings of a project.
+          ((> (file-attribute-size attributes) (* 1024 1024)) "is far too large")
           ((not (file-readable-p name)) "cannot be read"))))
 
-(defun gemini-companion-client--small-p (attributes)
-  "Return non-nil if a file with ATTRIBUTES is not too large for what it is."
-  (<= (file-attribute-size attributes) (* 1024 1024)))
+(defun gemini-companion-client-text (name)
+  "Return the text in the file NAME."
+  (decode-coding-string (gemini-companion-file-read-as-named name) 'utf-8-unix))
 
 (defun gemini-companion-client--user ()
   "Return the user id that a client has."
   (user-uid))
-
-(defun gemini-companion-client--text (name)
-  "Return the text in the file NAME."
-  ;; Anything else could make Emacs wait.
-  (unless (file-regular-p name)
-    (error "It is no file"))
-  ;; Anybody can have written the settings of a project.
-  (unless (gemini-companion-client--small-p (file-attributes (file-truename name)))
-    (error "It is far too large"))
-  (with-temp-buffer
-    (let ((coding-system-for-read 'utf-8-unix))
-      (insert-file-contents name))
-    (buffer-string)))
 
 (defun gemini-companion-client--fits-p (roots directory)
   "Return non-nil if one of ROOTS, a string with separators, contains DIRECTORY."
@@ -239,7 +259,7 @@ Companions in the same space write it into their files as `idSpace'."
     ('gnu/linux
      (ignore-errors
        (format "%s %s"
-               (string-trim (gemini-companion-client--text "/proc/sys/kernel/random/boot_id"))
+               (string-trim (gemini-companion-client-text "/proc/sys/kernel/random/boot_id"))
                (file-symlink-p "/proc/self/ns/pid"))))
     ('darwin "macos")
     ('windows-nt "windows")))
@@ -247,52 +267,34 @@ Companions in the same space write it into their files as `idSpace'."
 (defun gemini-companion-client-environment (process)
   "Return the environment with which PROCESS was started, or nil if unknown."
   (ignore-errors
-    (with-temp-buffer
-      (let ((coding-system-for-read 'utf-8-unix))
-        (insert-file-contents (format "/proc/%d/environ" process)))
-      (split-string (buffer-string) "\0" t))))
+    (split-string (gemini-companion-client-text (format "/proc/%d/environ" process)) "\0" t)))
 
 ;;;; Settings
 
-(defun gemini-companion-client-settings (directory environment)
-  "Return the settings of a CLI in DIRECTORY with ENVIRONMENT.
+(defun gemini-companion-client-settings (agent directory environment)
+  "Return the settings of an AGENT in DIRECTORY with ENVIRONMENT.
 The value is a list of (SCOPE FILE . CONTENT) for each file that exists,
 from the strongest to the weakest.  SCOPE is `system', `workspace', `user'
 or `defaults'; CONTENT is an alist, or a string that says what is wrong."
-  (let* ((home (gemini-companion-client--home environment))
-         (system (or (gemini-companion-agent-getenv "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
-                                                    environment)
-                     (if (eq system-type 'darwin)
-                         "/Library/Application Support/GeminiCli/settings.json"
-                       "/etc/gemini-cli/settings.json"))))
-    (cl-loop for (scope . file)
-             in `((system . ,system)
-                  ,@(unless (file-equal-p directory home)
-                      `((workspace . ,(expand-file-name ".gemini/settings.json" directory))))
-                  (user . ,(gemini-companion-client-user-settings environment))
-                  (defaults . ,(expand-file-name "system-defaults.json"
-                                                 (file-name-directory system))))
-             if (file-exists-p file)
-             collect (cons scope (cons file (gemini-companion-client--read-settings file))))))
-
-(defun gemini-companion-client--home (environment)
-  "Return the home directory of a CLI with ENVIRONMENT, without slash."
-  (directory-file-name
-   (or (gemini-companion-agent-getenv "GEMINI_CLI_HOME" environment)
-       (gemini-companion-agent-getenv "HOME" environment)
-       (expand-file-name "~"))))
-
-(defun gemini-companion-client-user-settings (environment)
-  "Return the file with the user's settings of a CLI with ENVIRONMENT."
-  (concat (gemini-companion-client--home environment) "/.gemini/settings.json"))
-
-(defun gemini-companion-client--read-settings (file)
-  "Return the settings in FILE, an alist, or a string that says what is wrong."
-  (condition-case error
-      (let ((content (gemini-companion-client--parse (gemini-companion-client--text file))))
-        (if (listp content) content "holds no JSON object"))
-    ((json-error) "holds no JSON")
-    (error (error-message-string error))))
+  (let ((user (gemini-companion-agent-settings-file agent environment))
+        (files nil))
+    (pcase (gemini-companion-agent-get agent :other-settings)
+      (`(,project ,variable ,system ,macos)
+       (let ((project (expand-file-name project directory))
+             (system (or (gemini-companion-agent-getenv variable environment)
+                         (if (eq system-type 'darwin) macos system))))
+         (setq files
+               `((system . ,system)
+                 ,@(unless (and user (equal (file-truename project) (file-truename user)))
+                     `((workspace . ,project)))
+                 (user . ,user)
+                 (defaults . ,(expand-file-name "system-defaults.json"
+                                                (file-name-directory system)))))))
+      (_ (setq files `((user . ,user)))))
+    (cl-loop for (scope . file) in files
+             if (and file (file-exists-p file))
+             collect (let ((content (gemini-companion-client-read-json file)))
+                       `(,scope ,file . ,(if (vectorp content) "holds no JSON object" content))))))
 
 (defun gemini-companion-client-setting (settings path &optional scopes)
   "Return (VALUE . FILE) for the setting PATH, a list of symbols, or nil.
@@ -311,19 +313,21 @@ Of several members with one name the last counts."
       (setq found (and (listp (cdr found)) (assq (pop path) (reverse (cdr found))))))
     found))
 
-(defun gemini-companion-client-ide-mode (directory environment settings)
+(defun gemini-companion-client-ide-mode (agent directory environment settings)
   "Return (VALUE . FILE) for ide.enabled, or nil if that is not set.
-This is what counts for a CLI in DIRECTORY with ENVIRONMENT and SETTINGS."
+This is what counts for an AGENT in DIRECTORY with ENVIRONMENT and SETTINGS."
   (gemini-companion-client-setting
    settings '(ide enabled)
-   (unless (eq (gemini-companion-client-trust directory environment settings) 'yes)
+   (unless (eq (gemini-companion-client-trust agent directory environment settings) 'yes)
      '(system user defaults))))
 
-(defun gemini-companion-client-trust (directory environment settings)
-  "Return whether a CLI with ENVIRONMENT and SETTINGS trusts DIRECTORY.
-The value is `yes', `no', or `asks' if it asks the user first."
+(defun gemini-companion-client-trust (agent directory environment settings)
+  "Return whether an AGENT with ENVIRONMENT and SETTINGS trusts DIRECTORY.
+The value is `yes', also if that has no effect on its settings, `no', or
+`asks' if it asks the user first."
   (let ((given (getenv-internal "GEMINI_CLI_TRUST_WORKSPACE" environment)))
-    (cond ((or (equal given "false")
+    (cond ((not (gemini-companion-agent-get agent :other-settings)) 'yes)
+          ((or (equal given "false")
                (equal (getenv-internal "GEMINI_RESTRICTED_MODE" environment) "true"))
            'no)
           ((equal given "true") 'yes)
@@ -331,282 +335,142 @@ The value is `yes', `no', or `asks' if it asks the user first."
                (car (gemini-companion-client-setting settings '(security folderTrust enabled)
                                                      '(system user defaults))))
            'yes)
-          (t (gemini-companion-client--folder-trust directory environment)))))
+          (t (gemini-companion-client--folder-trust agent directory environment)))))
 
-(defun gemini-companion-client--folder-trust (directory environment)
+(defun gemini-companion-client--folder-trust (agent directory environment)
   "Return what the user once answered about DIRECTORY: `yes', `no' or `asks'.
-A CLI with ENVIRONMENT recorded that answer."
-  (let* ((file (or (getenv-internal "GEMINI_CLI_TRUSTED_FOLDERS_PATH" environment)
-                   (concat (gemini-companion-client--home environment)
-                           "/.gemini/trustedFolders.json")))
-         (rules (and (file-exists-p file) (gemini-companion-client--read-settings file)))
+An AGENT with ENVIRONMENT recorded that answer, beside the user's settings."
+  (let* ((user (gemini-companion-agent-settings-file agent environment))
+         (file (or (getenv-internal "GEMINI_CLI_TRUSTED_FOLDERS_PATH" environment)
+                   (and user (expand-file-name "trustedFolders.json"
+                                               (file-name-directory user)))))
+         (rules (and file (gemini-companion-client-read-json file)))
          (real (gemini-companion-client-real-directory directory))
          (longest -1)
          (trust 'asks))
-    (when (listp rules)
-      (pcase-dolist (`(,name . ,level) rules)
-        (let* ((name (symbol-name name))
-               (folder (if (equal level "TRUST_PARENT")
-                           (file-name-directory (directory-file-name name))
-                         name)))
-          (when (and (string-prefix-p (gemini-companion-client-real-directory folder) real)
-                     (> (length name) longest))
-            (setq longest (length name)
-                  trust (if (equal level "DO_NOT_TRUST") 'no 'yes))))))
+    (pcase-dolist (`(,name . ,level) (and (listp rules) rules))
+      (let* ((name (symbol-name name))
+             (folder (if (equal level "TRUST_PARENT")
+                         (file-name-directory (directory-file-name name))
+                       name)))
+        (when (and (string-prefix-p (gemini-companion-client-real-directory folder) real)
+                   (> (length name) longest))
+          (setq longest (length name)
+                trust (if (equal level "DO_NOT_TRUST") 'no 'yes)))))
     trust))
 
 ;;;; JSON
 
-;; CLIs allow comments in their settings, but nothing else that JSON does not, such as the comma
-;; before a closing bracket that `json-read' accepts.  `gemini-companion-setup' also needs to know
-;; where a value is.  So a value is read as a node, (VALUE START END . MEMBERS), with the positions
-;; between which VALUE is.  MEMBERS are those of an object, (NAME START . NODE), the last one first.
+;; CLIs allow comments in their settings, but nothing else that JSON does not.  Comments become
+;; blanks, so that positions in the buffer are those in the file, for `gemini-companion-setup'.
 
-(defconst gemini-companion-client--max-depth 60
-  "How deeply objects and arrays may be nested.")
-
-(defun gemini-companion-client--parse (text)
-  "Return the JSON value in TEXT.
-Objects are alists, false is `:json-false', null is `:null'."
+(defun gemini-companion-client-parse (text)
+  "Return the JSON value in TEXT, as `gemini-companion-client-parse-buffer' does."
   (with-temp-buffer
     (insert text)
-    (car (gemini-companion-client-json-node))))
+    (gemini-companion-client-parse-buffer)))
 
-(defun gemini-companion-client-json-node ()
-  "Return the node of the one value in the current buffer.
-Signal `json-error' with text for the user if there is anything else but
-comments."
-  (let ((case-fold-search nil)
-        ;; Each level needs some of it, more so if this file is not compiled.
-        (max-lisp-eval-depth (+ 10000 max-lisp-eval-depth)))
-    (goto-char (point-min))
-    (gemini-companion-client--json-skip-blank)
-    (prog1 (gemini-companion-client--json-value 0)
-      (gemini-companion-client--json-skip-blank)
-      (unless (eobp)
-        (gemini-companion-client--json-fail)))))
+(defun gemini-companion-client-parse-buffer ()
+  "Return the JSON value in the current buffer, and make comments blank.
+Objects are alists, arrays vectors, false is `:json-false', null is `:null'.
+Signal `json-error' with text for the user if there is anything else."
+  (let ((text (buffer-string))
+        (json-object-type 'alist)
+        (json-array-type 'vector)
+        (json-key-type nil)
+        (json-false :json-false)
+        (json-null :null))
+    (condition-case nil
+        (progn
+          (gemini-companion-client--blank-comments)
+          (goto-char (point-min))
+          (prog1 (json-read)
+            (json-skip-whitespace)
+            (unless (eobp) (error "More than one value"))))
+      (error
+       (let ((line (1+ (cl-count ?\n text :end (1- (point))))))
+         (signal 'json-error (list (format "cannot be read as JSON, line %d" line))))))))
 
-(defun gemini-companion-client--json-fail (&optional text)
-  "Signal that TEXT is wrong at point, by default that this is not JSON."
-  (signal 'json-error (list (format "%s, line %d" (or text "cannot be read as JSON")
-                                    (line-number-at-pos)))))
+(defun gemini-companion-client--blank-comments ()
+  "Replace the comments in the current buffer with as many blanks.
+Signal an error for what `json-read' accepts, but CLIs do not."
+  (goto-char (point-min))
+  (while (re-search-forward "\"\\|//\\|/\\*\\|[]}]" nil t)
+    (let ((start (match-beginning 0)))
+      (pcase (match-string 0)
+        ("\"" (while (progn (skip-chars-forward "^\"\\\\")
+                            (looking-at "\\\\[\"\\/bfnrtu]"))
+                (goto-char (match-end 0)))
+         (unless (eq (char-after) ?\") (error "A string is wrong"))
+         (forward-char))
+        ((or "//" "/*")
+         (if (eq (char-before) ?/) (skip-chars-forward "^\r\n")
+           ;; It may end with the file.
+           (search-forward "*/" nil 'move))
+         (let ((length (- (point) start)))
+           (delete-region start (point))
+           (insert (make-string length ?\s))))
+        (_ (save-excursion
+             (goto-char start)
+             (skip-chars-backward " \t\r\n")
+             (when (eq (char-before) ?,) (error "A comma is followed by a bracket"))))))))
 
-(defun gemini-companion-client--json-skip-blank ()
-  "Move over blanks and comments.
-A comment of several lines may end with the file."
-  (while (progn
-           (skip-chars-forward " \t\r\n")
-           (cond ((looking-at "//") (end-of-line) t)
-                 ((looking-at "/\\*")
-                  (goto-char (match-end 0))
-                  (search-forward "*/" nil 'move))))))
-
-(defun gemini-companion-client--json-value (depth)
-  "Move over the value at point, and return its node.
-It is within DEPTH objects and arrays."
-  (when (> depth gemini-companion-client--max-depth)
-    (gemini-companion-client--json-fail "is nested too deeply"))
-  (let* ((start (point))
-         (members nil)
-         (value (pcase (char-after)
-                  (?\{ (setq members (gemini-companion-client--json-items
-                                      ?\} #'gemini-companion-client--json-member depth))
-                       (cl-loop for (name _ value) in (reverse members)
-                                collect (cons (intern name) value)))
-                  (?\[ (vconcat (nreverse
-                                 (mapcar #'car (gemini-companion-client--json-items
-                                                ?\] #'gemini-companion-client--json-value depth)))))
-                  (?\" (gemini-companion-client--json-string))
-                  (_ (gemini-companion-client--json-literal)))))
-    `(,value ,start ,(point) . ,members)))
-
-(defun gemini-companion-client--json-items (close function depth)
-  "Move over the brackets at point, up to CLOSE; return what is between them.
-The last item comes first.  FUNCTION moves over an item and returns it.
-The brackets are within DEPTH others."
-  (let ((items nil))
-    (forward-char)
-    (gemini-companion-client--json-skip-blank)
-    (unless (eq (char-after) close)
-      (while (progn
-               (push (funcall function (1+ depth)) items)
-               (gemini-companion-client--json-skip-blank)
-               (eq (char-after) ?,))
-        (forward-char)
-        (gemini-companion-client--json-skip-blank)))
-    (gemini-companion-client--json-expect close)
-    items))
-
-(defun gemini-companion-client--json-member (depth)
-  "Move over the member at point, within DEPTH objects and arrays; return it."
-  (let ((start (point))
-        (name (gemini-companion-client--json-string)))
-    (gemini-companion-client--json-skip-blank)
-    (gemini-companion-client--json-expect ?:)
-    (gemini-companion-client--json-skip-blank)
-    `(,name ,start . ,(gemini-companion-client--json-value depth))))
-
-(defun gemini-companion-client--json-expect (char)
-  "Move over CHAR, which must be at point."
-  (unless (eq (char-after) char)
-    (gemini-companion-client--json-fail))
-  (forward-char))
-
-(defun gemini-companion-client--json-string ()
-  "Move over the string at point, and return its value."
-  (let ((start (point)))
-    (gemini-companion-client--json-expect ?\")
-    (while (progn (skip-chars-forward "^\"\\\\\0-\x1f")
-                  (looking-at "\\\\\\(?:[\"\\/bfnrt]\\|u[[:xdigit:]]\\{4\\}\\)"))
-      (goto-char (match-end 0)))
-    (gemini-companion-client--json-expect ?\")
-    (let ((text (buffer-substring start (point))))
-      ;; Emacs makes a buffer for each.
-      (if (string-search "\\" text) (json-read-from-string text)
-        (substring text 1 -1)))))
-
-(defun gemini-companion-client--json-literal ()
-  "Move over the number or word at point, and return its value."
-  (unless (looking-at (concat "true\\|false\\|null\\|-?\\(?:0\\|[1-9][0-9]*\\)"
-                              "\\(?:\\.[0-9]+\\)?\\(?:[eE][+-]?[0-9]+\\)?"))
-    (gemini-companion-client--json-fail))
-  (goto-char (match-end 0))
-  (pcase (match-string 0)
-    ("true" t)
-    ("false" :json-false)
-    ("null" :null)
-    (number (string-to-number number))))
-
-;;;; Probing a companion
+;;;; A sign of life
 
 ;; This is not done with url.el, which may ask the user for a password, use a proxy, or store
 ;; cookies, and has no limits of time and size.
 
 (defconst gemini-companion-client--patience 5
-  "Seconds to wait for an answer.")
-
-(defconst gemini-companion-client--max-answer 1000000
-  "Size in bytes beyond which an answer is not that of a companion.")
+  "Seconds to wait for a sign of life.")
 
 (defun gemini-companion-client-probe (port token callback)
-  "Send requests to the companion on PORT, as a client with TOKEN would.
-Call CALLBACK once, later, with a symbol and a string: `alive' and the
-names of its tools, `refused' and its status, or `dead' and the reason."
-  (gemini-companion-client--request
-   port token nil "POST"
-   `((jsonrpc . "2.0") (id . 1) (method . "initialize")
-     (params . ((protocolVersion . "2025-06-18") (capabilities . ,(make-hash-table))
-                (clientInfo . ((name . "gemini-companion-doctor") (version . "1"))))))
-   (lambda (answer)
-     (pcase answer
-       (`(200 ,headers . ,_)
-        (gemini-companion-client--list-tools
-         port token (gemini-companion-client--header "mcp-session-id" headers) callback))
-       (_ (gemini-companion-client--report answer callback))))))
+  "Ask the companion on PORT for a sign of life, as a client with TOKEN would.
+Call CALLBACK once, later, with a symbol and a string: `alive', `refused'
+and its status, or `dead' and the reason."
+  (condition-case problem
+      (let* ((body "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}")
+             (answer "")
+             (timer nil)
+             (finish (lambda (process symbol text)
+                       (set-process-sentinel process #'ignore)
+                       (cancel-timer timer)
+                       (delete-process process)
+                       (funcall callback symbol text)))
+             (process
+              (make-network-process
+               ;; With a name instead of an address, Emacs would wait for it at the end.
+               :name "gemini-companion-client" :service port :remote `[127 0 0 1 ,port]
+               :nowait t :noquery t :coding 'binary
+               :filter (lambda (process bytes)
+                         (setq answer (concat answer bytes))
+                         (cond ((string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[ \r\n]" answer)
+                                (let ((status (match-string 1 answer)))
+                                  (if (equal status "200") (funcall finish process 'alive "")
+                                    (funcall finish process 'refused (concat "HTTP " status)))))
+                               ((or (string-search "\n" answer) (length> answer 100))
+                                (funcall finish process 'dead "the answer is not HTTP"))))
+               :sentinel (lambda (process event)
+                           (if (not (string-prefix-p "open" event))
+                               (funcall finish process 'dead (string-trim event))
+                             ;; It may have been closed at this very moment.
+                             (ignore-errors
+                               (process-send-string
+                                process (gemini-companion-client--request port token body))))))))
+        (setq timer (run-at-time gemini-companion-client--patience nil
+                                 finish process 'dead "the request timed out")))
+    (error (funcall callback 'dead (error-message-string problem)))))
 
-(defun gemini-companion-client--list-tools (port token session callback)
-  "Request the tools in SESSION, end that, and report to CALLBACK.
-PORT and TOKEN are as in `gemini-companion-client-probe'."
-  (gemini-companion-client--request
-   port token session "POST" '((jsonrpc . "2.0") (id . 2) (method . "tools/list"))
-   (lambda (answer)
-     (gemini-companion-client--request port token session "DELETE" nil #'ignore)
-     (pcase answer
-       (`(200 ,_ . ,body)
-        (funcall callback 'alive (gemini-companion-client--tools body)))
-       (_ (gemini-companion-client--report answer callback))))))
-
-(defun gemini-companion-client--report (answer callback)
-  "Report the failure ANSWER, a response or a reason, to CALLBACK."
-  (pcase answer
-    (`(,status . ,_) (funcall callback 'refused (format "HTTP %d" status)))
-    (reason (funcall callback 'dead reason))))
-
-(defun gemini-companion-client--tools (body)
-  "Return the names of the tools in the response BODY, as one string."
-  (condition-case nil
-      (let ((tools (alist-get 'tools (alist-get 'result (json-read-from-string body)))))
-        (mapconcat (lambda (tool) (alist-get 'name tool)) tools ", "))
-    (error "")))
-
-(defun gemini-companion-client--request (port token session method body callback)
-  "Send METHOD with the JSON value BODY to PORT, with TOKEN, in SESSION or nil.
-Call CALLBACK once with (STATUS HEADERS . BODY) or a reason, a string."
-  (condition-case error
-      (let ((process (make-network-process
-                      ;; With a name instead of an address, Emacs would wait for it at the end.
-                      :name "gemini-companion-client" :service port :remote `[127 0 0 1 ,port]
-                      :nowait t :noquery t :coding 'binary
-                      :filter #'gemini-companion-client--receive
-                      :sentinel #'gemini-companion-client--react)))
-        (process-put process 'request
-                     (gemini-companion-client--request-text port token session method body))
-        (process-put process 'callback callback)
-        (process-put process 'timer
-                     (run-at-time gemini-companion-client--patience nil
-                                  #'gemini-companion-client--finish
-                                  process "the request timed out")))
-    (error (funcall callback (error-message-string error)))))
-
-(defun gemini-companion-client--receive (process bytes)
-  "Add BYTES to the answer of PROCESS, a connection."
-  (let ((answer (concat (process-get process 'answer) bytes)))
-    (process-put process 'answer answer)
-    (when (> (length answer) gemini-companion-client--max-answer)
-      (gemini-companion-client--finish process "the answer is far too long"))))
-
-(defun gemini-companion-client--react (process event)
-  "Send the request of PROCESS, a connection, or finish it, depending on EVENT."
-  (let ((answer (process-get process 'answer)))
-    (cond ((string-prefix-p "open" event)
-           (condition-case problem
-               (process-send-string process (process-get process 'request))
-             ;; It was closed at this very moment.
-             (error (gemini-companion-client--finish process (error-message-string problem)))))
-          (answer
-           (gemini-companion-client--finish process
-                                            (gemini-companion-client--answer answer)))
-          (t (gemini-companion-client--finish process (string-trim event))))))
-
-(defun gemini-companion-client--finish (process outcome)
-  "Call the callback of PROCESS, a connection, with OUTCOME, but only once."
-  (when-let* ((callback (process-get process 'callback)))
-    (process-put process 'callback nil)
-    (cancel-timer (process-get process 'timer))
-    (delete-process process)
-    (funcall callback outcome)))
-
-(defun gemini-companion-client--request-text (port token session method body)
-  "Return a request of METHOD with the JSON value BODY, for PORT.
-It contains TOKEN, and SESSION unless that is nil."
-  (let ((body (if body (encode-coding-string (json-encode body) 'utf-8-unix) "")))
-    (concat (string-join `(,(concat method " /mcp HTTP/1.1")
-                           ,(format "Host: 127.0.0.1:%d" port)
-                           ,(concat "Authorization: Bearer " token)
-                           "Accept: application/json, text/event-stream"
-                           "Content-Type: application/json"
-                           ,(format "Content-Length: %d" (length body))
-                           ,@(and session (list (concat "Mcp-Session-Id: " session)))
-                           "Connection: close\r\n\r\n")
-                         "\r\n")
-            body)))
-
-(defun gemini-companion-client--answer (text)
-  "Return the HTTP response TEXT as (STATUS HEADERS . BODY), or a reason."
-  (let* ((headers (and (string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[^\n]*\n" text)
-                       (match-end 0)))
-         (status (and headers (string-to-number (match-string 1 text)))))
-    ;; One regexp for all of it could backtrack for hours.
-    (if (not (and headers (string-match "^\r?\n" text headers)))
-        "the answer is not HTTP"
-      `(,status ,(substring text headers (match-beginning 0))
-                . ,(substring text (match-end 0))))))
-
-(defun gemini-companion-client--header (name headers)
-  "Return the value of the header NAME in the text HEADERS, or nil."
-  (let ((case-fold-search t))
-    (and (string-match (concat "^" (regexp-quote name) ": *\\([^\r\n]*\\)") headers)
-         (match-string 1 headers))))
+(defun gemini-companion-client--request (port token body)
+  "Return a request with the JSON text BODY for PORT, with TOKEN."
+  (string-join `("POST /mcp/tools HTTP/1.1"
+                 ,(format "Host: 127.0.0.1:%d" port)
+                 ,(concat "Authorization: Bearer " token)
+                 "Accept: application/json, text/event-stream"
+                 "Content-Type: application/json"
+                 ,(format "Content-Length: %d" (length body))
+                 "Connection: close"
+                 "" ,body)
+               "\r\n"))
 
 (provide 'gemini-companion-client)
 ;;; gemini-companion-client.el ends here

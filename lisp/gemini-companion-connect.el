@@ -25,17 +25,6 @@
 
 (declare-function gemini-companion-mode "gemini-companion")
 
-;;;###autoload (custom-add-load 'gemini-companion-hosts 'gemini-companion-connect)
-(defcustom gemini-companion-connect-hosts nil
-  "Hosts that may connect to this Emacs without a question.
-Each is a string such as \"build\" or \"me@build\", with its jump hosts before
-it, separated by \"|\".  You are asked once for each other host; your consent
-is kept elsewhere."
-  :type '(repeat string)
-  :group 'gemini-companion-hosts
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
-
 ;;;; Commands
 
 ;;;###autoload
@@ -125,10 +114,9 @@ If it names only a host, return it as it is."
 
 (defun gemini-companion-connect--allowed ()
   "Return the names of the hosts for which the user has given consent."
-  (append gemini-companion-connect-hosts
-          (cl-loop for answer in (gemini-companion-answer-all)
-                   when (pcase answer (`((connect . ,(and (pred stringp) name)) . always) name))
-                   collect it)))
+  (cl-loop for answer in (gemini-companion-answer-all)
+           when (pcase answer (`((connect . ,(and (pred stringp) name)) . always) name))
+           collect it))
 
 (defun gemini-companion-connect--known-hosts ()
   "Return the hosts that ssh and Tramp know, as USER@HOST or HOST."
@@ -152,7 +140,7 @@ Ask for the user's consent if it was not given.  Return the
     (unless (bound-and-true-p gemini-companion-mode)
       (gemini-companion-mode 1))
     (unless (gemini-companion-bridge-running-p)
-      (user-error "Gemini companion is not on yet: try again when it is"))
+      (user-error "Gemini companion is still starting; try again shortly"))
     (let* ((host (gemini-companion-host-add prefix))
            (connection (or (gemini-companion-connection-of-host host)
                            (gemini-companion-connection-add
@@ -171,9 +159,8 @@ Ask for the user's consent if it was not given.  Return the
   "Ask for the user's consent to connect the host NAME, unless it was given.
 Signal a `user-error' if the user does not consent."
   (unless (member name (gemini-companion-connect--allowed))
-    (unless (y-or-n-p (format "Root on %s will see which of its files are open here, point and \
-selection, and can propose changes.  Connect? "
-                              name))
+    (unless (y-or-n-p (format "Anyone with root on %s can see which of its files are open here, \
+point and selection, and propose changes.  Connect? " name))
       (user-error "%s is not connected" name))
     (gemini-companion-answer-set (cons 'connect name) 'always)))
 

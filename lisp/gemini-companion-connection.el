@@ -46,7 +46,6 @@
   (proven nil :documentation "Non-nil if it was ready before.")
   (routes nil :documentation "The routes still to be tried; the first one is in use.")
   (process nil :documentation "The ssh that holds the connection, or nil.")
-  (stderr nil :documentation "The process that reads its standard error, or nil.")
   (told nil :documentation "The roots that its keeper was told last.")
   (forward nil :documentation "The ssh that asks for the socket, or nil.")
   (socket nil :documentation "The name of the socket on the host.")
@@ -54,20 +53,19 @@
   (stage nil :documentation "What the host is to say next: `shell', `socket' or `ready'.")
   (tail "" :documentation "The beginning of a line that is not complete.")
   (received 0 :documentation "How many characters came from the host.")
-  (lines 0 :documentation "How many lines that look like the keeper's were among them.")
-  (errors "" :documentation "The last part of what ssh has printed as errors.")
+  (errors "" :documentation "The last part of what did not come from the keeper.")
   (deadline nil :documentation "The timer that ends an attempt, or nil.")
   (retry nil :documentation "The timer of the next attempt, or nil.")
   (pause nil :documentation "Seconds until the next attempt.")
-  (deaths 0 :documentation "How often in a row the keeper has ended by itself.")
-  (notice nil :documentation "The timer that tells the user of the loss, t afterwards, or nil.")
+  (lost nil :documentation "When it was lost first, t once the user knows, or nil.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
 (defvar gemini-companion-connection--all nil
   "The connections, and those that have failed, the oldest first.")
 
-(defvar gemini-companion-connection--session nil
-  "What tells this Emacs from all others, a string, or nil.")
+(defvar gemini-companion-connection--session
+  (format "%s %s %s %s" (system-name) (emacs-pid) (float-time) (random))
+  "What tells this Emacs from all others.")
 
 ;;;; Limits
 
@@ -75,41 +73,20 @@
   "Seconds in which a host must say what it is to say next.")
 
 (defvar gemini-companion-connection--first-pause 0.5
-  "Seconds until the first attempt to connect again.")
-
-(defconst gemini-companion-connection--max-pause 60
-  "Maximum number of seconds between two attempts to connect again.")
+  "Seconds until the first attempt to connect again; later ones take longer.")
 
 (defvar gemini-companion-connection--steady 30
   "Seconds after which a connection that is ready counts as steady.
 Until then a loss makes the pause before the next attempt longer.")
 
-(defconst gemini-companion-connection--max-deaths 5
-  "How often in a row a keeper is started that ends by itself.")
-
 (defvar gemini-companion-connection--notice-delay 30
   "Seconds after which the user is told that a connection is lost.")
 
-(defvar gemini-companion-connection--farewell 5
-  "Seconds in which the keeper may clean up.")
+(defconst gemini-companion-connection--max-output (* 64 1024)
+  "Maximum number of characters that a host may send on one connection.")
 
 (defconst gemini-companion-connection--prefix "gemini-companion: "
   "What the lines of the keeper begin with.")
-
-(defconst gemini-companion-connection--max-line 4096
-  "Maximum length of a line from a host.")
-
-(defconst gemini-companion-connection--max-output (* 256 1024)
-  "Maximum number of characters that a host may send on one connection.")
-
-(defconst gemini-companion-connection--max-lines 500
-  "Maximum number of the keeper's lines on one connection.")
-
-(defconst gemini-companion-connection--max-errors 2048
-  "How many characters of ssh's errors are kept.")
-
-(defconst gemini-companion-connection--max-warnings 5
-  "How many warnings of a host are kept.")
 
 ;;;; Connections
 
@@ -133,22 +110,22 @@ Until then a loss makes the pause before the next attempt longer.")
 It may have failed."
   (seq-find (lambda (connection)
               (string-prefix-p (gemini-companion-connection-prefix connection) directory))
-            (gemini-companion-connections)))
+            gemini-companion-connection--all))
 
 (defun gemini-companion-connection-add (host name hops)
   "Return a new connection to HOST, which is called NAME and reached by HOPS.
 If it replaces one that has failed, it goes on with the clients of that."
-  (let* ((failed (seq-find (lambda (connection)
-                             (equal (gemini-companion-connection-prefix connection)
-                                    (gemini-companion-host-prefix host)))
-                           gemini-companion-connection--all))
-         (connection (gemini-companion-connection--make
-                      :host host :name name
-                      :target (gemini-companion-ssh-target hops)
-                      :tramp-path (gemini-companion-ssh-tramp-path hops)
-                      :proven (and failed (gemini-companion-connection-proven failed))
-                      :slot (and failed (gemini-companion-connection-slot failed))
-                      :pause gemini-companion-connection--first-pause)))
+  (let ((failed (gemini-companion-connection-of-directory (gemini-companion-host-prefix host)))
+        (connection (gemini-companion-connection--make
+                     :host host :name name
+                     :target (gemini-companion-ssh-target hops)
+                     :tramp-path (gemini-companion-ssh-tramp-path hops)
+                     :pause gemini-companion-connection--first-pause)))
+    (when failed
+      (setf (gemini-companion-connection-proven connection)
+            (gemini-companion-connection-proven failed)
+            (gemini-companion-connection-slot connection)
+            (gemini-companion-connection-slot failed)))
     (setq gemini-companion-connection--all
           (append (remq failed gemini-companion-connection--all) (list connection)))
     connection))
@@ -173,13 +150,14 @@ It is called at once if that is known."
 
 (defun gemini-companion-connection--tell-waiters (connection)
   "Call the functions that wait for CONNECTION, but not in a process filter."
-  (let ((waiters (gemini-companion-connection-waiters connection)))
-    (setf (gemini-companion-connection-waiters connection) nil)
-    (dolist (function waiters)
-      (run-at-time 0 nil
-                   (lambda ()
-                     (gemini-companion-log-errors "a connection"
-                       (gemini-companion-connection-when-ready connection function)))))))
+  (dolist (function (gemini-companion-connection-waiters connection))
+    (run-at-time 0 nil #'gemini-companion-connection--tell connection function))
+  (setf (gemini-companion-connection-waiters connection) nil))
+
+(defun gemini-companion-connection--tell (connection function)
+  "Call FUNCTION, which waits for CONNECTION."
+  (gemini-companion-log-errors "a connection"
+    (gemini-companion-connection-when-ready connection function)))
 
 (defun gemini-companion-connection-ssh-arguments (connection)
   "Return the arguments of ssh for another login on the host of CONNECTION.
@@ -187,7 +165,7 @@ They are followed by a command.  The login gets an ssh of its own, so that
 it outlives CONNECTION.  Only if that needs what Tramp or the user shares,
 the login uses that, too."
   (append (unless (gemini-companion-connection--own-p connection)
-            (gemini-companion-connection--route connection))
+            (gemini-companion-connection--control connection))
           (gemini-companion-connection-target connection)))
 
 (defun gemini-companion-connection-sessions (connection)
@@ -199,10 +177,15 @@ For their form see `gemini-companion-bridge-sessions'."
 
 (defun gemini-companion-connection-start (connection)
   "Begin to make CONNECTION, by its best route."
-  (gemini-companion-connection--cancel (gemini-companion-connection-retry connection))
-  (setf (gemini-companion-connection-routes connection)
-        (gemini-companion-connection--routes connection))
-  (gemini-companion-connection--attempt connection))
+  (gemini-companion-log-errors "a connection"
+    (gemini-companion-connection--cancel (gemini-companion-connection-retry connection))
+    (let ((tramp (gemini-companion-connection-tramp-path connection))
+          (shared '("-o" "ControlMaster=no")))
+      (setf (gemini-companion-connection-routes connection)
+            `(own
+              ,@(and tramp (list (append shared (list "-o" (concat "ControlPath=" tramp)))))
+              ,shared)))
+    (gemini-companion-connection--attempt connection)))
 
 (defun gemini-companion-connection--attempt (connection)
   "Begin to make CONNECTION by its current route."
@@ -210,7 +193,6 @@ For their form see `gemini-companion-bridge-sessions'."
   (setf (gemini-companion-connection-stage connection) 'shell
         (gemini-companion-connection-tail connection) ""
         (gemini-companion-connection-received connection) 0
-        (gemini-companion-connection-lines connection) 0
         (gemini-companion-connection-errors connection) ""
         (gemini-companion-connection-warnings connection) nil)
   (gemini-companion-connection--await connection)
@@ -221,12 +203,10 @@ For their form see `gemini-companion-bridge-sessions'."
         (setf (gemini-companion-connection-directory connection) (make-temp-file "gc-" t))
         (gemini-companion-connection--run-master connection))
     (error
-     (gemini-companion-connection--end connection
-                                       ;; If it could be run before, there may be too many open files.
-                                       (if (gemini-companion-connection-proven connection)
-                                           'ended
-                                         'program)
-                                       (gemini-companion-ui-error-text problem)))))
+     ;; If it could be run before, there may be too many open files.
+     (gemini-companion-connection--end
+      connection (if (gemini-companion-connection-proven connection) 'ended 'program)
+      (gemini-companion-ui-error-text problem)))))
 
 (defun gemini-companion-connection--set-state (connection state &optional fault)
   "Bring CONNECTION into STATE, for the reason FAULT."
@@ -241,30 +221,24 @@ For their form see `gemini-companion-bridge-sessions'."
   "Options for each ssh.
 Nobody sees it: it forwards neither the user's agent nor a display.")
 
-(defconst gemini-companion-connection--options
-  `(,@gemini-companion-connection--quiet-options
-    "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15" "-o" "ServerAliveCountMax=2"
-    "-o" "ClearAllForwardings=yes" "-o" "ControlPersist=no")
-  "Options for the ssh that holds a connection.")
-
 (defun gemini-companion-connection--run-master (connection)
   "Start the ssh that holds CONNECTION."
-  (let* ((stderr (gemini-companion-connection--make-stderr connection))
-         (process
-          (gemini-companion-ssh-make-process
-           `(,@gemini-companion-connection--options
-             ,@(and (gemini-companion-connection--own-p connection) '("-M"))
-             ,@(gemini-companion-connection--control connection)
-             ,@(gemini-companion-connection-target connection)
-             "exec sh")
-           :stderr stderr
-           :filter (lambda (process text)
-                     (when (eq process (gemini-companion-connection-process connection))
-                       (gemini-companion-log-errors "output of a host"
-                         (gemini-companion-connection--receive connection text))))
-           :sentinel (lambda (process _event)
-                       (unless (process-live-p process)
-                         (gemini-companion-connection--ended connection process))))))
+  (let ((process
+         (gemini-companion-ssh-make-process
+          `(,@gemini-companion-connection--quiet-options
+            "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15" "-o" "ServerAliveCountMax=2"
+            "-o" "ClearAllForwardings=yes" "-o" "ControlPersist=no"
+            ,@(and (gemini-companion-connection--own-p connection) '("-M"))
+            ,@(gemini-companion-connection--control connection)
+            ,@(gemini-companion-connection-target connection)
+            "exec sh")
+          :filter (lambda (process text)
+                    (when (eq process (gemini-companion-connection-process connection))
+                      (gemini-companion-log-errors "output of a host"
+                        (gemini-companion-connection--receive connection text))))
+          :sentinel (lambda (process _event)
+                      (unless (process-live-p process)
+                        (gemini-companion-connection--ended connection process))))))
     (setf (gemini-companion-connection-process connection) process)
     ;; The rest follows when the shell has answered: this process reads nothing until it has logged
     ;; in, and Emacs would wait for that once the pipe is full.  It may have ended already.
@@ -272,43 +246,16 @@ Nobody sees it: it forwards neither the user's agent nor a display.")
       (process-send-string process (format "echo; echo '%sshell'\n"
                                            gemini-companion-connection--prefix)))))
 
-(defun gemini-companion-connection--make-stderr (connection)
-  "Return a process that keeps the end of what ssh prints for CONNECTION."
-  (let ((received 0)
-        pipe)
-    (setq pipe
-          (make-pipe-process
-           :name "gemini-companion-ssh-errors" :noquery t :coding 'utf-8-unix
-           ;; Otherwise it gets a buffer with its name.
-           :buffer (current-buffer)
-           :filter
-           (lambda (process text)
-             (when (eq process (gemini-companion-connection-stderr connection))
-               (gemini-companion-log-errors "errors of ssh"
-                 (setq received (+ received (length text)))
-                 (setf (gemini-companion-connection-errors connection)
-                       (gemini-companion-connection--last
-                        (concat (gemini-companion-connection-errors connection) text)
-                        gemini-companion-connection--max-errors))
-                 (when (> received gemini-companion-connection--max-output)
-                   (gemini-companion-connection--end connection 'flood)))))
-           :sentinel #'ignore))
-    (set-process-buffer pipe nil)
-    (setf (gemini-companion-connection-stderr connection) pipe)
-    pipe))
-
-(defun gemini-companion-connection--last (text length)
-  "Return TEXT, or its last part if it is longer than LENGTH."
-  (substring text (max 0 (- (length text) length))))
+(defun gemini-companion-connection--last (text)
+  "Return the last part of TEXT, enough for a message."
+  (substring text (max 0 (- (length text) 2048))))
 
 (defun gemini-companion-connection--await (connection)
   "Give the host of CONNECTION some time to say what it is to say next."
   (gemini-companion-connection--cancel (gemini-companion-connection-deadline connection))
   (setf (gemini-companion-connection-deadline connection)
         (run-at-time gemini-companion-connection--patience nil
-                     (lambda ()
-                       (gemini-companion-log-errors "a connection"
-                         (gemini-companion-connection--end connection 'silent))))))
+                     #'gemini-companion-connection--end connection 'silent)))
 
 (defun gemini-companion-connection--cancel (timer)
   "Cancel TIMER, unless it is none."
@@ -320,30 +267,19 @@ Nobody sees it: it forwards neither the user's agent nor a display.")
 
 ;;;; Routes
 
-(defun gemini-companion-connection--routes (connection)
-  "Return the routes to the host of CONNECTION, the best one first.
-The first one is `own', an ssh of our own.  It cannot ask for a password, so
-if it may not log in, there may be a connection that Tramp or the user's
-configuration shares: the others are lists of ssh's options for that."
-  (let ((tramp (gemini-companion-connection-tramp-path connection))
-        (shared '("-o" "ControlMaster=no")))
-    `(own
-      ,@(and tramp (list (append shared (list "-o" (concat "ControlPath=" tramp)))))
-      ,shared)))
-
-(defun gemini-companion-connection--route (connection)
-  "Return the route that CONNECTION uses."
-  (car (gemini-companion-connection-routes connection)))
+;; The first route is `own', an ssh of our own.  It cannot ask for a password, so if it may not log
+;; in, there may be a connection that Tramp or the user's configuration shares: the others are lists
+;; of ssh's options for that.
 
 (defun gemini-companion-connection--control (connection)
   "Return ssh's options for what CONNECTION shares."
   (if (gemini-companion-connection--own-p connection)
       (list "-S" (expand-file-name "c" (gemini-companion-connection-directory connection)))
-    (gemini-companion-connection--route connection)))
+    (car (gemini-companion-connection-routes connection))))
 
 (defun gemini-companion-connection--own-p (connection)
   "Return non-nil if CONNECTION has an ssh of its own, and shares none."
-  (eq (gemini-companion-connection--route connection) 'own))
+  (eq 'own (car (gemini-companion-connection-routes connection))))
 
 (defun gemini-companion-connection--next-route (connection fault)
   "Make CONNECTION by its next route, if that is open.
@@ -371,29 +307,29 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
 ;;;; What the host says
 
 (defun gemini-companion-connection--receive (connection text)
-  "Handle TEXT, the next output of the host of CONNECTION."
+  "Handle TEXT, the next output of the host of CONNECTION, or of its ssh."
   (let* ((process (gemini-companion-connection-process connection))
-         (received (cl-incf (gemini-companion-connection-received connection) (length text)))
-         (lines (split-string (concat (gemini-companion-connection-tail connection) text) "\n"))
-         (tail (car (last lines))))
-    (if (or (> received gemini-companion-connection--max-output)
-            (length> tail gemini-companion-connection--max-line))
+         (lines (split-string (concat (gemini-companion-connection-tail connection) text) "\n")))
+    (setf (gemini-companion-connection-tail connection) (car (last lines)))
+    (if (> (cl-incf (gemini-companion-connection-received connection) (length text))
+           gemini-companion-connection--max-output)
         (gemini-companion-connection--end connection 'flood)
-      (setf (gemini-companion-connection-tail connection) tail)
       (dolist (line (butlast lines))
         ;; A line may have ended the connection.
-        (when (and (eq process (gemini-companion-connection-process connection))
-                   (string-prefix-p gemini-companion-connection--prefix line))
-          (if (> (cl-incf (gemini-companion-connection-lines connection))
-                 gemini-companion-connection--max-lines)
-              (gemini-companion-connection--end connection 'flood)
-            (gemini-companion-connection--line
-             connection (string-remove-prefix gemini-companion-connection--prefix line))))))))
+        (when (eq process (gemini-companion-connection-process connection))
+          (if (string-prefix-p gemini-companion-connection--prefix line)
+              (gemini-companion-connection--line
+               connection (string-remove-prefix gemini-companion-connection--prefix line))
+            (setf (gemini-companion-connection-errors connection)
+                  (gemini-companion-connection--last
+                   (concat (gemini-companion-connection-errors connection) line "\n")))))))))
 
 (defun gemini-companion-connection--line (connection line)
   "Handle LINE, from the keeper of CONNECTION, or from a host that pretends."
   (pcase-let ((stage (gemini-companion-connection-stage connection))
-              (`(,word . ,rest) (gemini-companion-connection--words line)))
+              ;; The text before the first space, and after it.
+              (`(,word ,rest) (and (string-match "\\`\\([^ ]*\\) ?\\(.*\\)" line)
+                                   (list (match-string 1 line) (match-string 2 line)))))
     (pcase word
       ((and "shell" (guard (eq stage 'shell)))
        (setf (gemini-companion-connection-stage connection) 'socket)
@@ -406,20 +342,18 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
        (gemini-companion-connection--forward connection rest))
       ((and "ready" (guard (eq stage 'ready)))
        (gemini-companion-connection--ready connection rest))
-      ("warning" (gemini-companion-connection--warn connection
-                                                    (gemini-companion-connection--shown rest)))
+      ("warning"
+       (let ((text (gemini-companion-connection--shown rest))
+             (known (gemini-companion-connection-warnings connection)))
+         (gemini-companion-log-add "%s warns: %s" (gemini-companion-connection-name connection) text)
+         (setf (gemini-companion-connection-warnings connection)
+               (seq-take (cons text (delete text known)) 5))))
       ("fault" (gemini-companion-connection--end
                 connection
                 (cond ((string-prefix-p "no node" rest) 'node)
                       ((string-search "belongs to another user" rest) 'owner)
                       (t 'keeper))
                 (gemini-companion-connection--shown rest))))))
-
-(defun gemini-companion-connection--words (line)
-  "Return (WORD . REST) for LINE, the text before its first space and after it."
-  (let ((space (string-search " " line)))
-    (cons (substring line 0 space)
-          (if space (substring line (1+ space)) ""))))
 
 (defun gemini-companion-connection--shown (text)
   "Return TEXT, which a host or ssh has printed, for the user."
@@ -432,13 +366,6 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
              ;; It must be the name of a directory as Emacs writes it.
              (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" home)))
     (gemini-companion-connection-add-root connection home)))
-
-(defun gemini-companion-connection--warn (connection text)
-  "Remember the warning TEXT of the host of CONNECTION."
-  (gemini-companion-log-add "%s warns: %s" (gemini-companion-connection-name connection) text)
-  (setf (gemini-companion-connection-warnings connection)
-        (seq-take (cons text (delete text (gemini-companion-connection-warnings connection)))
-                  gemini-companion-connection--max-warnings)))
 
 (defun gemini-companion-connection--forward (connection path)
   "Let the server be reached as the socket PATH on the host of CONNECTION."
@@ -453,9 +380,7 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
             (gemini-companion-connection--control-forward
              connection "forward" path
              :filter (lambda (_process text)
-                       (setq output (gemini-companion-connection--last
-                                     (concat output text)
-                                     gemini-companion-connection--max-errors)))
+                       (setq output (gemini-companion-connection--last (concat output text))))
              :sentinel (lambda (process _event)
                          (when (and (not (process-live-p process))
                                     (eq process
@@ -510,10 +435,9 @@ OUTPUT is what ssh has printed."
             (gemini-companion-connection-hostname connection) hostname)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
                                 name keeper hostname)
-      (when (eq (gemini-companion-connection-notice connection) t)
+      (when (eq (gemini-companion-connection-lost connection) t)
         (gemini-companion-ui-message connection "The connection to %s is back" name))
-      (gemini-companion-connection--cancel (gemini-companion-connection-notice connection))
-      (setf (gemini-companion-connection-notice connection) nil)
+      (setf (gemini-companion-connection-lost connection) nil)
       ;; Some may have been added since the keeper was told.
       (gemini-companion-connection--send-roots connection)
       (gemini-companion-connection--tell-waiters connection))))
@@ -522,41 +446,26 @@ OUTPUT is what ssh has printed."
 
 (defun gemini-companion-connection--script (connection)
   "Return the keeper for the host of CONNECTION, with everything filled in."
-  (let* ((tokens (gemini-companion-bridge-open-host
-                  (gemini-companion-connection-prefix connection)))
-         (programs (gemini-companion-bridge-host-programs))
-         (relay (car programs))
-         (roots (gemini-companion-connection--roots connection)))
-    (gemini-companion-connection--fill
-     (cdr programs)
-     `(("@RELAY@" . ,(gemini-companion-ssh-quote relay))
-       ("@HASH@" . ,(gemini-companion-ssh-quote
-                     (substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16)))
-       ("@ID@" . ,(gemini-companion-ssh-quote (gemini-companion-connection--id)))
-       ("@EMACS@" . ,(gemini-companion-ssh-quote
-                      (gemini-companion-connection--session connection)))
-       ("@WORKSPACE@" . ,(gemini-companion-ssh-quote (car roots)))
-       ("@ROOTS@" . ,(gemini-companion-ssh-quote (cdr roots)))
-       ("@AGENTS@" . ,(gemini-companion-connection--agents tokens))))))
-
-(defun gemini-companion-connection--fill (script alist)
-  "Return SCRIPT with each first string of ALIST replaced by the second."
-  (replace-regexp-in-string (regexp-opt (mapcar #'car alist))
-                            (lambda (placeholder) (cdr (assoc placeholder alist)))
-                            script t t))
-
-(defun gemini-companion-connection--id ()
-  "Return what tells the configuration of this user from others' on a host."
-  (replace-regexp-in-string "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name))
-                            t t))
-
-(defun gemini-companion-connection--session (connection)
-  "Return what tells the keepers of CONNECTION from those of others."
-  (unless gemini-companion-connection--session
-    (setq gemini-companion-connection--session
-          (format "%s %s %s %s" (system-name) (emacs-pid) (float-time) (random))))
-  (secure-hash 'md5 (concat (gemini-companion-connection-prefix connection)
-                            gemini-companion-connection--session)))
+  (pcase-let* ((prefix (gemini-companion-connection-prefix connection))
+               (tokens (gemini-companion-bridge-open-host prefix))
+               (`(,relay . ,keeper) (gemini-companion-bridge-host-programs))
+               (`(,workspace . ,roots) (gemini-companion-connection--roots connection))
+               (hash (substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16))
+               ;; What tells the configuration of this user from others' on a host.
+               (id (replace-regexp-in-string "[^A-Za-z0-9._]" "_"
+                                             (format "%s-%s" (system-name) (user-login-name))
+                                             t t))
+               (emacs (secure-hash 'md5 (concat prefix gemini-companion-connection--session)))
+               (words `(("@RELAY@" . ,relay) ("@HASH@" . ,hash) ("@ID@" . ,id) ("@EMACS@" . ,emacs)
+                        ("@WORKSPACE@" . ,workspace) ("@ROOTS@" . ,roots))))
+    (replace-regexp-in-string
+     "@[A-Z]+@"
+     (lambda (placeholder)
+       (cond ((equal placeholder "@AGENTS@") (gemini-companion-connection--agents tokens))
+             ((assoc placeholder words)
+              (gemini-companion-ssh-quote (cdr (assoc placeholder words))))
+             (t placeholder)))
+     keeper t t)))
 
 (defun gemini-companion-connection--roots (connection)
   "Return the roots of CONNECTION as (STRING . ARRAY), both JSON."
@@ -593,32 +502,23 @@ OUTPUT is what ssh has printed."
 ;;;; Faults
 
 (defconst gemini-companion-connection--faults
-  '((program "ssh cannot be run"
-             "Install OpenSSH, or set `gemini-companion-ssh-program'")
+  '((program "ssh cannot be run" "Install OpenSSH, or set `gemini-companion-ssh-program'")
     (authentication "ssh cannot log in without asking for a password"
                     "Add your key to ssh-agent, or visit a file there first")
     (host-key "ssh does not trust the key of the host"
               "Log in once by ssh in a terminal, and check the key")
-    (unreachable "it cannot be reached"
-                 "Check its name and the network")
+    (unreachable "it cannot be reached" "Check its name and the network")
     (forwarding "it refuses to forward a socket"
                 "Its sshd must not forbid AllowTcpForwarding and AllowStreamLocalForwarding")
-    (node "Node.js is missing there"
-          "Install it where a shell that is not interactive finds it")
+    (node "Node.js is missing there" "Install it where a shell that is not interactive finds it")
     (owner "a directory that a CLI looks into belongs to another user there"
            "Set TMPDIR there to a directory of your own, in a file that all shells read")
-    (silent "it does not answer"
-            "Log in by ssh in a terminal, to see what it waits for")
+    (silent "it does not answer" "Log in by ssh in a terminal, to see what it waits for")
     (flood "it sends far more than it should"
            "Look at what the startup files of your shell there print")
-    (keeper "it cannot announce this Emacs"
-            "M-x gemini-companion-log says more")
-    (ended "ssh has ended"
-           "M-x gemini-companion-log says more"))
+    (keeper "it cannot announce this Emacs" "M-x gemini-companion-log says more")
+    (ended "ssh has ended" "M-x gemini-companion-log says more"))
   "Alist of kinds of faults, what they mean, and what to do.")
-
-(defconst gemini-companion-connection--passing '(unreachable silent ended)
-  "Kinds of faults that pass, so that it makes sense to connect again.")
 
 (defun gemini-companion-connection-explanation (connection)
   "Return why CONNECTION is not ready, and what to do, as text for the user."
@@ -627,11 +527,11 @@ OUTPUT is what ssh has printed."
 
 (defun gemini-companion-connection-diagnosis (connection)
   "Return why CONNECTION is not ready, as (TEXT . REMEDY); REMEDY may be nil."
-  (let ((reason (gemini-companion-connection--reason connection)))
+  (let ((kind (car (gemini-companion-connection-fault connection)))
+        (reason (gemini-companion-connection--reason connection)))
     (cons (concat (gemini-companion-connection-name connection) " is not connected"
                   (and reason (concat ": " reason)))
-          (cadr (alist-get (car (gemini-companion-connection-fault connection))
-                           gemini-companion-connection--faults)))))
+          (cadr (alist-get kind gemini-companion-connection--faults)))))
 
 (defun gemini-companion-connection--reason (connection)
   "Return why CONNECTION is not ready as text for the user, nil if unknown."
@@ -649,12 +549,6 @@ OUTPUT is what ssh has printed."
 \\|No route to host\\|Network is unreachable\\|Operation timed out\\|Name or service not known\
 \\|[Cc]onnection closed by\\|Connection reset by\\|banner exchange"))
   "Alist of kinds of faults and regexps for what ssh prints then.")
-
-(defun gemini-companion-connection--classify (errors)
-  "Return the kind of fault of which ssh tells by ERRORS."
-  (or (car (seq-find (lambda (entry) (string-match-p (cdr entry) errors))
-                     gemini-companion-connection--errors))
-      'ended))
 
 (defun gemini-companion-connection--last-line (text)
   "Return the last line of TEXT, which ssh has printed, or nil if it is empty."
@@ -682,51 +576,27 @@ OUTPUT is what ssh has printed."
   "Handle the end of PROCESS, the ssh that held CONNECTION."
   (gemini-companion-log-errors "the end of a connection"
     (when (eq process (gemini-companion-connection-process connection))
-      ;; What it has printed last may not have been read.
-      (accept-process-output (gemini-companion-connection-stderr connection) 0 nil t)
-      (let* ((errors (gemini-companion-connection-errors connection))
+      (let* ((errors (concat (gemini-companion-connection-errors connection)
+                             (gemini-companion-connection-tail connection)))
+             (detail (gemini-companion-connection--last-line errors))
              ;; Once it has logged in, this may be what a program there has printed.
-             (kind (if (eq (gemini-companion-connection-stage connection) 'shell)
-                       (gemini-companion-connection--classify errors)
-                     'ended))
-             (detail (gemini-companion-connection--last-line errors)))
-        (cond ((eq kind 'authentication)
-               (gemini-companion-connection--next-route connection (cons kind detail)))
-              ((gemini-companion-connection--keeps-dying-p connection process)
-               (gemini-companion-connection--end connection 'keeper
-                                                 "what it runs there ends at once"))
-              (t (gemini-companion-connection--end connection kind detail)))))))
-
-(defun gemini-companion-connection--keeps-dying-p (connection process)
-  "Count whether the keeper of CONNECTION has ended by itself.
-PROCESS was its ssh, whose status is 255 if the connection was lost.  Return
-non-nil if that was so too often in a row."
-  (setf (gemini-companion-connection-deaths connection)
-        (cond ((gemini-companion-connection--steady-p connection) 0)
-              ((and (eq (process-status process) 'exit)
-                    (not (eql 255 (process-exit-status process))))
-               (1+ (gemini-companion-connection-deaths connection)))
-              (t 0)))
-  (>= (gemini-companion-connection-deaths connection)
-      gemini-companion-connection--max-deaths))
-
-(defun gemini-companion-connection--steady-p (connection)
-  "Return non-nil if CONNECTION has been ready for a while."
-  (and (eq (gemini-companion-connection-state connection) 'ready)
-       (> (- (float-time) (gemini-companion-connection-since connection))
-          gemini-companion-connection--steady)))
+             (kind (or (and (eq (gemini-companion-connection-stage connection) 'shell)
+                            (car (seq-find (lambda (entry) (string-match-p (cdr entry) errors))
+                                           gemini-companion-connection--errors)))
+                       'ended)))
+        (if (eq kind 'authentication)
+            (gemini-companion-connection--next-route connection (cons kind detail))
+          (gemini-companion-connection--end connection kind detail))))))
 
 (defun gemini-companion-connection--release (connection)
   "End all processes and timers of CONNECTION, and delete its directory."
-  (pcase-let (((cl-struct gemini-companion-connection process stderr forward directory deadline
-                          retry)
+  (pcase-let (((cl-struct gemini-companion-connection process forward directory deadline retry)
                connection))
     (setf (gemini-companion-connection-process connection) nil
-          (gemini-companion-connection-stderr connection) nil
           (gemini-companion-connection-forward connection) nil
           (gemini-companion-connection-directory connection) nil)
     (mapc #'gemini-companion-connection--cancel (list deadline retry))
-    (dolist (process (list process stderr forward))
+    (dolist (process (list process forward))
       (when process (delete-process process)))
     (when directory
       (ignore-errors (delete-directory directory t)))))
@@ -734,53 +604,51 @@ non-nil if that was so too often in a row."
 (defun gemini-companion-connection--end (connection kind &optional detail)
   "End this attempt at CONNECTION because of a fault of KIND, and maybe retry.
 DETAIL, text for the user, may say more."
-  (gemini-companion-connection--release connection)
-  (let ((fault (cons kind detail))
-        (host (gemini-companion-connection-host connection))
-        (proven (gemini-companion-connection-proven connection)))
-    (if (and proven (memq kind gemini-companion-connection--passing))
-        (gemini-companion-connection--lose connection fault)
-      (gemini-companion-connection--set-state connection 'failed fault)
-      (gemini-companion-connection--cancel (gemini-companion-connection-notice connection))
-      (gemini-companion-log-add "%s" (gemini-companion-connection-explanation connection))
-      (if proven
-          ;; Open reviews stay, as the user may connect again.
-          (gemini-companion-ui-message
-           connection "%s; then M-x gemini-companion-connect"
-           (gemini-companion-connection-explanation connection))
-        (gemini-companion-host-remove host)
-        (gemini-companion-bridge-close-host (gemini-companion-host-prefix host)))
-      (gemini-companion-connection--tell-waiters connection))))
+  (gemini-companion-log-errors "the end of a connection"
+    (gemini-companion-connection--release connection)
+    (if (and (gemini-companion-connection-proven connection)
+             ;; These pass, so that it makes sense to connect again.
+             (memq kind '(unreachable silent ended)))
+        (gemini-companion-connection--lose connection (cons kind detail))
+      (gemini-companion-connection--fail connection (cons kind detail)))))
+
+(defun gemini-companion-connection--fail (connection fault)
+  "Make CONNECTION no more, because of FAULT."
+  (gemini-companion-connection--set-state connection 'failed fault)
+  (let ((text (gemini-companion-connection-explanation connection)))
+    (gemini-companion-log-add "%s" text)
+    (if (gemini-companion-connection-proven connection)
+        ;; Open reviews stay, as the user may connect again.
+        (gemini-companion-ui-message connection "%s; then M-x gemini-companion-connect" text)
+      (gemini-companion-host-remove (gemini-companion-connection-host connection))
+      (gemini-companion-bridge-close-host (gemini-companion-connection-prefix connection))))
+  (gemini-companion-connection--tell-waiters connection))
 
 (defun gemini-companion-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
-  (let ((pause (if (gemini-companion-connection--steady-p connection)
-                   gemini-companion-connection--first-pause
-                 (gemini-companion-connection-pause connection)))
-        (name (gemini-companion-connection-name connection)))
+  (let* ((now (float-time))
+         (lost (gemini-companion-connection-lost connection))
+         (pause (if (and (eq (gemini-companion-connection-state connection) 'ready)
+                         (> (- now (gemini-companion-connection-since connection))
+                            gemini-companion-connection--steady))
+                    gemini-companion-connection--first-pause
+                  (gemini-companion-connection-pause connection))))
     (gemini-companion-connection--set-state connection 'lost fault)
     (gemini-companion-log-add "%s; trying again in %s s"
                               (car (gemini-companion-connection-diagnosis connection)) pause)
-    (unless (gemini-companion-connection-notice connection)
-      (setf (gemini-companion-connection-notice connection)
-            (run-at-time gemini-companion-connection--notice-delay nil
-                         (lambda ()
-                           (setf (gemini-companion-connection-notice connection) t)
-                           (gemini-companion-ui-message
-                            connection "The connection to %s is lost; trying again" name)))))
-    (setf (gemini-companion-connection-pause connection)
-          (min gemini-companion-connection--max-pause (* 2 pause))
+    (cond ((null lost) (setf (gemini-companion-connection-lost connection) now))
+          ((and (numberp lost) (> (- now lost) gemini-companion-connection--notice-delay))
+           (setf (gemini-companion-connection-lost connection) t)
+           (gemini-companion-ui-message connection "The connection to %s is lost; trying again"
+                                        (gemini-companion-connection-name connection))))
+    (setf (gemini-companion-connection-pause connection) (min 60 (* 2 pause))
           (gemini-companion-connection-retry connection)
-          (run-at-time pause nil
-                       (lambda ()
-                         (gemini-companion-log-errors "a connection"
-                           (gemini-companion-connection-start connection)))))))
+          (run-at-time pause nil #'gemini-companion-connection-start connection))))
 
 (defun gemini-companion-connection-close (connection)
   "End CONNECTION for good."
   (setq gemini-companion-connection--all (remq connection gemini-companion-connection--all))
   (gemini-companion-connection--set-state connection 'closed)
-  (gemini-companion-connection--cancel (gemini-companion-connection-notice connection))
   (gemini-companion-log-add "disconnected from %s" (gemini-companion-connection-name connection))
   (gemini-companion-connection--dismiss connection)
   (gemini-companion-connection--release connection)
@@ -796,7 +664,8 @@ DETAIL, text for the user, may say more."
         (ignore-errors (gemini-companion-connection--control-forward connection "cancel" socket)))
       (setf (gemini-companion-connection-process connection) nil)
       (ignore-errors (process-send-eof process))
-      (run-at-time gemini-companion-connection--farewell nil #'delete-process process))))
+      ;; The keeper may take that long to clean up.
+      (run-at-time 5 nil #'delete-process process))))
 
 ;;;; Hosts that are served
 
@@ -815,33 +684,17 @@ DETAIL, text for the user, may say more."
 
 (add-hook 'gemini-companion-host-change-hook #'gemini-companion-connection--sync)
 
-;;;; Probes
+;;;; Commands on the host
 
-(defconst gemini-companion-connection--max-probe 10000
-  "How many characters of the output of a probe are kept.")
-
-(defun gemini-companion-connection-probe (connection command callback)
-  "Run COMMAND in a login shell on the host of CONNECTION, which is ready.
-Call CALLBACK with its output, which is empty if there is none in time."
-  (let* ((output "")
-         (timer nil)
-         (process
-          (gemini-companion-ssh-make-process
-           `(,@gemini-companion-connection--quiet-options
-             "-o" "ControlMaster=no"
-             ,@(gemini-companion-connection--control connection)
-             ,@(gemini-companion-connection-target connection)
-             ,(gemini-companion-ssh-login-command command))
-           :filter (lambda (_process text)
-                     (when (length< output gemini-companion-connection--max-probe)
-                       (setq output (concat output text))))
-           :sentinel (lambda (process _event)
-                       (unless (process-live-p process)
-                         (gemini-companion-connection--cancel timer)
-                         (gemini-companion-log-errors "a probe of a host"
-                           (funcall callback output)))))))
-    (setq timer (run-at-time gemini-companion-connection--patience nil #'delete-process process))
-    (ignore-errors (process-send-eof process))))
+(defun gemini-companion-connection-command (connection command)
+  "Return what runs COMMAND in a login shell on the host of CONNECTION.
+CONNECTION is ready.  The value is a list of the program and its arguments."
+  `(,gemini-companion-ssh-program
+    ,@gemini-companion-connection--quiet-options
+    "-o" "ControlMaster=no"
+    ,@(gemini-companion-connection--control connection)
+    ,@(gemini-companion-connection-target connection)
+    ,(gemini-companion-ssh-login-command command)))
 
 (provide 'gemini-companion-connection)
 ;;; gemini-companion-connection.el ends here

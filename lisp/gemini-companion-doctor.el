@@ -18,64 +18,22 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-check)
 (require 'gemini-companion-client)
-(require 'gemini-companion-context)
-(require 'gemini-companion-extension)
 (require 'gemini-companion-host)
 (require 'gemini-companion-native)
 (require 'gemini-companion-run)
-(require 'gemini-companion-setup)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-connect "gemini-companion-connect")
-(declare-function gemini-companion-connection-describe-state "gemini-companion-connection")
-(declare-function gemini-companion-connection-diagnosis "gemini-companion-connection")
-(declare-function gemini-companion-connection-of-directory "gemini-companion-connection")
-(declare-function gemini-companion-connection-probe "gemini-companion-connection")
-(declare-function gemini-companion-connection-sessions "gemini-companion-connection")
-(declare-function gemini-companion-connection-host "gemini-companion-connection" (connection) t)
+(declare-function gemini-companion-connection-command "gemini-companion-connection")
 (declare-function gemini-companion-connection-name "gemini-companion-connection" (connection) t)
 (declare-function gemini-companion-connection-state "gemini-companion-connection" (connection) t)
-(declare-function gemini-companion-connection-warnings "gemini-companion-connection" (connection) t)
-(declare-function gemini-companion-install-module "gemini-companion-install")
-(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-ssh-environment "gemini-companion-ssh")
 (declare-function gemini-companion-restart "gemini-companion")
-
-(defconst gemini-companion-doctor--tested "0.61.0"
-  "The version of Gemini CLI with which this package was tested.")
-
-(defconst gemini-companion-doctor--oldest-on-hosts "0.7.0"
-  "The first version of Gemini CLI that can be served on other machines.")
 
 (defconst gemini-companion-doctor--probe-patience 10
   "Seconds after which to kill a program that has not printed its version.")
-
-(cl-defstruct (gemini-companion-doctor--finding
-               (:constructor gemini-companion-doctor--problem
-                             (text &optional remedy button &aux (level 'problem)))
-               (:constructor gemini-companion-doctor--note
-                             (text &optional remedy button &aux (level 'note)))
-               (:constructor gemini-companion-doctor--fine (text &aux (level 'fine)))
-               (:copier nil))
-  "A line of the report."
-  (level nil :documentation "`problem', `note' or `fine'.")
-  (text nil :documentation "What is so, as a sentence.")
-  (remedy nil :documentation "What to do, as a sentence, or nil.")
-  (button nil :documentation "What Emacs can do, (LABEL . FUNCTION), or nil."))
-
-(cl-defstruct (gemini-companion-doctor--case (:copier nil))
-  "The CLI that is examined."
-  (directory nil :documentation "The directory in which it is started.")
-  (environment nil :documentation "Its environment.")
-  (process nil :documentation "The id of a process in or below which it runs, or nil.")
-  (running nil :documentation "Non-nil if it runs already, as that process.")
-  (where nil :documentation "Where that is, as text for the user.")
-  (remote nil :documentation "Non-nil if the directory is on another machine.")
-  (other-agent nil :documentation "Non-nil if another agent runs there.")
-  (guessed nil :documentation "Non-nil if the environment is that of Emacs, for want of its own.")
-  (search nil :documentation "What it finds, a `gemini-companion-client-search'.")
-  (settings nil :documentation "Its settings; see `gemini-companion-client-settings'."))
 
 (defvar-local gemini-companion-doctor--subject nil
   "The buffer and the directory to examine, (BUFFER . DIRECTORY).")
@@ -97,27 +55,24 @@
 ;;;###autoload
 (defun gemini-companion-doctor (&optional directory)
   "Show what keeps a CLI from connecting to this Emacs.
-In a terminal, examine the CLI that runs there; elsewhere, one in a
-terminal that this Emacs would start in the current project, or, if that is
-on another machine, there.  With a prefix argument, prompt for another
-DIRECTORY."
+In a terminal, examine the CLI that runs there; elsewhere, the one that
+`gemini-companion-run' would run in the current project, on whatever
+machine that is.  With a prefix argument, prompt for another DIRECTORY."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Directory of the CLI: " nil nil t))))
   (let ((subject (cons (and (not directory) (current-buffer))
-                       (expand-file-name (or directory (gemini-companion-doctor--directory))))))
+                       (expand-file-name
+                        (cond (directory)
+                              ;; A terminal has a directory of its own, and a host is not asked.
+                              ((or (gemini-companion-host-remote-p default-directory)
+                                   (gemini-companion-doctor--terminal-process (current-buffer)))
+                               default-directory)
+                              (t (gemini-companion-run-project)))))))
     (gemini-companion-ui-pop-to "*gemini doctor*")
     (unless (derived-mode-p 'gemini-companion-doctor-mode)
       (gemini-companion-doctor-mode))
     (setq gemini-companion-doctor--subject subject)
     (gemini-companion-doctor--start)))
-
-(defun gemini-companion-doctor--directory ()
-  "Return where `gemini-companion-run' would run a CLI from the current buffer.
-A terminal has a directory of its own, and another machine is asked nothing."
-  (if (or (gemini-companion-host-remote-p default-directory)
-          (gemini-companion-doctor--terminal-process (current-buffer)))
-      default-directory
-    (gemini-companion-run-project)))
 
 (defun gemini-companion-doctor--start ()
   "Examine the subject of the current buffer, and show the report there."
@@ -146,7 +101,8 @@ with the options
     -f gemini-companion-doctor-batch
 
 Exit with status 1 if there is a problem.  The text holds no secrets."
-  (let ((case (make-gemini-companion-doctor--case
+  (let ((case (make-gemini-companion-check-case
+               :agent gemini-companion-agent
                :directory default-directory :environment process-environment
                :process (emacs-pid) :where "the terminal in which this was called"))
         (findings nil)
@@ -166,59 +122,60 @@ Exit with status 1 if there is a problem.  The text holds no secrets."
 (defun gemini-companion-doctor--insert (case findings pending)
   "Insert FINDINGS about CASE; PENDING checks have no result yet.
 Return the number of problems."
-  (let* ((groups (seq-group-by #'gemini-companion-doctor--finding-level findings))
-         (problems (length (alist-get 'problem groups))))
-    (insert (propertize
-             (pcase problems
-               (0 (if (> pending 0) "No problem was found so far"
-                    "No problem: a CLI that is started here finds an Emacs"))
-               (1 "One problem")
-               (_ (format "%d problems; begin with the first" problems)))
-             'face 'bold)
-            (if (> pending 0) ", still looking...\n" "\n"))
-    (gemini-companion-doctor--line "for a CLI in %s, in %s"
-                                   (gemini-companion-doctor--case-directory case)
-                                   (gemini-companion-doctor--case-where case))
+  (let* ((groups (seq-group-by #'car findings))
+         (problems (length (alist-get 'problem groups)))
+         (summary (pcase problems
+                    ((and 0 (guard (> pending 0))) "No problem was found so far")
+                    (0 "No problem: a CLI that is started here finds an Emacs")
+                    (1 "One problem")
+                    (_ (format "%d problems; begin with the first" problems)))))
+    (insert (propertize summary 'face 'bold) (if (> pending 0) ", still looking...\n" "\n"))
+    (gemini-companion-doctor--line "for %s in %s, in %s"
+                                   (gemini-companion-check-title case)
+                                   (gemini-companion-check-case-directory case)
+                                   (gemini-companion-check-case-where case))
     (pcase-dolist (`(,level . ,heading) '((problem . "Problems") (note . "Notes")
                                           (fine . "As it should be")))
       (when-let* ((findings (alist-get level groups)))
         (insert "\n" (propertize heading 'face 'bold) "\n")
         (mapc #'gemini-companion-doctor--insert-finding findings)))
-    (when (gemini-companion-doctor--case-search case)
+    (when (gemini-companion-check-case-search case)
       (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
       (gemini-companion-doctor--insert-facts case))
     problems))
 
 (defun gemini-companion-doctor--insert-finding (finding)
-  "Insert FINDING, with its button."
-  (gemini-companion-doctor--line "* %s" (gemini-companion-doctor--finding-text finding))
-  (when-let* ((remedy (gemini-companion-doctor--finding-remedy finding)))
-    (gemini-companion-doctor--line "  -> %s" remedy))
-  (pcase (gemini-companion-doctor--finding-button finding)
-    ((and `(,label . ,function) (guard (not noninteractive)))
-     (let ((buffer (current-buffer)))
-       (insert "     ")
-       (gemini-companion-ui-button label
-                                   (lambda ()
-                                     (funcall function)
-                                     (when (buffer-live-p buffer)
-                                       (with-current-buffer buffer
-                                         (gemini-companion-doctor--start))))
-                                   (gemini-companion-doctor--finding-text finding))
-       (insert "\n")))))
+  "Insert FINDING, with its button, which also examines again."
+  (pcase-let ((`(,_ ,text ,remedy ,button) finding)
+              (buffer (current-buffer)))
+    (gemini-companion-doctor--line "* %s" text)
+    (when remedy
+      (gemini-companion-doctor--line "  -> %s" remedy))
+    (when (and button (not noninteractive))
+      (insert "     ")
+      (gemini-companion-ui-button (car button)
+                                  (lambda ()
+                                    (funcall (cdr button))
+                                    (when (buffer-live-p buffer)
+                                      (with-current-buffer buffer
+                                        (gemini-companion-doctor--start))))
+                                  text)
+      (insert "\n"))))
 
 (defun gemini-companion-doctor--insert-facts (case)
   "Insert what the CLI in CASE sees, and the versions of what runs here."
-  (pcase-let (((cl-struct gemini-companion-client-search directory wanted files chosen)
-               (gemini-companion-doctor--case-search case)))
-    (gemini-companion-doctor--line "looks in %s, for process %s" directory (or wanted "(any)"))
-    (dolist (file files)
-      (gemini-companion-doctor--line "%s %s" (if (eq file chosen) "takes" "finds")
-                                     (gemini-companion-doctor--describe-file file))))
-  (dolist (name '("TMPDIR" "TMP" "TEMP" "GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
-                  "GEMINI_CLI_IDE_WORKSPACE_PATH" "NO_PROXY" "REMOTE_CONTAINERS"))
-    (when-let* ((value (gemini-companion-doctor--variable case name)))
-      (gemini-companion-doctor--line "%s=%s" name value)))
+  (pcase-let (((cl-struct gemini-companion-check-case agent environment search) case))
+    (pcase-let (((cl-struct gemini-companion-client-search directory wanted files chosen) search))
+      (gemini-companion-doctor--line "looks in %s, for process %s" directory (or wanted "(any)"))
+      (dolist (file files)
+        (gemini-companion-doctor--line "%s %s" (if (eq file chosen) "takes" "finds")
+                                       (gemini-companion-doctor--describe-file file))))
+    (dolist (name `("TMPDIR" "TMP" "TEMP" ,(gemini-companion-agent-variable agent 'port)
+                    ,(gemini-companion-agent-variable agent 'process)
+                    ,(gemini-companion-agent-get agent :workspace)
+                    "NO_PROXY" "REMOTE_CONTAINERS"))
+      (when-let* ((value (and name (gemini-companion-agent-getenv name environment))))
+        (gemini-companion-doctor--line "%s=%s" name value))))
   (gemini-companion-doctor--line "package %s, Emacs %s on %s"
                                  gemini-companion-native-version emacs-version
                                  system-configuration))
@@ -226,17 +183,15 @@ Return the number of problems."
 (defun gemini-companion-doctor--describe-file (file)
   "Return a description of the discovery FILE."
   (concat (file-name-nondirectory (gemini-companion-client-file-name file))
-          (if (gemini-companion-doctor--own-p file)
-              ", this Emacs"
+          (if (gemini-companion-check-own-p file) ", this Emacs"
             (when-let* ((ide (gemini-companion-client-ide file)))
               (concat ", " (cdr ide))))
           (cond ((gemini-companion-client-elsewhere-p file)
                  ", of another container or start of the machine")
                 ((not (gemini-companion-client-file-alive file)) ", its process is dead"))
-          (if-let* ((fault (gemini-companion-client-file-fault file)))
-              (concat ", " fault)
-            (format ", roots: %s" (string-join (or (gemini-companion-client-roots file) '("none"))
-                                               ", ")))))
+          ", "
+          (or (gemini-companion-client-file-fault file)
+              (concat "roots: " (gemini-companion-check-roots file)))))
 
 (defun gemini-companion-doctor--line (format &rest arguments)
   "Insert a line, FORMAT with ARGUMENTS, in which the home directory is \"~\"."
@@ -253,31 +208,32 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--case-of (buffer directory)
   "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY."
-  (let ((root (and (buffer-live-p buffer)
-                   (buffer-local-value 'gemini-companion-run-root buffer))))
-    (if (gemini-companion-host-remote-p (or root directory))
-        (make-gemini-companion-doctor--case
-         :directory (or root directory) :where "a terminal on that machine" :remote t)
-      (gemini-companion-doctor--case-here buffer directory))))
+  (let* ((local (lambda (variable)
+                  (and (buffer-live-p buffer) (buffer-local-value variable buffer))))
+         (root (or (funcall local 'gemini-companion-run-root) directory))
+         (agent (or (funcall local 'gemini-companion-run-agent) gemini-companion-agent))
+         (terminal (gemini-companion-doctor--terminal-process buffer)))
+    (cond ((gemini-companion-host-remote-p root)
+           (make-gemini-companion-check-case
+            :agent agent :directory root :where "a terminal on that machine" :remote t))
+          (terminal (gemini-companion-doctor--case-in agent terminal buffer directory))
+          (t (make-gemini-companion-check-case
+              :agent agent :directory directory
+              :environment (default-toplevel-value 'process-environment)
+              :where "a terminal that this Emacs starts")))))
 
-(defun gemini-companion-doctor--case-here (buffer directory)
-  "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY.
-Both are on this machine."
-  (if-let* ((terminal (gemini-companion-doctor--terminal-process buffer)))
-      (let* ((cli (gemini-companion-doctor--cli-below terminal))
-             (process (or cli terminal))
-             (environment (gemini-companion-client-environment process)))
-        (make-gemini-companion-doctor--case
-         :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
-         :environment (or environment (default-toplevel-value 'process-environment))
-         :process process :running cli :guessed (not environment)
-         :other-agent (not (memq (buffer-local-value 'gemini-companion-run-agent buffer)
-                                 '(nil gemini)))
-         :where (format "the terminal %s, process %d" (buffer-name buffer) process)))
-    (make-gemini-companion-doctor--case
-     :directory directory
-     :environment (default-toplevel-value 'process-environment)
-     :where "a terminal that this Emacs starts")))
+(defun gemini-companion-doctor--case-in (agent terminal buffer directory)
+  "Return the case of AGENT in or below the process TERMINAL, that of BUFFER.
+It may run in DIRECTORY."
+  (let* ((cli (gemini-companion-doctor--cli-below agent terminal))
+         (process (or cli terminal))
+         (environment (gemini-companion-client-environment process)))
+    (make-gemini-companion-check-case
+     :agent agent
+     :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
+     :environment (or environment (default-toplevel-value 'process-environment))
+     :process process :running cli :guessed (not environment)
+     :where (format "the terminal %s, process %d" (buffer-name buffer) process))))
 
 (defun gemini-companion-doctor--terminal-process (buffer)
   "Return the id of the process in BUFFER, or nil if it is not a terminal."
@@ -288,18 +244,14 @@ Both are on this machine."
            (apply #'derived-mode-p gemini-companion-workspace-terminal-modes))
          (process-id process))))
 
-(defun gemini-companion-doctor--cli-below (process)
-  "Return the id of the CLI that runs as or below PROCESS, or nil."
-  (let ((clis (seq-filter (lambda (id) (memq process (gemini-companion-run-ancestry id)))
-                          (gemini-companion-doctor--clis))))
+(defun gemini-companion-doctor--cli-below (agent process)
+  "Return the id of the CLI of AGENT that runs as or below PROCESS, or nil."
+  (let ((name (file-name-nondirectory (gemini-companion-run-program agent))))
     ;; The CLI starts itself a second time, and that process has the highest id.
-    (and clis (apply #'max clis))))
-
-(defun gemini-companion-doctor--clis ()
-  "Return the ids of all processes on this machine that run Gemini CLI."
-  (let ((name (file-name-nondirectory (gemini-companion-run-program 'gemini))))
-    (seq-filter (lambda (id) (gemini-companion-doctor--runs-p name id))
-                (list-system-processes))))
+    (seq-find (lambda (id)
+                (and (memq process (gemini-companion-run-ancestry id))
+                     (gemini-companion-doctor--runs-p name id)))
+              (sort (list-system-processes) #'>))))
 
 (defun gemini-companion-doctor--runs-p (program process)
   "Return non-nil if PROCESS runs PROGRAM, perhaps in an interpreter."
@@ -308,23 +260,21 @@ Both are on this machine."
                 (member (file-name-nondirectory word) (list program (concat program ".js"))))
               (seq-take words 4))))
 
-(defun gemini-companion-doctor--variable (case name)
-  "Return the environment variable NAME in CASE, or nil if it is empty."
-  (gemini-companion-agent-getenv
-   name (gemini-companion-doctor--case-environment case)))
-
 ;;;; The examination
 
-;; A check is called with a case and returns findings: one, or a tree of them and nils.
+(defun gemini-companion-doctor--flatten (findings)
+  "Return FINDINGS, as a check returns them, as a plain list."
+  (cond ((null findings) nil)
+        ((memq (car findings) '(problem note fine)) (list findings))
+        (t (mapcan #'gemini-companion-doctor--flatten findings))))
 
 (defun gemini-companion-doctor--examine (case callback)
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are still to
 come."
-  (let* ((steps (if (gemini-companion-doctor--case-remote case)
-                    '(gemini-companion-doctor--run-remote-checks
-                      gemini-companion-doctor--probe-remote-program)
-                  '(gemini-companion-doctor--run-checks
+  (let* ((steps (if (gemini-companion-check-case-remote case)
+                    '(gemini-companion-doctor--check gemini-companion-doctor--probe-remote-program)
+                  '(gemini-companion-doctor--check
                     gemini-companion-doctor--probe-server
                     gemini-companion-doctor--probe-program)))
          (pending (length steps))
@@ -335,527 +285,13 @@ come."
                 (lambda (findings)
                   (aset results index findings)
                   (setq pending (1- pending))
-                  (funcall callback (flatten-tree (append results nil)) pending))))
+                  (funcall callback
+                           (gemini-companion-doctor--flatten (append results nil)) pending))))
      steps)))
 
-(defun gemini-companion-doctor--run-checks (case callback)
-  "Do the checks of CASE that take no time, and call CALLBACK with the findings."
-  (pcase-let (((cl-struct gemini-companion-doctor--case directory environment process) case))
-    (setf (gemini-companion-doctor--case-search case)
-          (gemini-companion-client-find directory environment process)
-          (gemini-companion-doctor--case-settings case)
-          (gemini-companion-client-settings directory environment)))
-  (funcall callback (mapcar (lambda (check) (funcall check case))
-                            '(gemini-companion-doctor--check-module
-                              gemini-companion-doctor--check-companion
-                              gemini-companion-doctor--check-terminal
-                              gemini-companion-doctor--check-headless
-                              gemini-companion-doctor--check-sandbox
-                              gemini-companion-doctor--check-host
-                              gemini-companion-doctor--check-proxy
-                              gemini-companion-doctor--check-settings
-                              gemini-companion-doctor--check-search
-                              gemini-companion-doctor--check-tools))))
-
-;;;; Checks of this Emacs
-
-(defun gemini-companion-doctor--check-module (_case)
-  "Check whether this Emacs has loaded the native module, or could."
-  (cond
-   ((not module-file-suffix)
-    (gemini-companion-doctor--problem
-     "This Emacs was built without support for native modules."
-     "Install one that has it (its build option is --with-modules)."))
-   ((gemini-companion-native-current-p)
-    (gemini-companion-doctor--fine
-     (format "The native module is loaded, version %s." gemini-companion-native-version)))
-   ((gemini-companion-native-loaded-version)
-    (gemini-companion-doctor--problem
-     (format "The native module that is loaded has version %s, this package needs %s."
-             (gemini-companion-native-loaded-version) gemini-companion-native-version)
-     "Switch the mode off and on; restart Emacs if that tells you to."))
-   (t (condition-case error
-          (unless (gemini-companion-native-find)
-            (gemini-companion-doctor--problem
-             (format "The native module is missing: %s."
-                     (gemini-companion-native-describe-missing))
-             "Install it: M-x gemini-companion-install-module."
-             (cons "install" #'gemini-companion-install-module)))
-        (gemini-companion-native-missing
-         (gemini-companion-doctor--problem
-          (format "The native module cannot be used: %s." (gemini-companion-ui-error-text error))
-          "Correct that name, or remove it to let Emacs find the module."))))))
-
-(defun gemini-companion-doctor--check-companion (case)
-  "Check the companion of this Emacs, and whether the CLI in CASE is connected."
-  (cond
-   (noninteractive nil)
-   ((not (gemini-companion-bridge-running-p))
-    (gemini-companion-doctor--problem
-     "The companion is off in this Emacs."
-     "Switch it on: M-x gemini-companion-mode; then start the CLI."
-     (cons "switch on" (lambda () (gemini-companion-mode 1)))))
-   ((not (gemini-companion-bridge-token))
-    (gemini-companion-doctor--problem
-     "Gemini CLI is not served: `gemini-companion-agents' does not name it."
-     "Add it, and switch the mode off and on."))
-   (t (list (unless (gemini-companion-doctor--case-remote case)
-              (list (gemini-companion-doctor--check-announcement)
-                    (gemini-companion-doctor--check-connection case)
-                    (gemini-companion-doctor--check-container)))
-            (when gemini-companion-context-paused
-              (gemini-companion-doctor--note
-               "Clients are told that no file is open, because the context is paused."
-               "Resume it: M-x gemini-companion-toggle-context."
-               (cons "resume" #'gemini-companion-toggle-context)))))))
-
-(defun gemini-companion-doctor--check-announcement ()
-  "Check whether the discovery files of this Emacs are there and intact."
-  (list
-   (mapcar (lambda (line)
-             (gemini-companion-doctor--problem
-              (format "Clients cannot find this Emacs: %s." line)
-              "Do what it says, then announce this Emacs again."
-              (gemini-companion-doctor--announce-button)))
-           (split-string (or (gemini-companion-bridge-discovery-fault) "") "\n" t))
-   (mapcar #'gemini-companion-doctor--describe-damage
-           (gemini-companion-bridge-damaged-files))))
-
-(defun gemini-companion-doctor--describe-damage (file)
-  "Return the finding that FILE, a discovery file of this Emacs, was damaged."
-  (let ((exists (file-attributes file)))
-    (gemini-companion-doctor--problem
-     (format (if exists "%s is not as this Emacs wrote it: something changed it."
-               "The discovery file %s of this Emacs is missing: something deleted it.")
-             file)
-     (concat "Write it again, which Emacs does within a minute"
-             (if exists "; then type /ide enable in the CLI."
-               ".  A CLI that was started meanwhile does not know of Emacs: restart it."))
-     (gemini-companion-doctor--announce-button))))
-
-(defun gemini-companion-doctor--announce-button ()
-  "Return a button that writes the discovery files again, or nil.
-It is nil if the companion does not run."
-  (when (gemini-companion-bridge-running-p)
-    (cons "announce again"
-          (lambda ()
-            (gemini-companion-bridge-set-roots (gemini-companion-workspace-roots))))))
-
-(defun gemini-companion-doctor--check-connection (case)
-  "Check whether the CLI in CASE, if it runs, is connected."
-  (when (gemini-companion-doctor--case-running case)
-    (let ((process (gemini-companion-doctor--case-process case)))
-      (if (seq-some (pcase-lambda (`[,_ ,_ ,client ,_ ,stream ,_ ,_])
-                      (and client (eq stream 'open)
-                           (memq process (gemini-companion-run-ancestry client))))
-                    (gemini-companion-bridge-sessions))
-          (gemini-companion-doctor--fine (format "The CLI, process %d, is connected." process))
-        (gemini-companion-doctor--problem
-         (format "The CLI, process %d, is not connected: it looks for an editor only when it \
-starts." process)
-         "Type /ide enable in it; if it says that the editor is not supported, restart it.")))))
-
-(defun gemini-companion-doctor--check-container ()
-  "Check whether CLIs in the container of this Emacs look for it there.
-Those that it starts do, because it tells them."
-  (when (and (gemini-companion-agent-container-p)
-             (not (gemini-companion-agent-same-host-p
-                   (gemini-companion-agent-environment-before))))
-    (let ((astray (seq-some
-                   (lambda (id)
-                     (when-let* ((environment (gemini-companion-client-environment id)))
-                       (not (gemini-companion-agent-same-host-p environment))))
-                   (gemini-companion-doctor--clis))))
-      (funcall (if astray #'gemini-companion-doctor--problem #'gemini-companion-doctor--note)
-               (format "This is a container.  %s looks for its editor on the machine around it."
-                       (if astray "A CLI that runs in here already"
-                         "A CLI that a program other than this Emacs starts in here"))
-               "Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
-environment, which M-x gemini-companion-copy-environment also copies."
-               (cons "copy" #'gemini-companion-copy-environment)))))
-
-;;;; Checks of the CLI's environment
-
-(defun gemini-companion-doctor--check-terminal (case)
-  "Check whether this report is really about the terminal in CASE."
-  (list
-   (when (gemini-companion-doctor--case-other-agent case)
-     (gemini-companion-doctor--note
-      "Another program runs in that terminal: this report is for Gemini CLI there."))
-   (when (gemini-companion-doctor--case-guessed case)
-     (gemini-companion-doctor--note
-      "This system does not reveal the environment of that terminal: \
-this report is for the environment of Emacs."))))
-
-(defun gemini-companion-doctor--check-headless (case)
-  "Check whether the environment in CASE deprives the CLI of its user interface."
-  (when-let* ((name (seq-find (lambda (name)
-                                (equal (gemini-companion-doctor--variable case name) "true"))
-                              '("CI" "GITHUB_ACTIONS"))))
-    (gemini-companion-doctor--problem
-     (format "%s=true: the CLI then runs without its user interface, and never connects." name)
-     (format "Start it with that variable unset: env -u %s gemini" name))))
-
-(defun gemini-companion-doctor--check-sandbox (case)
-  "Check whether the CLI in CASE runs itself in a container."
-  (let ((variable (gemini-companion-doctor--variable case "GEMINI_SANDBOX"))
-        (setting (gemini-companion-client-setting
-                  (gemini-companion-doctor--case-settings case) '(tools sandbox))))
-    (when (if variable (not (equal variable "false"))
-            (and setting (not (member (car setting) '(nil :json-false "")))))
-      (gemini-companion-doctor--note
-       (format "The CLI runs itself in a sandbox (%s), from which it perhaps cannot reach this Emacs."
-               (if variable "GEMINI_SANDBOX"
-                 (format "tools.sandbox in %s" (cdr setting))))
-       "If it does not connect, start it without: gemini --sandbox=false"))))
-
-(defun gemini-companion-doctor--check-host (case)
-  "Check whether the CLI in CASE looks for the editor on this machine."
-  (let ((host (gemini-companion-client-host (gemini-companion-doctor--case-environment case))))
-    (unless (equal host "127.0.0.1")
-      (gemini-companion-doctor--problem
-       (format "This is a container, in which the CLI connects to %s, and not to this Emacs."
-               host)
-       "Start it with REMOTE_CONTAINERS=true in its environment: it then stays in the \
-container."))))
-
-(defun gemini-companion-doctor--check-proxy (case)
-  "Check whether a proxy could come between the CLI in CASE and this Emacs."
-  (when-let* ((name (seq-find (lambda (name) (gemini-companion-doctor--variable case name))
-                              '("http_proxy" "HTTP_PROXY" "all_proxy" "ALL_PROXY"))))
-    (let ((hosts (or (gemini-companion-doctor--variable case "no_proxy")
-                     (gemini-companion-doctor--variable case "NO_PROXY")
-                     "")))
-      (unless (or (equal hosts "*")
-                  (member "127.0.0.1" (split-string hosts "[, ]+" t)))
-        (gemini-companion-doctor--note
-         (format "A proxy is set (%s), and NO_PROXY does not name 127.0.0.1: some versions \
-of the CLI and other clients ask the proxy for this Emacs." name)
-         "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or by \
-M-x gemini-companion-run, which takes care of that.")))))
-
-;;;; Checks of the CLI's settings
-
-(defun gemini-companion-doctor--check-settings (case)
-  "Check whether the settings in CASE keep the CLI from connecting."
-  (pcase (seq-find (pcase-lambda (`(,_ ,_ . ,content)) (stringp content))
-                   (gemini-companion-doctor--case-settings case))
-    (`(,_ ,file . ,fault)
-     (gemini-companion-doctor--problem
-      (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
-      "Correct that file."
-      (cons "open" (lambda () (find-file-other-window file)))))
-    (_ (list (gemini-companion-doctor--check-ide-mode case)
-             (gemini-companion-doctor--check-trust case)))))
-
-(defun gemini-companion-doctor--check-ide-mode (case)
-  "Check whether the CLI in CASE looks for an editor at all."
-  (pcase-let* (((cl-struct gemini-companion-doctor--case directory environment settings) case)
-               (enabled (gemini-companion-client-ide-mode directory environment settings))
-               (file (or (cdr enabled) (gemini-companion-client-user-settings environment)))
-               (text (format "IDE mode is off: ide.enabled is %s in %s."
-                             (if enabled "false" "not set") file)))
-    (if (eq (car enabled) t)
-        (gemini-companion-doctor--fine (format "IDE mode is on in %s." file))
-      (list
-       (if (equal (expand-file-name file)
-                  ;; Nil if the home is a relative name.
-                  (gemini-companion-agent-settings-file 'gemini environment))
-           (gemini-companion-doctor--problem
-            text
-            "Type M-x gemini-companion-setup to set it, and restart the CLI; or type \
-/ide enable in the CLI once, and restart it."
-            (cons "put it there" (lambda () (gemini-companion-doctor--set-up environment))))
-         (gemini-companion-doctor--problem
-          text "Make it true there, because that file takes precedence, and restart the CLI."
-          (cons "open" (lambda () (find-file-other-window file)))))
-       (unless (eq t (car (gemini-companion-client-setting settings '(ide hasSeenNudge))))
-         (gemini-companion-doctor--note
-          "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
-which cannot work."
-          "Answer \"No (esc)\", then type /ide enable."))))))
-
-(defun gemini-companion-doctor--set-up (environment)
-  "Let a CLI with ENVIRONMENT connect when it starts."
-  (condition-case problem
-      (message "%s" (gemini-companion-setup-do 'gemini environment))
-    (gemini-companion-setup-unusable
-     (user-error "%s" (gemini-companion-ui-error-text problem)))))
-
-(defun gemini-companion-doctor--check-trust (case)
-  "Check whether the CLI in CASE trusts its directory."
-  (pcase-let (((cl-struct gemini-companion-doctor--case directory environment settings) case))
-    (pcase (gemini-companion-client-trust directory environment settings)
-      ('no (gemini-companion-doctor--note
-            "The CLI does not trust this directory: it connects, but ignores \
-settings, tools and environment of the project."
-            "Type /permissions in the CLI to trust it."))
-      ('asks (gemini-companion-doctor--note
-              "The CLI will ask whether you trust this directory.")))))
-
-;;;; Checks of the search for an editor
-
-(defun gemini-companion-doctor--check-search (case)
-  "Check which discovery file the CLI in CASE takes."
-  (pcase-let (((cl-struct gemini-companion-client-search directory files chosen)
-               (gemini-companion-doctor--case-search case)))
-    (list (mapcar #'gemini-companion-doctor--check-file files)
-          (cond (chosen (gemini-companion-doctor--check-chosen case chosen))
-                (files (gemini-companion-doctor--problem
-                        (format "No file in %s can be used." directory)
-                        "See what this report says about each."
-                        (gemini-companion-doctor--announce-button)))
-                (t (gemini-companion-doctor--check-directory directory))))))
-
-(defun gemini-companion-doctor--own-p (file)
-  "Return non-nil if the discovery FILE is one of this Emacs."
-  (and (gemini-companion-bridge-running-p)
-       (member (file-truename (gemini-companion-client-file-name file))
-               (mapcar #'file-truename (gemini-companion-bridge-discovery-files)))))
-
-(defun gemini-companion-doctor--check-file (file)
-  "Check whether clients can use the discovery FILE."
-  (when-let* ((fault (gemini-companion-client-file-fault file)))
-    (let* ((name (gemini-companion-client-file-name file))
-           (own (gemini-companion-doctor--own-p file)))
-      (funcall (if own #'gemini-companion-doctor--problem #'gemini-companion-doctor--note)
-               (format "%s %s: clients ignore it." name fault)
-               (cond ((string-search "another user" fault)
-                      (format "Remove it, if you may: rm %s" (shell-quote-argument name)))
-                     (own "Announce this Emacs again."))
-               (and own (gemini-companion-doctor--announce-button))))))
-
-(defun gemini-companion-doctor--check-directory (directory)
-  "Check why there is no discovery file in DIRECTORY, where the CLI looks."
-  (let ((own (and (gemini-companion-bridge-running-p)
-                  (gemini-companion-agent-directories 'gemini)))
-        (temporary (string-remove-suffix "/gemini/ide" directory)))
-    (if (and own (not (member (file-truename directory) (mapcar #'file-truename own))))
-        (gemini-companion-doctor--problem
-         (format "The CLI looks in %s, but this Emacs announces itself in %s: \
-their temporary directories (TMPDIR) differ." directory (string-join own ", "))
-         (format "Add %s to `gemini-companion-temporary-directories', or start both with \
-the same TMPDIR." temporary)
-         (cons "add, restart"
-               (lambda ()
-                 (customize-set-variable 'gemini-companion-temporary-directories
-                                         (cons temporary gemini-companion-temporary-directories))
-                 (gemini-companion-mode -1)
-                 (gemini-companion-mode 1)
-                 (message "To keep that: M-x customize-save-customized"))))
-      (gemini-companion-doctor--problem
-       (format "There is no discovery file in %s." directory)
-       (if own "Announce this Emacs again."
-         "Switch the companion on in Emacs, M-x gemini-companion-mode, before the CLI \
-is started.")
-       (gemini-companion-doctor--announce-button)))))
-
-(defun gemini-companion-doctor--check-chosen (case chosen)
-  "Check whether CHOSEN, which the CLI in CASE takes, leads it to an Emacs."
-  (let ((name (gemini-companion-client-file-name chosen)))
-    (cond
-     ((not (gemini-companion-client-ide chosen))
-      (gemini-companion-doctor--problem
-       (format "The CLI takes %s, which lacks \"ideInfo\": it says that this editor is not \
-supported." name)
-       "Update the companion that wrote it, or delete the file if nobody needs it."
-       (gemini-companion-doctor--delete-button name)))
-     ((not (gemini-companion-client-file-fits chosen))
-      (gemini-companion-doctor--describe-mismatch case chosen))
-     ((gemini-companion-doctor--own-p chosen)
-      (gemini-companion-doctor--fine
-       (format "A CLI that is started here takes the file of this Emacs, %s." name)))
-     (t (gemini-companion-doctor--describe-other case chosen)))))
-
-(defun gemini-companion-doctor--describe-mismatch (case chosen)
-  "Return the finding that no root in CHOSEN has the directory in CASE."
-  (let* ((directory (directory-file-name (gemini-companion-doctor--case-directory case)))
-         (real (directory-file-name (gemini-companion-client-real-directory directory)))
-         (ide (gemini-companion-client-ide chosen)))
-    (gemini-companion-doctor--problem
-     (format "%s%s is in no workspace root that %s announces (%s): \
-the CLI says \"Directory mismatch\"."
-             directory
-             (if (equal real directory) "" (format ", which is a link to %s," real))
-             (if (equal (car ide) "emacs") "Emacs" (cdr ide))
-             (string-join (or (gemini-companion-client-roots chosen) '("there are none")) ", "))
-     (format "Visit a file of that project in Emacs, or add %s to \
-`gemini-companion-workspace-roots'." real)
-     (and (gemini-companion-bridge-running-p)
-          (cons "add" (lambda ()
-                        (customize-set-variable
-                         'gemini-companion-workspace-roots
-                         (cons real gemini-companion-workspace-roots))
-                        (gemini-companion-workspace-announce)))))))
-
-(defun gemini-companion-doctor--describe-other (case chosen)
-  "Return the finding that the CLI in CASE takes CHOSEN, of another editor."
-  (let ((name (gemini-companion-client-file-name chosen))
-        (editor (format "%s, process %d" (cdr (gemini-companion-client-ide chosen))
-                        (gemini-companion-client-file-process chosen)))
-        (reason (gemini-companion-client-reason
-                 (gemini-companion-doctor--case-search case)
-                 (gemini-companion-doctor--case-environment case))))
-    (cond
-     ((gemini-companion-client-elsewhere-p chosen)
-      (gemini-companion-doctor--problem
-       (format "The CLI takes %s, and not this Emacs (%s).  That file was written in another \
-container (PID namespace), or before this machine was started: nothing here can tell whether its \
-Emacs is alive." name reason)
-       "If that Emacs is gone, delete the file; else give each of the two a TMPDIR of its own."
-       (gemini-companion-doctor--delete-button name)))
-     ((not (gemini-companion-client-file-alive chosen))
-      (gemini-companion-doctor--problem
-       (format "The CLI takes %s, whose process %d is dead (%s): it fails, and tries \
-no other file." name (gemini-companion-client-file-process chosen) reason)
-       "Delete that file, and restart the CLI."
-       (gemini-companion-doctor--delete-button name)))
-     ((not (gemini-companion-bridge-running-p))
-      (gemini-companion-doctor--fine
-       (format "A CLI that is started here takes %s, of %s." name editor)))
-     (t (gemini-companion-doctor--problem
-         (format "The CLI takes %s, of %s, and not this Emacs (%s)." name editor reason)
-         "Start it by M-x gemini-companion-run, or give its terminal the variables \
-that M-x gemini-companion-copy-environment copies."
-         (cons "copy" #'gemini-companion-copy-environment))))))
-
-(defun gemini-companion-doctor--delete-button (file)
-  "Return a button that deletes FILE, after a question."
-  (cons "delete" (lambda ()
-                   (when (y-or-n-p (format "Delete %s? " file))
-                     (delete-file file)))))
-
-;;;; Checks of the tools for the model
-
-(defun gemini-companion-doctor--check-tools (case)
-  "Check whether the model of the CLI in CASE can use the tools of Emacs."
-  (pcase (gemini-companion-extension-state 'gemini
-                                           (gemini-companion-doctor--case-environment case))
-    ('nil (if (gemini-companion-extension-declined-p)
-              (gemini-companion-doctor--fine "The model has no tools of Emacs: you declined them.")
-            (gemini-companion-doctor--note
-             "The model cannot use the tools of Emacs."
-             "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
-             (gemini-companion-doctor--tools-button))))
-    ((and (pred stringp) reason)
-     (gemini-companion-doctor--note
-      (format "The model cannot use the tools of Emacs: %s." reason)))
-    (state
-     (list
-      (if (eq state 'stale)
-          (gemini-companion-doctor--note
-           "The files of the tools of Emacs were changed, or are of another version of this package."
-           "Write them again: M-x gemini-companion-tools-enable."
-           (gemini-companion-doctor--tools-button))
-        (gemini-companion-doctor--fine "The model can use the tools of Emacs."))
-      (unless (gemini-companion-doctor--find-program case "node")
-        (gemini-companion-doctor--problem
-         "There is no program `node' on PATH: the CLI cannot call the tools of Emacs."
-         "Put Node's directory on PATH, or remove the tools, \
-M-x gemini-companion-tools-disable."))))))
-
-(defun gemini-companion-doctor--tools-button ()
-  "Return a button that enables the tools for the model."
-  (cons "enable" #'gemini-companion-tools-enable))
-
-;;;; Checks of another machine
-
-;; Whatever they tell is known already: nothing here asks the machine, but the probe.
-
-(defun gemini-companion-doctor--run-remote-checks (case callback)
-  "Do the checks of CASE, on another machine, and call CALLBACK with the findings."
-  (funcall callback (mapcar (lambda (check) (funcall check case))
-                            '(gemini-companion-doctor--check-module
-                              gemini-companion-doctor--check-companion
-                              gemini-companion-doctor--check-machine))))
-
-(defun gemini-companion-doctor--connection (case)
-  "Return the connection to the machine of CASE, or nil."
-  (and (featurep 'gemini-companion-connection)
-       (gemini-companion-connection-of-directory (gemini-companion-doctor--case-directory case))))
-
-(defun gemini-companion-doctor--connect-button (case)
-  "Return a button that connects the machine of CASE."
-  (cons "connect" (lambda ()
-                    (gemini-companion-connect (gemini-companion-doctor--case-directory case)))))
-
-(defun gemini-companion-doctor--check-machine (case)
-  "Check whether the machine of CASE is connected."
-  (when (gemini-companion-bridge-running-p)
-    (let ((connection (gemini-companion-doctor--connection case)))
-      (pcase (and connection (gemini-companion-connection-state connection))
-        ('nil (gemini-companion-doctor--problem
-               "The host of this directory is not connected."
-               "Connect it: M-x gemini-companion-connect."
-               (gemini-companion-doctor--connect-button case)))
-        ('ready (gemini-companion-doctor--check-host-connection case connection))
-        ('connecting (gemini-companion-doctor--note
-                      "This machine is being connected." "Wait, and look again."))
-        (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-connection-diagnosis connection)))
-             (gemini-companion-doctor--problem
-              (concat text ".") (and remedy (concat remedy "."))
-              (gemini-companion-doctor--connect-button case))))))))
-
-(defun gemini-companion-doctor--check-host-connection (case connection)
-  "Check CONNECTION, which is ready, for the CLI in CASE."
-  (let ((name (gemini-companion-connection-name connection))
-        (directory (file-name-as-directory
-                    (file-local-name (gemini-companion-doctor--case-directory case)))))
-    (list
-     (gemini-companion-doctor--fine
-      (format "%s is %s." name (gemini-companion-connection-describe-state connection)))
-     (mapcar (lambda (warning)
-               (gemini-companion-doctor--note
-                (format "%s warns: %s" name warning)
-                (and (string-search "belongs to another user" warning)
-                     "If a CLI does not find this Emacs, set TMPDIR there to a directory of your \
-own, in a file that all shells read.")))
-             (gemini-companion-connection-warnings connection))
-     (unless (gemini-companion-host-roots-of (gemini-companion-connection-host connection)
-                                             directory)
-       (gemini-companion-doctor--problem
-        (format "%s is in no workspace root of %s." directory name)
-        "Make it one: M-x gemini-companion-connect."
-        (gemini-companion-doctor--connect-button case)))
-     (pcase (length (gemini-companion-connection-sessions connection))
-       (0 (gemini-companion-doctor--note
-           (format "No CLI on %s is connected." name)
-           "Start one: M-x gemini-companion-run.  One that ran before the machine was connected \
-must be restarted; in a newer one, type /ide enable."))
-       (sessions (gemini-companion-doctor--fine
-                  (format (ngettext "%d session of CLIs on %s." "%d sessions of CLIs on %s."
-                                    sessions)
-                          sessions name)))))))
-
-(defun gemini-companion-doctor--probe-remote-program (case callback)
-  "Find out which version the CLI on the machine of CASE has.
-Call CALLBACK with the finding, or nil."
-  (let ((connection (gemini-companion-doctor--connection case))
-        (program (gemini-companion-agent-get 'gemini :program)))
-    (if (not (and connection (eq (gemini-companion-connection-state connection) 'ready)))
-        (funcall callback nil)
-      (gemini-companion-connection-probe
-       connection (concat program " --version")
-       (lambda (output)
-         (funcall callback (gemini-companion-doctor--describe-remote-program
-                            (format "`%s' on %s" program
-                                    (gemini-companion-connection-name connection))
-                            output)))))))
-
-(defun gemini-companion-doctor--describe-remote-program (program output)
-  "Return the finding about the version of PROGRAM, which printed OUTPUT."
-  (cond ((not (string-match "^\\([0-9]+\\.[0-9]+\\.[0-9]+\\)" output))
-         (gemini-companion-doctor--note
-          (format "It is not known which version %s has: it did not print it." program)
-          (format "If it is missing, install it there: %s"
-                  (gemini-companion-agent-get 'gemini :install))))
-        ((version< (match-string 1 output) gemini-companion-doctor--oldest-on-hosts)
-         (gemini-companion-doctor--problem
-          (format "%s has version %s, which cannot connect from another machine."
-                  program (match-string 1 output))
-          (format "Install %s or a later one there: %s" gemini-companion-doctor--oldest-on-hosts
-                  (gemini-companion-agent-get 'gemini :install))))
-        (t (gemini-companion-doctor--describe-program program output))))
+(defun gemini-companion-doctor--check (case callback)
+  "Call CALLBACK with the findings about CASE that take no time."
+  (funcall callback (gemini-companion-check-all case)))
 
 ;;;; Probes
 
@@ -877,10 +313,11 @@ Call CALLBACK with the finding, or nil."
 That is the server of this Emacs, or, if it does not run, the one that
 the CLI takes if that is an Emacs."
   (if (gemini-companion-bridge-running-p)
-      (when-let* ((token (gemini-companion-bridge-token)))
+      (when-let* ((token (gemini-companion-bridge-token
+                          (gemini-companion-check-case-agent case))))
         `(,(gemini-companion-bridge-port) ,token . "The server of this Emacs"))
     (when-let* ((chosen (gemini-companion-client-search-chosen
-                         (gemini-companion-doctor--case-search case)))
+                         (gemini-companion-check-case-search case)))
                 (port (gemini-companion-client-port chosen))
                 (token (gemini-companion-client-token chosen)))
       (and (natnump port) (< 0 port 65536)
@@ -891,54 +328,62 @@ the CLI takes if that is an Emacs."
 (defun gemini-companion-doctor--describe-server (name outcome text seconds)
   "Return the finding that the server NAME gave OUTCOME with TEXT after SECONDS."
   (if (eq outcome 'alive)
-      (gemini-companion-doctor--fine
-       (format "%s answers a client after %.0f ms; its tools are %s." name (* 1000 seconds) text))
+      (list 'fine (format "%s answers a client after %.0f ms." name (* 1000 seconds)))
     (let ((own (gemini-companion-bridge-running-p)))
-      (gemini-companion-doctor--problem
-       (cond ((eq outcome 'dead) (format "%s does not answer: %s." name text))
-             ((equal text "HTTP 401")
-              (format "%s does not accept the token in its file (%s)." name text))
-             (t (format "%s refuses a client: %s." name text)))
-       (if own "Restart it: M-x gemini-companion-restart."
-         "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
-       (and own (cons "restart" #'gemini-companion-restart))))))
+      (list 'problem (cond ((eq outcome 'dead) (format "%s does not answer: %s." name text))
+                           ((equal text "HTTP 401")
+                            (format "%s does not accept the token in its file (%s)." name text))
+                           (t (format "%s refuses a client: %s." name text)))
+            (if own "Restart it: M-x gemini-companion-restart."
+              "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
+            (and own (cons "restart" #'gemini-companion-restart))))))
 
 (defun gemini-companion-doctor--probe-program (case callback)
   "Find out which version the CLI in CASE has.
 Call CALLBACK with the finding, or nil."
-  (let* ((process-environment (gemini-companion-doctor--case-environment case))
-         (default-directory gemini-companion-agent-neutral-directory)
-         (name (gemini-companion-run-program 'gemini))
-         (program (gemini-companion-doctor--find-program case name)))
+  (pcase-let* (((cl-struct gemini-companion-check-case agent environment running) case)
+               (name (gemini-companion-run-program agent))
+               (program (gemini-companion-check-find-program case name)))
     (cond (program
-           (gemini-companion-doctor--run-program
-            program
+           (gemini-companion-doctor--run
+            (list program "--version") environment
             (lambda (output)
-              (funcall callback (gemini-companion-doctor--describe-program program output)))))
+              (funcall callback
+                       (gemini-companion-doctor--describe-program agent program output)))))
           ;; A CLI that runs was found in some other way.
-          ((gemini-companion-doctor--case-running case) (funcall callback nil))
+          (running (funcall callback nil))
           (t (funcall callback
-                      (gemini-companion-doctor--problem
-                       (format "There is no program `%s' on PATH." name)
-                       (format "Install it (%s), or set `gemini-companion-program'."
-                               (gemini-companion-agent-get 'gemini :install))))))))
+                      (list 'problem (format "There is no program `%s' on PATH." name)
+                            (format "Install it (%s), or set `gemini-companion-program'."
+                                    (gemini-companion-agent-get agent :install))))))))
 
-(defun gemini-companion-doctor--find-program (case name)
-  "Return the file of the program NAME on the PATH in CASE, or nil."
-  (let* ((path (gemini-companion-doctor--variable case "PATH"))
-         (exec-path (if path (parse-colon-path path) exec-path))
-         (default-directory gemini-companion-agent-neutral-directory))
-    (executable-find name)))
+(defun gemini-companion-doctor--probe-remote-program (case callback)
+  "Find out which version the CLI on the machine of CASE has.
+Call CALLBACK with the finding, or nil."
+  (let* ((connection (gemini-companion-check-connection case))
+         (agent (gemini-companion-check-case-agent case))
+         (program (gemini-companion-agent-get agent :program)))
+    (if (not (and connection (eq (gemini-companion-connection-state connection) 'ready)))
+        (funcall callback nil)
+      (gemini-companion-doctor--run
+       (gemini-companion-connection-command connection (concat program " --version"))
+       (gemini-companion-ssh-environment (default-toplevel-value 'process-environment))
+       (lambda (output)
+         (funcall callback (gemini-companion-doctor--describe-program
+                            agent (format "`%s' on %s" program
+                                          (gemini-companion-connection-name connection))
+                            output 'remote)))))))
 
-(defun gemini-companion-doctor--run-program (program callback)
-  "Run PROGRAM with the option --version, and call CALLBACK with its output.
+(defun gemini-companion-doctor--run (command environment callback)
+  "Run COMMAND, a list, with ENVIRONMENT, and call CALLBACK with its output.
 Kill it if it takes too long."
-  (let* ((output "")
+  (let* ((process-environment environment)
+         (default-directory gemini-companion-agent-neutral-directory)
+         (output "")
          (timer nil)
          (process
           (make-process
-           :name "gemini-companion-version" :noquery t :connection-type 'pipe
-           :command (list program "--version")
+           :name "gemini-companion-version" :noquery t :connection-type 'pipe :command command
            :filter (lambda (_process text)
                      (when (< (length output) 10000)
                        (setq output (concat output text))))
@@ -951,16 +396,30 @@ Kill it if it takes too long."
     ;; It may wait for input, or have ended already.
     (ignore-errors (process-send-eof process))))
 
-(defun gemini-companion-doctor--describe-program (program output)
-  "Return the finding about the version of PROGRAM, which printed OUTPUT."
-  (if (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" output)
-      (gemini-companion-doctor--fine
-       (format "%s has version %s; %s was tested with this package."
-               program (match-string 0 output) gemini-companion-doctor--tested))
-    (gemini-companion-doctor--problem
-     (format "%s does not print its version, but: %s" program
-             (truncate-string-to-width (string-trim output) 200 nil nil "..."))
-     "Run it in a terminal to see what is wrong.")))
+(defun gemini-companion-doctor--describe-program (agent program output &optional remote)
+  "Return the finding about the version of PROGRAM, which printed OUTPUT.
+It is that of AGENT.  With REMOTE, it ran on another machine, in a shell
+that may have printed something, too."
+  (let* ((install (gemini-companion-agent-get agent :install))
+         (oldest (gemini-companion-agent-get agent :stdio))
+         (tested (gemini-companion-agent-get agent :tested))
+         (number "[0-9]+\\.[0-9]+\\.[0-9]+")
+         (version (and (string-match (concat (and remote "^") number) output)
+                       (match-string 0 output))))
+    (cond
+     ((and version remote (stringp oldest) (version< version oldest))
+      (list 'problem
+            (format "%s has version %s, which cannot connect from another machine." program version)
+            (format "Install %s or a later one there: %s" oldest install)))
+     (version
+      (list 'fine (concat (format "%s has version %s" program version)
+                          (if tested (format "; %s was tested with this package." tested) "."))))
+     (remote
+      (list 'note (format "It is not known which version %s has: it did not print it." program)
+            (format "If it is missing, install it there: %s" install)))
+     (t (list 'problem (format "%s does not print its version, but: %s" program
+                               (truncate-string-to-width (string-trim output) 200 nil nil "..."))
+              "Run it in a terminal to see what is wrong.")))))
 
 (provide 'gemini-companion-doctor)
 ;;; gemini-companion-doctor.el ends here

@@ -13,13 +13,12 @@
 ;; not; Qwen Code trusts tools that say that they only read.
 ;;
 ;; These files are written after a question, and removed by a command.  What somebody else has
-;; written under the same names is never changed.  The manifest says that it is ours, and which
-;; directories were made for it.  When Emacs is idle, the mode has files replaced that another
-;; version of this package wrote; but what the user has deleted is not written again.
+;; written under the same names is never changed: the manifest says that it is ours, and which
+;; directories were made for it.  When Emacs is idle, the mode replaces files that another version
+;; of this package wrote, but writes none that the user has deleted.
 
 ;;; Code:
 
-(require 'format-spec)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
@@ -33,75 +32,13 @@
 (require 'gemini-companion-setup)
 (require 'gemini-companion-ui)
 
-(defvar gemini-companion-tools-offer
-  (gemini-companion-answer-saved 'gemini-companion-tools-offer t)
-  "If nil, `gemini-companion-setup' does not offer the tools of Emacs.
-Nor does it after you have declined once, which is kept elsewhere.  The
-command `gemini-companion-tools-enable' works in any case.")
-(put 'gemini-companion-tools-offer 'risky-local-variable t)
-
-(define-error 'gemini-companion-extension-unusable
-  "Extension of a CLI that is left alone" 'gemini-companion-error)
-
 ;;;; The files
-
-(defconst gemini-companion-extension--kinds
-  '((gemini :manifest "gemini-extension.json" :here "${extensionPath}"
-            :event "AfterTool" :edits "write_file|replace" :policy "policies/emacs.toml")
-    (qwen :manifest "qwen-extension.json" :here "${CLAUDE_PLUGIN_ROOT}"
-          :event "PostToolUse" :edits "write_file|edit"))
-  "The programs that have extensions, an alist of names and property lists.
-:manifest is the name of the manifest; :here what stands for the directory
-of the extension; :event the event of the hook, and :edits the names of
-tools that edit files, separated by bars; :policy the file of the policy.")
 
 (defconst gemini-companion-extension--directory "extensions/emacs"
   "The name of the extension in the directory of a CLI.")
 
-(defconst gemini-companion-extension--manifest "{
-  \"name\": \"emacs\",
-  \"version\": \"%v\",
-  \"description\": \"Tools of Emacs for the model\",
-  \"gemini-companion\": {
-    \"about\": \"Emacs replaces changes here, and M-x gemini-companion-tools-disable removes it\",
-    \"made\": [%m]
-  },
-  \"mcpServers\": {
-    \"emacs\": {
-      \"command\": \"node\",
-      \"args\": [\"%h/emacs-tools.mjs\", \"%a\"],
-      \"timeout\": 30000
-    }
-  }
-}
-" "The manifest, for `format-spec'.")
-
-(defconst gemini-companion-extension--hooks "{
-  \"hooks\": {
-    \"%e\": [
-      {
-        \"matcher\": \"^(%t)$\",
-        \"hooks\": [
-          {
-            \"type\": \"command\",
-            \"name\": \"emacs\",
-            \"command\": \"node \\\"%h/emacs-tools.mjs\\\" %a hook 2>%n; exit 0\",
-            \"timeout\": 20000
-          }
-        ]
-      }
-    ]
-  }
-}
-" "The hook, for `format-spec'.
-A CLI takes an exit code other than 0 with an error message, as of a shell
-that finds no node, for a failure of the edit, and tells its model so.")
-
-(defconst gemini-companion-extension--policy-mark "# Written by gemini-companion,"
-  "The start of a policy of this package.")
-
 (defconst gemini-companion-extension--policy
-  (concat gemini-companion-extension--policy-mark " a package for Emacs.
+  "# Written by gemini-companion, a package for Emacs.
 # M-x gemini-companion-tools-disable removes it.  Without it, the CLI asks before each call.
 
 [[rule]]
@@ -110,16 +47,16 @@ toolName = \"*\"
 toolAnnotations = { readOnlyHint = true }
 decision = \"allow\"
 priority = 100
-")
+"
   "The policy: tools of Emacs that only read may be called without a question.")
 
 (defun gemini-companion-extension--get (agent property)
-  "Return PROPERTY of AGENT in `gemini-companion-extension--kinds'."
-  (plist-get (alist-get agent gemini-companion-extension--kinds) property))
+  "Return PROPERTY of the extension of AGENT, nil if there is none."
+  (plist-get (gemini-companion-agent-get agent :extension) property))
 
 (defun gemini-companion-extension--home (agent environment)
   "Return the directory of AGENT with ENVIRONMENT, or nil if it has none."
-  (when-let* (((assq agent gemini-companion-extension--kinds))
+  (when-let* (((gemini-companion-agent-get agent :extension))
               (settings (gemini-companion-agent-settings-file agent environment)))
     (file-name-directory settings)))
 
@@ -134,24 +71,58 @@ MADE are the directories that were made for them.  The manifest is the
 first one.  The text of the program is nil if the native module, which
 has it, is not loaded.  A policy that somebody else has written is not
 among them."
-  (let ((spec `((?v . ,gemini-companion-native-version)
-                (?m . ,(mapconcat #'json-encode-string made ", "))
-                (?h . ,(gemini-companion-extension--get agent :here))
-                (?a . ,(symbol-name agent))
-                ;; Windows runs it by PowerShell.
-                (?n . ,(if (eq system-type 'windows-nt) "$null" "/dev/null"))
-                (?e . ,(gemini-companion-extension--get agent :event))
-                (?t . ,(gemini-companion-extension--get agent :edits))))
-        (directory gemini-companion-extension--directory)
-        (policy (gemini-companion-extension--get agent :policy)))
+  (let ((directory gemini-companion-extension--directory)
+        (policy (gemini-companion-extension--get agent :policy))
+        (json-encoding-pretty-print t))
     `((,(gemini-companion-extension--manifest-name agent)
-       . ,(format-spec gemini-companion-extension--manifest spec))
+       . ,(concat (json-encode (gemini-companion-extension--manifest agent made)) "\n"))
       (,(concat directory "/emacs-tools.mjs")
        . ,(and (gemini-companion-native-current-p) (gemini-companion-bridge-tools-adapter)))
       (,(concat directory "/hooks/hooks.json")
-       . ,(format-spec gemini-companion-extension--hooks spec))
+       . ,(concat (json-encode (gemini-companion-extension--hooks agent)) "\n"))
       ,@(unless (or (null policy) (gemini-companion-extension--foreign-policy-p policy))
           `((,policy . ,gemini-companion-extension--policy))))))
+
+(defun gemini-companion-extension--manifest (agent made)
+  "Return the manifest for AGENT; MADE are the directories that were made."
+  `((name . "emacs")
+    (version . ,gemini-companion-native-version)
+    (description . "Tools of Emacs for the model")
+    (gemini-companion
+     . ((about . "Emacs replaces changes here, and M-x gemini-companion-tools-disable removes it")
+        (made . ,(vconcat made))))
+    (mcpServers
+     . ((emacs . ((command . "node")
+                  (args . ,(vconcat (gemini-companion-extension--words agent)))
+                  (timeout . 30000)))))))
+
+(defun gemini-companion-extension--hooks (agent)
+  "Return the hook for AGENT, which runs after each edit.
+A CLI takes an exit code other than 0 with an error message, as of a shell
+that finds no node, for a failure of the edit, and tells its model so."
+  (let ((command (format "node %s hook 2>%s; exit 0"
+                         (mapconcat (lambda (word) (format "\"%s\"" word))
+                                    (gemini-companion-extension--words agent) " ")
+                         ;; Windows runs it by PowerShell.
+                         (if (eq system-type 'windows-nt) "$null" "/dev/null"))))
+    `((hooks
+       . ((,(intern (gemini-companion-extension--get agent :event))
+           . [((matcher . ,(format "^(%s)$" (gemini-companion-extension--get agent :edits)))
+               (hooks . [((type . "command") (name . "emacs") (command . ,command)
+                          (timeout . 20000))]))]))))))
+
+(defun gemini-companion-extension--words (agent)
+  "Return the program as AGENT starts it, a list of words.
+They tell it where AGENT looks for the discovery files of an Emacs."
+  (let ((optional (lambda (key value) (and value (list (concat key value))))))
+    `(,(concat (gemini-companion-extension--get agent :here) "/emacs-tools.mjs")
+      ,@(pcase (gemini-companion-agent-get agent :directory)
+          (`(temporary ,name) (list (concat "directory=" name)))
+          (`(home ,variable ,default ,name)
+           (list (concat "directory=" name) (concat "home=" variable) (concat "default=" default))))
+      ,(concat "file=" (gemini-companion-agent-get agent :file))
+      ,@(funcall optional "port=" (gemini-companion-agent-variable agent 'port))
+      ,@(funcall optional "process=" (gemini-companion-agent-variable agent 'process)))))
 
 (defun gemini-companion-extension--directories (agent)
   "Return the directories for the files of AGENT, the innermost ones first."
@@ -209,7 +180,7 @@ the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
   "Return non-nil if FILE exists, and is not a policy of this package."
   (and (file-attributes file)
        (or (file-symlink-p file)
-           (not (string-prefix-p gemini-companion-extension--policy-mark
+           (not (string-prefix-p "# Written by gemini-companion,"
                                  (or (gemini-companion-extension--read file) ""))))))
 
 (defun gemini-companion-extension--mark (manifest)
@@ -235,10 +206,7 @@ the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
 (defun gemini-companion-extension--read (file)
   "Return the text of FILE, or nil if it cannot be read."
   (unless (or (file-symlink-p file) (gemini-companion-client-unreadable file))
-    (with-temp-buffer
-      (set-buffer-multibyte nil)
-      (insert-file-contents-literally file)
-      (decode-coding-string (buffer-string) 'utf-8-unix))))
+    (gemini-companion-client-text file)))
 
 ;;;; Writing and removing
 
@@ -285,7 +253,7 @@ Return the names of what was removed; a directory stands for all in it."
 
 ;;;###autoload
 (defun gemini-companion-tools-enable ()
-  "Let the models of Gemini CLI and Qwen Code use tools of Emacs.
+  "Let the models of CLIs, such as Gemini CLI and Qwen Code, use tools of Emacs.
 With these a model finds out about diagnostics, definitions and unsaved
 text, and gets to know of new diagnostics after each of its edits.  You are
 asked once; the question says what is written.  A CLI that is running
@@ -313,7 +281,7 @@ are."
   (interactive)
   (gemini-companion-extension--report
    (or (delq nil (mapcar #'gemini-companion-extension--disable
-                         (mapcar #'car gemini-companion-extension--kinds)))
+                         (gemini-companion-agent-names)))
        '(("There are no tools of Emacs to remove")))))
 
 (defun gemini-companion-extension--agents ()
@@ -325,8 +293,7 @@ are."
 
 (defun gemini-companion-extension--absent (agents)
   "Return those of AGENTS whose extension is not there."
-  (seq-remove (lambda (agent) (gemini-companion-extension-state agent process-environment))
-              agents))
+  (seq-remove (lambda (agent) (gemini-companion-extension-state agent process-environment)) agents))
 
 (defun gemini-companion-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
@@ -403,13 +370,12 @@ Return the outcome, as text for the user, or nil."
 
 (defun gemini-companion-extension-declined-p ()
   "Return non-nil if the user does not want to be offered the tools."
-  (or (not gemini-companion-tools-offer)
-      (eq (gemini-companion-answer-get 'tools) 'never)))
+  (eq (gemini-companion-answer-get 'tools) 'never))
 
 ;;;###autoload
 (defun gemini-companion-extension-keep-current ()
   "Replace files of extensions that this package would write differently."
-  (dolist (agent (mapcar #'car gemini-companion-extension--kinds))
+  (dolist (agent (gemini-companion-agent-names))
     (gemini-companion-log-errors "gemini-companion-extension-keep-current"
       (let ((environment (default-toplevel-value 'process-environment)))
         (when (eq (gemini-companion-extension-state agent environment) 'stale)

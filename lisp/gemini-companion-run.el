@@ -62,10 +62,7 @@
 (defcustom gemini-companion-agent 'gemini
   "Agent that `gemini-companion-run' runs.
 It is the name of one in `gemini-companion-agent-profiles'."
-  :type '(choice (const :tag "Gemini CLI" gemini)
-                 (const :tag "Qwen Code" qwen)
-                 (const :tag "LLxprt Code" llxprt)
-                 symbol)
+  :type `(choice ,@(gemini-companion-agent-choices) symbol)
   :group 'gemini-companion-terminal
   :risky t
   :package-version '(gemini-companion . "0.1.0"))

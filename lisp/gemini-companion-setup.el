@@ -1,4 +1,4 @@
-;;; gemini-companion-setup.el --- Let a CLI connect by itself -*- lexical-binding: t; -*-
+;;; gemini-companion-setup.el --- Let a CLI connect automatically -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -17,6 +17,7 @@
 
 ;;; Code:
 
+(require 'json)
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
@@ -28,22 +29,12 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(defvar gemini-companion-setup-policy
-  (gemini-companion-answer-saved 'gemini-companion-setup-policy nil)
-  "Programs about which you need not be asked whether they connect by themselves.
-The value is an alist of names in `gemini-companion-agent-profiles' and
-`always' or `never'; for another machine it has (NAME . MACHINE) instead of
-the name.  What you set in your init file comes before your answers, which
-are kept elsewhere; what an earlier version has saved here comes after them.")
-(put 'gemini-companion-setup-policy 'risky-local-variable t)
-
 (define-error 'gemini-companion-setup-unusable
   "Settings of a CLI that are left alone" 'gemini-companion-error)
 
 (defvar gemini-companion-setup-functions nil
   "Functions that `gemini-companion-setup' calls after its own questions.
-Each may ask another one, and returns the outcome as text for the user, or
-nil.")
+Each may ask another one, and returns the outcome as text, or nil.")
 
 (defvar gemini-companion-setup--settings-file nil
   "The file that error messages name.")
@@ -52,7 +43,7 @@ nil.")
 
 ;;;###autoload
 (defun gemini-companion-setup ()
-  "Let Gemini CLI connect by itself when it starts, after a question.
+  "Let Gemini CLI connect automatically when it starts, after a question.
 This adds ide.enabled to its settings, and leaves everything else in that
 file alone.  You are asked for each program that is served and used here,
 even if you have answered before.  For another machine, you are asked by
@@ -89,36 +80,23 @@ programs that are served have their settings")))
 
 (defun gemini-companion-setup--file (agent)
   "Return the settings file of AGENT, started from this buffer, or nil.
-On another machine, of whose environment nothing is known, it is where it
-is by default."
+On another machine, whose environment is unknown, it is the default one."
   (if-let* ((machine (file-remote-p default-directory)))
       (pcase (gemini-companion-agent-get agent :settings)
         (`(,_ ,default ,file) (concat machine (file-name-as-directory default) file)))
     (gemini-companion-agent-settings-file agent process-environment)))
 
-(defun gemini-companion-setup--key (agent)
-  "Return what stands for AGENT, started from this buffer, among the answers."
-  (if-let* ((machine (file-remote-p default-directory)))
-      (cons agent machine)
-    agent))
-
 (defun gemini-companion-setup--question (agent)
   "Return the question about AGENT, started from this buffer."
-  (cons 'setup (gemini-companion-setup--key agent)))
+  (let ((machine (file-remote-p default-directory)))
+    (cons 'setup (if machine (cons agent machine) agent))))
 
 (defun gemini-companion-setup--answer (agent)
-  "Return what the user wants of AGENT, started from this buffer, or nil.
-It is `always' or `never'."
-  (let ((set (cdr (assoc (gemini-companion-setup--key agent) gemini-companion-setup-policy)))
-        (answer (gemini-companion-answer-get (gemini-companion-setup--question agent))))
-    (if (equal gemini-companion-setup-policy
-               (gemini-companion-answer-saved 'gemini-companion-setup-policy nil))
-        ;; An answer of long ago.
-        (or answer set)
-      (or set answer))))
+  "Return the answer about AGENT, started from this buffer, or nil."
+  (gemini-companion-answer-get (gemini-companion-setup--question agent)))
 
 (defun gemini-companion-setup--offer (agent)
-  "Ask whether AGENT shall connect by itself, unless it does.
+  "Ask whether AGENT may connect by itself, unless it does.
 Return the outcome, as text for the user."
   (let ((value (gemini-companion-setup--ide-enabled (gemini-companion-setup--file agent))))
     (if (eq value t)
@@ -126,7 +104,7 @@ Return the outcome, as text for the user."
       (gemini-companion-setup--ask agent value))))
 
 (defun gemini-companion-setup--ask (agent value &optional starting)
-  "Ask whether AGENT shall connect by itself, and if so let it.
+  "Ask whether AGENT may connect by itself, and if so let it.
 VALUE is that of ide.enabled in its settings.  STARTING and the value are
 as in `gemini-companion-setup-do'."
   (let* ((file (abbreviate-file-name (gemini-companion-setup--file agent)))
@@ -136,7 +114,7 @@ as in `gemini-companion-setup-do'."
                            file)))
     (cond ((y-or-n-p question)
            (gemini-companion-setup-do agent process-environment starting))
-          (t (gemini-companion-setup--remember agent 'never)
+          (t (gemini-companion-answer-set (gemini-companion-setup--question agent) 'never)
              (format "%s is left as it is; M-x gemini-companion-setup asks again" file)))))
 
 (defun gemini-companion-setup-do (agent environment &optional starting)
@@ -148,7 +126,7 @@ cannot be changed."
          (file (gemini-companion-setup--file agent))
          (stale (gemini-companion-setup-enable-ide file)))
     (gemini-companion-log-add "ide.enabled is now true in %s" file)
-    (gemini-companion-setup--remember agent 'always)
+    (gemini-companion-answer-set (gemini-companion-setup--question agent) 'always)
     (concat (gemini-companion-setup--describe
              agent (if starting "connects by itself" "connects by itself when it next starts"))
             (if stale
@@ -167,22 +145,11 @@ which takes precedence" title (abbreviate-file-name file) (abbreviate-file-name 
                  (abbreviate-file-name file))))))
 
 (defun gemini-companion-setup--effective (agent)
-  "Return (VALUE . FILE) for the ide.enabled that counts for AGENT here, or nil.
-Only for Gemini CLI is it known which files there are apart from the
-user's."
-  (when (and (eq agent 'gemini) (not (file-remote-p default-directory)))
+  "Return (VALUE . FILE) for the ide.enabled that counts for AGENT here, or nil."
+  (unless (file-remote-p default-directory)
     (gemini-companion-client-ide-mode
-     default-directory process-environment
-     (gemini-companion-client-settings default-directory process-environment))))
-
-(defun gemini-companion-setup--remember (agent answer)
-  "Keep ANSWER, `always' or `never', as that for AGENT."
-  (unless (eq answer (gemini-companion-setup--answer agent))
-    (gemini-companion-answer-set (gemini-companion-setup--question agent) answer)
-    ;; Until Emacs exits, the user's last word counts.
-    (setq gemini-companion-setup-policy
-          (assoc-delete-all (gemini-companion-setup--key agent)
-                            (copy-alist gemini-companion-setup-policy)))))
+     agent default-directory process-environment
+     (gemini-companion-client-settings agent default-directory process-environment))))
 
 ;;;; Before each run
 
@@ -242,7 +209,7 @@ system, and of JSON, as refusals."
   "Return what ide.enabled is in FILE: t, `false', or nil if it is not set.
 Signal `gemini-companion-setup-unusable' if it could not be changed."
   (gemini-companion-setup--with file
-    (let ((value (gemini-companion-setup--value-in (gemini-companion-setup--read file))))
+    (let ((value (car (gemini-companion-setup--change (gemini-companion-setup--read file)))))
       (unless (eq value t)
         (gemini-companion-setup--check-changeable file))
       value)))
@@ -254,11 +221,11 @@ Signal `gemini-companion-setup-unusable', and change nothing, if FILE
 cannot be changed."
   (gemini-companion-setup--with file
     (let* ((target (gemini-companion-setup--target file))
-           (old (gemini-companion-setup--read target)))
-      (unless (eq (gemini-companion-setup--value-in old) t)
+           (old (gemini-companion-setup--read target))
+           (change (gemini-companion-setup--change old)))
+      (unless (eq (car change) t)
         (gemini-companion-setup--check-changeable file)
-        (gemini-companion-setup--write target old
-                                       (gemini-companion-setup--enabled old)))))
+        (gemini-companion-setup--write target old (cdr change)))))
   (gemini-companion-write-revert-now file))
 
 (defun gemini-companion-setup--check-changeable (file)
@@ -280,10 +247,7 @@ cannot be changed."
   (when (file-attributes (gemini-companion-setup--target file))
     (when-let* ((fault (gemini-companion-client-unreadable file)))
       (gemini-companion-setup--refuse "it %s" fault))
-    (with-temp-buffer
-      (set-buffer-multibyte nil)
-      (insert-file-contents-literally file)
-      (buffer-string))))
+    (gemini-companion-file-read-as-named file)))
 
 (defun gemini-companion-setup--write (file old new)
   "Replace OLD, the bytes in FILE, by NEW.  OLD is nil if FILE does not exist."
@@ -300,155 +264,90 @@ cannot be changed."
 
 ;;;; The change
 
-;; Values in the buffer are nodes, as `gemini-companion-client-json-node' returns them.
+(defun gemini-companion-setup--change (bytes)
+  "Return what ide.enabled is in BYTES, and BYTES in which it is true, as a cons.
+The former is t, `false', or nil if it is not set.  BYTES may be nil."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert (or bytes ""))
+    (goto-char (point-min))
+    (when (looking-at "[ \t\r\n]*\\'")
+      (insert "{}\n"))
+    (let ((text (buffer-string)))
+      (unless (listp (gemini-companion-client-parse-buffer))
+        (gemini-companion-setup--refuse "it holds no JSON object"))
+      (goto-char (point-min))
+      (json-skip-whitespace)
+      (pcase-let ((`(,value ,start ,end ,new) (gemini-companion-setup--find text)))
+        (cons value (concat (substring text 0 (1- start)) new (substring text (1- end))))))))
 
-(defmacro gemini-companion-setup--with-bytes (bytes &rest body)
-  "Evaluate BODY at the start of a temporary buffer of BYTES, which may be nil."
-  (declare (indent 1) (debug t))
-  `(with-temp-buffer
-     (set-buffer-multibyte nil)
-     (insert (or ,bytes ""))
-     (goto-char (point-min))
-     ,@body))
+(defun gemini-companion-setup--find (text)
+  "Return how to make ide.enabled true in the object at point.
+TEXT is that of the buffer before comments became blank.  The value is
+\(VALUE START END NEW): what it is, and the text that replaces what is
+between START and END."
+  (let* ((unit (if (looking-at "{[ \t]*\r?\n[ \t\r\n]*\"")
+                   (gemini-companion-setup--indentation text (match-end 0))
+                 "  "))
+         (multiline "{[ \t]*\r?$")
+         (empty "{[ \t\r\n]*}")
+         (lines (or (looking-at-p multiline) (looking-at-p empty)))
+         (ide (gemini-companion-setup--member "ide")))
+    (if (null ide)
+        (gemini-companion-setup--insertion text '("\"ide\": {" "}") lines unit)
+      (goto-char ide)
+      (unless (looking-at-p "{")
+        (gemini-companion-setup--refuse "\"ide\" is no object in it"))
+      (if-let* ((enabled (gemini-companion-setup--member "enabled")))
+          (progn
+            (goto-char enabled)
+            (unless (looking-at "true\\|false\\|null")
+              (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))
+            (list (if (equal (match-string 0) "true") t 'false)
+                  (match-beginning 0) (match-end 0) "true"))
+        (gemini-companion-setup--insertion
+         text nil (or (looking-at-p multiline) (and lines (looking-at-p empty))) unit)))))
 
-(defun gemini-companion-setup--value-in (bytes)
-  "Return what ide.enabled is in BYTES: t, `false', or nil if it is not set."
-  (gemini-companion-setup--with-bytes bytes
-    (pcase (gemini-companion-setup--find)
-      (`(set ,value . ,_) (if (eq value t) t 'false)))))
-
-(defun gemini-companion-setup--enabled (bytes)
-  "Return BYTES, the text of settings, with ide.enabled true."
-  (gemini-companion-setup--with-bytes bytes
-    (pcase (gemini-companion-setup--find)
-      ('new
-       (insert "{" (gemini-companion-setup--print '("ide" "enabled") "\n  " "  ") "\n}\n"))
-      (`(set ,_ ,start ,end . ,_)
-       (goto-char start)
-       (delete-region start end)
-       (insert "true"))
-      (`(within ,root ,object . ,names)
-       (gemini-companion-setup--insert-member root object names)))
-    (buffer-string)))
-
-(defun gemini-companion-setup--find ()
-  "Return what is to be done in the current buffer to make ide.enabled true.
-The value is `new' if the buffer is empty or blank; (set . NODE) if NODE is
-its value; or (within ROOT OBJECT . NAMES) if OBJECT, a node in the node
-ROOT or ROOT itself, lacks what NAMES lead to."
-  (if (string-match-p "\\`[ \t\r\n]*\\'" (buffer-string))
-      'new
-    (let* ((root (gemini-companion-client-json-node))
-           (ide (gemini-companion-setup--member "ide" root))
-           (enabled (gemini-companion-setup--member "enabled" ide)))
-      (cond ((not (listp (car root)))
-             (gemini-companion-setup--refuse "it holds no JSON object"))
-            ((null ide) (list 'within root root "ide" "enabled"))
-            ((not (listp (car ide)))
-             (gemini-companion-setup--refuse "\"ide\" is no object in it"))
-            ((null enabled) (list 'within root ide "enabled"))
-            ((not (memq (car enabled) '(t :json-false :null)))
-             (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))
-            (t (cons 'set enabled))))))
-
-(defun gemini-companion-setup--member (name object)
-  "Return the node of the member NAME of the node OBJECT, or nil."
-  (cddr (assoc name (nthcdr 3 object))))
-
-(defun gemini-companion-setup--print (names line unit)
-  "Return a member called by the first of NAMES, which contains one of the next.
-The last one is true.  LINE is what each line begins with, a newline and
-blanks, and UNIT is the indentation of each level.  If LINE is nil, the
-member is on one line."
-  (let ((within (and line (concat line unit))))
-    (concat line "\"" (car names) "\": "
-            (if (cdr names)
-                (concat "{" (gemini-companion-setup--print (cdr names) within unit) line "}")
-              "true"))))
-
-(defun gemini-companion-setup--insert-member (root object names)
-  "Insert a member, as printed for NAMES, at the start of OBJECT.
-That is a node in the node ROOT."
-  (let* ((unit (gemini-companion-setup--unit root))
-         (line (gemini-companion-setup--line root object unit))
-         (member (gemini-companion-setup--print names line unit)))
-    (goto-char (1+ (nth 1 object)))
-    (cond ((null line)
-           (insert (gemini-companion-setup--on-one-line object member)))
-          ((nthcdr 3 object)
-           (gemini-companion-setup--skip-line)
-           (insert member ","))
-          (t
-           (gemini-companion-setup--skip-line)
-           (insert member
-                   ;; The closing bracket gets a line of its own.
-                   (if (gemini-companion-setup--same-line-p (point) (nth 2 object))
-                       (gemini-companion-setup--line-of (nth 1 object))
-                     ""))))))
-
-(defun gemini-companion-setup--on-one-line (object member)
-  "Return MEMBER as it is inserted at point, the start of the node OBJECT.
-The blanks at point are repeated after it."
-  (let ((blanks (and (looking-at "[ \t]*") (match-string 0))))
-    (cond ((null (nthcdr 3 object)) member)
-          ((string-empty-p blanks) (concat member ", "))
-          (t (concat blanks member ",")))))
-
-(defun gemini-companion-setup--line (root object unit)
-  "Return what the line of a member of OBJECT begins with, a newline and blanks.
-That is nil if they are all on one line.  OBJECT is a node in the node
-ROOT, in which UNIT is the indentation of each level."
-  (cond ((nthcdr 3 object)
-         (let ((first (gemini-companion-setup--first-member object)))
-           (unless (gemini-companion-setup--same-line-p (nth 1 object) first)
-             (gemini-companion-setup--line-of first))))
-        ((or (eq root object) (gemini-companion-setup--line root root unit))
-         (concat (gemini-companion-setup--line-of (nth 1 object)) unit))))
-
-(defun gemini-companion-setup--unit (root)
-  "Return the blanks by which members of the node ROOT are indented."
-  (let ((first (and (nthcdr 3 root) (gemini-companion-setup--first-member root))))
-    (if (or (null first) (gemini-companion-setup--same-line-p (nth 1 root) first))
-        "  "
-      (gemini-companion-setup--indentation first))))
-
-(defun gemini-companion-setup--first-member (object)
-  "Return where the first member of the node OBJECT begins."
-  (cadar (last (nthcdr 3 object))))
-
-(defun gemini-companion-setup--same-line-p (one other)
-  "Return non-nil if no line ends between the positions ONE and OTHER."
-  (save-excursion
-    (goto-char one)
-    (<= one other (line-end-position))))
-
-(defun gemini-companion-setup--indentation (position)
-  "Return the blanks with which the line of POSITION begins."
+(defun gemini-companion-setup--indentation (text position)
+  "Return the blanks with which the line of POSITION begins in TEXT."
   (save-excursion
     (goto-char position)
-    (forward-line 0)
-    (looking-at "[ \t]*")
-    (match-string 0)))
+    (string-match "[ \t]*" text (1- (line-beginning-position)))
+    (match-string 0 text)))
 
-(defun gemini-companion-setup--line-of (position)
-  "Return a newline, as in this buffer, and the indentation of POSITION's line."
-  (concat (save-excursion
-            (goto-char (point-min))
-            (end-of-line)
-            (if (eq (char-before) ?\r) "\r\n" "\n"))
-          (gemini-companion-setup--indentation position)))
+(defun gemini-companion-setup--member (name)
+  "Return where the value of NAME in the object at point begins, or nil.
+Of several members with one name the last counts."
+  (let ((found nil))
+    (save-excursion
+      (forward-char)
+      (while (progn (skip-chars-forward " \t\r\n,")
+                    (not (looking-at-p "}")))
+        (let ((key (json-read-string)))
+          (skip-chars-forward " \t\r\n:")
+          (when (equal key name) (setq found (point)))
+          (json-read))))
+    found))
 
-(defun gemini-companion-setup--skip-line ()
-  "Move over blanks and comments if nothing else follows on the line.
-A closing bracket may follow them."
-  (let ((start (point)))
-    (while (progn (skip-chars-forward " \t")
-                  (looking-at "//.*\\|/\\*\\(?:[^*\n]\\|\\*+[^*/\n]\\)*\\*+/"))
-      (goto-char (match-end 0)))
-    (when (and (eolp) (eq (char-before) ?\r))
-      (backward-char))
-    (unless (looking-at "\r?$\\|}")
-      (goto-char start))))
+(defun gemini-companion-setup--insertion (text around lines unit)
+  "Return a change, as `gemini-companion-setup--find' does, of the object at point.
+TEXT is as there.  The change adds the member \"enabled\", between the two
+strings AROUND unless these are nil.  With LINES, each member is on a line
+of its own, and UNIT is the indentation of each level."
+  (let* ((empty (looking-at-p "{[ \t\r\n]*}"))
+         (line (and lines
+                    (concat (if (string-search "\r\n" text) "\r\n" "\n")
+                            (gemini-companion-setup--indentation text (point)))))
+         (inner (and line (concat line unit)))
+         (member "\"enabled\": true"))
+    (when around
+      (setq member (concat (car around) inner (and line unit) member inner (cadr around))))
+    (skip-chars-forward (if lines "{ \t" "{ \t\r\n"))
+    (list nil (point) (point)
+          (concat inner member
+                  (cond ((not empty) (if lines "," ", "))
+                        ;; The closing bracket gets a line of its own.
+                        ((looking-at-p "}") line))))))
 
 (provide 'gemini-companion-setup)
 ;;; gemini-companion-setup.el ends here

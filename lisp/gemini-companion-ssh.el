@@ -14,18 +14,17 @@
 
 (require 'cl-lib)
 (require 'seq)
-(require 'subr-x)
 (require 'tramp)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-ui)
 
 (declare-function tramp-ssh-controlmaster-options "tramp-sh")
 
-;;;###autoload (custom-add-load 'gemini-companion-hosts 'gemini-companion-ssh)
+;;;###autoload (custom-add-load 'gemini-companion-clients 'gemini-companion-ssh)
 (defcustom gemini-companion-ssh-program "ssh"
   "Program that makes connections to other machines, OpenSSH's client."
   :type 'string
-  :group 'gemini-companion-hosts
+  :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -69,31 +68,25 @@ It could be an option, or go to a shell by the user's configuration."
          (jumps (butlast hops))
          (user (tramp-file-name-user hop))
          (port (tramp-file-name-port hop)))
-    `(,@(and jumps (list "-J" (mapconcat #'gemini-companion-ssh--jump jumps ",")))
+    `(,@(and jumps (list "-J" (mapconcat (lambda (jump) (gemini-companion-ssh--hop jump ":"))
+                                         jumps ",")))
       ,@(and user (list "-l" (substring-no-properties user)))
       ,@(and port (list "-p" (substring-no-properties port)))
       "--" ,(substring-no-properties (tramp-file-name-host hop)))))
 
-(defun gemini-companion-ssh--jump (hop)
-  "Return HOP as ssh's option -J takes it."
+(defun gemini-companion-ssh-name (hops)
+  "Return what users call the host to which HOPS lead."
+  (mapconcat (lambda (hop) (gemini-companion-ssh--hop hop "#")) hops "|"))
+
+(defun gemini-companion-ssh--hop (hop mark)
+  "Return HOP as USER@HOST, with its port after MARK if it has one."
   (let ((user (tramp-file-name-user hop))
         (host (tramp-file-name-host hop))
         (port (tramp-file-name-port hop)))
     (substring-no-properties
      (concat (and user (concat user "@"))
              (if (string-search ":" host) (format "[%s]" host) host)
-             (and port (concat ":" port))))))
-
-(defun gemini-companion-ssh-name (hops)
-  "Return what users call the host to which HOPS lead."
-  (mapconcat (lambda (hop)
-               (substring-no-properties
-                (concat (and (tramp-file-name-user hop)
-                             (concat (tramp-file-name-user hop) "@"))
-                        (tramp-file-name-host hop)
-                        (and (tramp-file-name-port hop)
-                             (concat "#" (tramp-file-name-port hop))))))
-             hops "|"))
+             (and port (concat mark port))))))
 
 ;;;; Running ssh
 

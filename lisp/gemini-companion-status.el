@@ -45,15 +45,6 @@
 
 ;;;; The buffer with the state
 
-(defconst gemini-companion-status--name "*gemini status*"
-  "Name of the buffer with the state.")
-
-(defconst gemini-companion-status--interval 2
-  "Seconds between updates of the buffer while it is on screen.")
-
-(defconst gemini-companion-status--log-lines 5
-  "Number of lines of the log to show.")
-
 (define-derived-mode gemini-companion-status-mode gemini-companion-report-mode "Gemini-Status"
   "Major mode for the state of the companion and its clients.
 
@@ -61,8 +52,7 @@
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-status-mode)
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print)))
-  (let* ((timer (run-at-time gemini-companion-status--interval gemini-companion-status--interval
-                             #'gemini-companion-status--refresh (current-buffer)))
+  (let* ((timer (run-at-time 2 2 #'gemini-companion-status--refresh (current-buffer)))
          (stop (lambda () (cancel-timer timer))))
     (add-hook 'kill-buffer-hook stop nil t)
     (add-hook 'change-major-mode-hook stop nil t)))
@@ -71,7 +61,7 @@
 (defun gemini-companion-status ()
   "Show whether the companion is running, and who is connected."
   (interactive)
-  (gemini-companion-ui-pop-to gemini-companion-status--name)
+  (gemini-companion-ui-pop-to "*gemini status*")
   (unless (derived-mode-p 'gemini-companion-status-mode)
     (gemini-companion-status-mode))
   (gemini-companion-status--print))
@@ -123,7 +113,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
      (lambda ()
        (unwind-protect
            (funcall function)
-         (gemini-companion-status--refresh (get-buffer gemini-companion-status--name))))
+         (gemini-companion-status--refresh (get-buffer "*gemini status*"))))
      (if row (cons row label) function))))
 
 (defun gemini-companion-status--lines (items)
@@ -155,39 +145,34 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (let ((sessions (gemini-companion-bridge-sessions)))
     (gemini-companion-status--heading (format "Sessions: %d" (length sessions)))
     (unless sessions
-      (gemini-companion-ui-line
-       "A running CLI connects when you type /ide enable in it"))
+      (gemini-companion-ui-line "A running CLI connects when you type /ide enable in it"))
     (dolist (session sessions)
-      (insert "  " (gemini-companion-status--session session))
-      (gemini-companion-status--buttons
-       (list (cons "disconnect" (lambda () (gemini-companion-status--disconnect session))))
-       (aref session 0))
-      (insert "\n"))))
+      (gemini-companion-status--row
+       (gemini-companion-status--session session) (aref session 0)
+       (cons "disconnect" (lambda ()
+                            (unless (gemini-companion-bridge-disconnect (aref session 0))
+                              (user-error "This session has ended meanwhile"))))))))
 
-(defun gemini-companion-status--disconnect (session)
-  "End SESSION, one of `gemini-companion-bridge-sessions'."
-  (unless (gemini-companion-bridge-disconnect (aref session 0))
-    (user-error "This session has ended meanwhile")))
+(defun gemini-companion-status--row (text subject &rest buttons)
+  "Insert a line of TEXT about SUBJECT, with BUTTONS, each (LABEL . FUNCTION)."
+  (insert "  " text)
+  (gemini-companion-status--buttons buttons subject)
+  (insert "\n"))
 
 (defun gemini-companion-status--insert-hosts ()
   "Insert which hosts are connected, and which could not be."
   (when-let* ((connections (gemini-companion-connect-describe)))
     (gemini-companion-status--heading "Other machines")
     (pcase-dolist (`(,connection . ,line) connections)
-      (insert "  " (gemini-companion-ui-one-line line))
-      (gemini-companion-status--buttons
-       (append
-        (when (memq (gemini-companion-connection-state connection) '(lost failed))
-          (list (cons "connect"
-                      (lambda ()
-                        (gemini-companion-connect
-                         (gemini-companion-connection-prefix connection))))))
-        (list (cons "disconnect"
-                    (lambda () (gemini-companion-status--disconnect-host connection)))))
-       (gemini-companion-connection-prefix connection))
-      (insert "\n"))))
+      (let ((prefix (gemini-companion-connection-prefix connection)))
+        (apply #'gemini-companion-status--row (gemini-companion-ui-one-line line) prefix
+               (append
+                (when (memq (gemini-companion-connection-state connection) '(lost failed))
+                  (list (cons "connect" (lambda () (gemini-companion-connect prefix)))))
+                (list (cons "disconnect" (lambda ()
+                                           (gemini-companion-status--disconnect connection))))))))))
 
-(defun gemini-companion-status--disconnect-host (connection)
+(defun gemini-companion-status--disconnect (connection)
   "End CONNECTION to a host."
   (unless (memq connection (gemini-companion-connections))
     (user-error "This connection has ended meanwhile"))
@@ -225,12 +210,11 @@ ROW identifies what they are about, which may be listed elsewhere later."
      (cons "list" #'gemini-companion-review-list)
      (cons "history" #'gemini-companion-review-history))
     (dolist (review reviews)
-      (insert "  " (gemini-companion-ui-one-line (gemini-companion-review-path review))
-              ": " (gemini-companion-review-popup-state review))
-      (gemini-companion-status--buttons
-       (list (cons "show" (lambda () (gemini-companion-status--show review))))
-       (gemini-companion-review-id review))
-      (insert "\n"))))
+      (gemini-companion-status--row
+       (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
+               ": " (gemini-companion-review-popup-state review))
+       (gemini-companion-review-id review)
+       (cons "show" (lambda () (gemini-companion-status--show review)))))))
 
 (defun gemini-companion-status--show (review)
   "Show REVIEW, unless it was decided meanwhile."
@@ -256,13 +240,9 @@ ROW identifies what they are about, which may be listed elsewhere later."
                                               "without messages"
                                             "with messages")
                                           #'gemini-companion-toggle-protocol-log))
-  (insert (gemini-companion-status--lines
-           (gemini-companion-log-last gemini-companion-status--log-lines))))
+  (insert (gemini-companion-status--lines (gemini-companion-log-last 5))))
 
 ;;;; The buffer with what clients are told
-
-(defconst gemini-companion-status--context-name "*gemini context*"
-  "Name of the buffer with what clients are told.")
 
 (defconst gemini-companion-status--context-hooks
   '(gemini-companion-context-change-hook gemini-companion-tools-change-hook)
@@ -292,7 +272,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 This works even if no client is connected."
   (interactive)
   (gemini-companion-bridge-check)
-  (let ((buffer (get-buffer-create gemini-companion-status--context-name)))
+  (let ((buffer (get-buffer-create "*gemini context*")))
     (with-current-buffer buffer
       (gemini-companion-context-view-mode)
       (dolist (hook gemini-companion-status--context-hooks)
@@ -311,23 +291,16 @@ This works even if no client is connected."
 (defun gemini-companion-status--refresh-context ()
   "Update the buffer with what clients are told if it is on screen.
 When it appears on screen, this is called as well."
-  (when-let* ((buffer (get-buffer gemini-companion-status--context-name))
+  (when-let* ((buffer (get-buffer "*gemini context*"))
               ((get-buffer-window buffer t)))
     (with-current-buffer buffer
       (gemini-companion-status--print-context))))
 
 (defun gemini-companion-status--print-context ()
   "Show what clients are told in the current buffer."
-  (let ((text (gemini-companion-status--context-text))
-        (inhibit-read-only t))
+  (let ((text (gemini-companion-status--context-text)))
     (unless (equal text (buffer-string))
-      ;; Keeps point, and the text on screen, in place.
-      (let ((new (generate-new-buffer " *gemini context*" t)))
-        (unwind-protect
-            (progn (with-current-buffer new (insert text))
-                   (replace-region-contents (point-min) (point-max) (lambda () new) 0.1))
-          (kill-buffer new))))
-    (set-buffer-modified-p nil)))
+      (gemini-companion-ui-print (lambda () (insert text))))))
 
 ;;;; Its text
 
@@ -335,21 +308,22 @@ When it appears on screen, this is called as well."
   "Return what clients are told, as text for the user."
   (concat
    (substitute-command-keys
-    (if gemini-companion-context-paused
-        "Clients are told that no file is open: paused  \
-(\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] resumes)\n"
-      "What clients are told  \
-(\\<gemini-companion-context-view-mode-map>\\[gemini-companion-toggle-context] pauses it)\n"))
+    (format "\\<gemini-companion-context-view-mode-map>%s  \
+(\\[gemini-companion-toggle-context] %s)\n"
+            (if gemini-companion-context-paused "Clients are told that no file is open: paused"
+              "What clients are told")
+            (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; They are loaded when a client wants them.
    (and (featurep 'gemini-companion-tools)
-        (gemini-companion-status--calls))
+        (concat "\nLast calls of tools by the model\n"
+                (gemini-companion-status--lines
+                 (mapcar (lambda (call)
+                           (concat (format-time-string
+                                    "%T " (gemini-companion-tool-call-started call))
+                                   (gemini-companion-tools-describe-call call)))
+                         (gemini-companion-tools-calls)))))
    "\nWorkspace roots\n"
-   (gemini-companion-status--lines
-    (append (mapcar #'gemini-companion-status--root (gemini-companion-workspace-known))
-            (cl-loop for host in (gemini-companion-hosts)
-                     append (mapcar (lambda (root)
-                                      (concat (gemini-companion-host-prefix host) root))
-                                    (gemini-companion-host-roots host)))))
+   (gemini-companion-status--lines (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
@@ -358,21 +332,16 @@ When it appears on screen, this is called as well."
         (concat "\nTools that the model can call\n"
                 (gemini-companion-status--lines (gemini-companion-tools-signatures))))))
 
-(defun gemini-companion-status--calls ()
-  "Return the last calls of tools by the model, as text for the user."
-  (concat "\nLast calls of tools by the model\n"
-          (gemini-companion-status--lines
-           (mapcar (lambda (call)
-                     (concat (format-time-string
-                              "%T " (gemini-companion-tool-call-started call))
-                             (gemini-companion-tools-describe-call call)))
-                   (gemini-companion-tools-calls)))))
-
-(defun gemini-companion-status--root (root)
-  "Return a line for ROOT, a workspace root."
-  (concat (gemini-companion-workspace-root-directory root)
-          (unless (gemini-companion-workspace-root-project root)
-            ", not a project: only clients there are told about its files")))
+(defun gemini-companion-status--roots ()
+  "Return lines for all workspace roots."
+  (append (mapcar (lambda (root)
+                    (concat (gemini-companion-workspace-root-directory root)
+                            (unless (gemini-companion-workspace-root-project root)
+                              ", not a project: only clients there are told about its files")))
+                  (gemini-companion-workspace-known))
+          (cl-loop for host in (gemini-companion-hosts)
+                   append (mapcar (lambda (root) (concat (gemini-companion-host-prefix host) root))
+                                  (gemini-companion-host-roots host)))))
 
 (defun gemini-companion-status--directories ()
   "Return an alist of the directories where clients work, and their clients.

@@ -118,10 +118,6 @@
   "Which programs can connect, and how they find this Emacs."
   :group 'gemini-companion)
 
-(defgroup gemini-companion-hosts nil
-  "Connections to other machines."
-  :group 'gemini-companion)
-
 (defgroup gemini-companion-server nil
   "The server, its native module and its log."
   :group 'gemini-companion)

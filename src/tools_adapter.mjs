@@ -1,9 +1,11 @@
 // Lets a CLI use the tools of Emacs.
 //
-//   node emacs-tools.mjs AGENT         is an MCP server on stdin and stdout
-//   node emacs-tools.mjs AGENT hook    is a hook that tells Emacs of an edit
+//   node emacs-tools.mjs WORD...         is an MCP server on stdin and stdout
+//   node emacs-tools.mjs WORD... hook    is a hook that tells Emacs of an edit
 //
-// AGENT is gemini or qwen.  gemini-companion, a package for Emacs, has written
+// The words, each KEY=VALUE, tell where the CLI looks for its editor: directory and file, as PID and
+// PORT stand for numbers; home, a variable, and default, without which the directory is a temporary
+// one; port and process, variables.  gemini-companion, a package for Emacs, has written
 // this file into an extension of the CLI, and writes it again when it differs
 // from what the package contains.
 //
@@ -43,30 +45,26 @@ const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
 // ---- Finding Emacs
 
-const agents = {
-  gemini: {
-    directory: () => path.join(os.tmpdir(), 'gemini', 'ide'),
-    file: /^gemini-ide-server-(\d+)-\d+\.json$/,
-    port: 'GEMINI_CLI_IDE_SERVER_PORT',
-    process: (_content, [, pid]) => Number(pid),
+// What the WORDS say about the CLI.
+function describe(words) {
+  const given = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
+  const number = { PID: '(?<pid>\\d+)', PORT: '\\d+' };
+  const pattern = given.file.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    .replace(/PID|PORT/g, (word) => number[word]);
+  return {
+    directory: () => path.join(given.home ? home(given) : os.tmpdir(), given.directory),
+    file: new RegExp(`^${pattern}$`),
+    port: given.port,
+    process: (content, { groups }) => (groups ? Number(groups.pid) : content.ppid),
     // The CLI prefers the process that it takes for its editor.
-    rank: (one) => [one.pid === Number(process.env.GEMINI_CLI_IDE_PID),
-      isAlive(one.pid), one.pid],
-    event: 'AfterTool',
-  },
-  qwen: {
-    directory: () => path.join(qwenHome(), 'ide'),
-    file: /^\d+\.lock$/,
-    port: 'QWEN_CODE_IDE_SERVER_PORT',
-    process: (content) => content.ppid,
-    rank: (one) => [isAlive(one.pid), one.time],
-    event: 'PostToolUse',
-  },
-};
+    rank: ({ pid, time }) => [pid === Number(process.env[given.process]), isAlive(pid),
+      pattern.includes('pid') ? pid : time],
+  };
+}
 
-function qwenHome() {
-  const home = process.env.QWEN_HOME || path.join(os.homedir(), '.qwen');
-  return path.resolve(home.replace(/^~(?=[/\\]|$)/, () => os.homedir()));
+function home({ home: variable, default: usual }) {
+  const directory = process.env[variable] || usual;
+  return path.resolve(directory.replace(/^~(?=[/\\]|$)/, () => os.homedir()));
 }
 
 function isAlive(pid) {
@@ -554,10 +552,7 @@ async function hook(agent) {
   const { content, isError } = await noted;
   const text = isError ? '' : (content ?? []).map((it) => it.text ?? '').join('\n').trim();
   if (!text) return;
-  const output = {
-    hookEventName: input.hook_event_name ?? agent.event,
-    additionalContext: text,
-  };
+  const output = { hookEventName: input.hook_event_name, additionalContext: text };
   await new Promise((resolve) => {
     process.stdout.write(JSON.stringify({ hookSpecificOutput: output }), resolve);
   });
@@ -610,11 +605,10 @@ process.removeAllListeners('warning');
 process.stdout.on('error', () => process.exit(0));
 process.on('uncaughtException', () => process.exit(0));
 
-const [name, mode] = process.argv.slice(2);
-const agent = agents[name];
-if (!agent) {
-  process.exit(2);
-} else if (mode === 'hook') {
+const words = process.argv.slice(2);
+const isHook = words.at(-1) === 'hook';
+const agent = describe(isHook ? words.slice(0, -1) : words);
+if (isHook) {
   setTimeout(() => process.exit(0), HOOK_PATIENCE);
   hook(agent).catch(() => {}).finally(() => process.exit(0));
 } else {

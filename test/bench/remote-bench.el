@@ -91,8 +91,8 @@ See `gemini-companion-bench--far-form'."
     far
     '(progn
        (require 'gemini-companion-connect)
-       (setq gemini-companion-connect-hosts '("far")
-             gemini-companion-bench-connected nil)
+       (gemini-companion-answer-set '(connect . "far") 'always)
+       (setq gemini-companion-bench-connected nil)
        (let ((start (float-time)))
          (gemini-companion-connection-when-ready
           (gemini-companion-connect-to directory)

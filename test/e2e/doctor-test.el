@@ -100,7 +100,7 @@ The client is a child process of this Emacs."
                                   (format "gemini-ide-server-%d.json" process)
                                   (format "gemini-ide-server-%d-%d.json.x" process number))))
                    (gemini-companion-doctor-test--random-content top number))))
-              (let* ((search (gemini-companion-client-find directory environment process))
+              (let* ((search (gemini-companion-client-find 'gemini directory environment process))
                      (chosen (gemini-companion-client-search-chosen search))
                      (ours (list (gemini-companion-client-search-wanted search)
                                  (cdr (and chosen (gemini-companion-client-ide chosen)))))

@@ -190,7 +190,7 @@ Wait until it says that this matches REGEXP, and the doctor, too."
       (gemini-companion-test-visit emacs "a.txt")
       (gemini-companion-test-eval
        emacs '(progn (require 'gemini-companion-connect)
-                     (setq gemini-companion-connect-hosts '("far"))
+                     (gemini-companion-answer-set '(connect . "far") 'always)
                      nil))
       (gemini-companion-test-run
        emacs `(progn (gemini-companion-connect ,(gemini-companion-test-far-prefix far)) nil))
@@ -301,7 +301,7 @@ That user reaches neither socket nor files, and there is no port."
     (gemini-companion-test-with-far-emacs (emacs)
       (gemini-companion-test-remote-visit emacs far "a.txt")
       (gemini-companion-test-eval emacs '(progn (require 'gemini-companion-connect)
-                                                (setq gemini-companion-connect-hosts '("far"))
+                                                (gemini-companion-answer-set '(connect . "far") 'always)
                                                 nil))
       (dolist (trap '("mkdir -p /tmp/gemini/ide && chmod -R 777 /tmp/gemini"
                       "ln -s /home/dev/project /tmp/gemini"

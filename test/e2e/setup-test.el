@@ -31,7 +31,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
                     (gemini-companion-test-home ,emacs)))
            (setf (gemini-companion-test-cli-emacs ,cli) ,emacs)
            (gemini-companion-test-eval
-            ,emacs `(setq gemini-companion-setup-policy nil
+            ,emacs `(setq gemini-companion-answer--unsaved nil
                           gemini-companion-terminal 'term
                           gemini-companion-program
                           ,(gemini-companion-test-cli-file ,cli "launch")))
@@ -87,7 +87,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-eval emacs '(setq gemini-companion-setup-policy nil
+    (gemini-companion-test-eval emacs '(setq gemini-companion-answer--unsaved nil
                                              gemini-companion-terminal 'term
                                              gemini-companion-program "cat"))
     (gemini-companion-test-m-x emacs "gemini-companion-run")
@@ -123,7 +123,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
      emacs `(progn (require 'package)
                    (setq package-archives '(("nongnu" . ,archive))
                          package-enable-at-startup t
-                         gemini-companion-setup-policy nil
+                         gemini-companion-answer--unsaved nil
                          gemini-companion-program "cat")))))
 
 (defun gemini-companion-setup-test--end-all (emacs)
@@ -182,7 +182,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-setup-test--archive emacs "(1)")
-    (gemini-companion-test-eval emacs '(setq gemini-companion-setup-policy '((gemini . never))))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-answer--unsaved '(((setup . gemini) . never))))
     (gemini-companion-test-m-x emacs "gemini-companion-run")
     (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
     (gemini-companion-test-keys emacs "y")

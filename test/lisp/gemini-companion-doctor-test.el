@@ -147,7 +147,7 @@ It has no other variables with which a CLI finds this Emacs."
        report "in a terminal that this Emacs starts"
        (format "module is loaded, version %s" gemini-companion-native-version)
        "IDE mode is on" "takes the file of this Emacs"
-       "answers a client after" "openDiff" "has version 0.61.0"
+       "answers a client after" "has version 0.61.0"
        (format "GEMINI_CLI_IDE_SERVER_PORT=%d" (gemini-companion-bridge-port)))
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--report (gemini-companion-test-file "work/"))))
@@ -161,10 +161,10 @@ It has no other variables with which a CLI finds this Emacs."
     (set-buffer (find-file-noselect (gemini-companion-test-file "work/sub/b.txt" "b\n")))
     (gemini-companion-doctor-test--says
      (gemini-companion-doctor-test--report)
-     (format "for a CLI in %s," (gemini-companion-test-file "work/")))
+     (format "for Gemini CLI in %s," (gemini-companion-test-file "work/")))
     (gemini-companion-doctor-test--says
      (gemini-companion-doctor-test--report default-directory)
-     (format "for a CLI in %s," (gemini-companion-test-file "work/sub/")))))
+     (format "for Gemini CLI in %s," (gemini-companion-test-file "work/sub/")))))
 
 (ert-deftest gemini-companion-doctor/a-terminal-is-judged-by-its-own-environment ()
   (gemini-companion-doctor-test--with
@@ -181,7 +181,7 @@ It has no other variables with which a CLI finds this Emacs."
            (process-environment (cons (concat "HOME=" home) process-environment)))
       (make-directory directory t)
       (let ((report (gemini-companion-doctor-test--report directory)))
-        (gemini-companion-doctor-test--says report "for a CLI in ~/a^Jb" "~/a^Jb is in no")
+        (gemini-companion-doctor-test--says report "for Gemini CLI in ~/a^Jb" "~/a^Jb is in no")
         (should-not (string-search home report))))))
 
 (ert-deftest gemini-companion-doctor/a-program-that-hangs-is-killed ()
@@ -228,8 +228,8 @@ It has no other variables with which a CLI finds this Emacs."
   (let* ((noninteractive nil)
          (pressed nil)
          (problem (lambda (text label)
-                    (gemini-companion-doctor--problem
-                     text "Press it." (cons label (lambda () (push label pressed))))))
+                    (list 'problem text "Press it."
+                          (cons label (lambda () (push label pressed))))))
          (first (funcall problem "This is so." "mend"))
          (show nil))
     (cl-letf (((symbol-function 'gemini-companion-doctor--examine)
@@ -320,30 +320,29 @@ It has no other variables with which a CLI finds this Emacs."
          "-> Restart it"))
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
-(ert-deftest gemini-companion-doctor/server-that-hangs-up-at-once ()
-  (let ((process (make-pipe-process :name "closed" :noquery t))
-        (outcome nil))
-    (process-put process 'request "POST")
-    (process-put process 'callback (lambda (reason) (setq outcome reason)))
-    (process-put process 'timer (run-at-time nil nil #'ignore))
-    (delete-process process)
-    (gemini-companion-client--react process "open\n")
-    (should (string-search "not running" outcome))))
-
-(ert-deftest gemini-companion-doctor/answers-are-read-in-any-case ()
-  "Another program may listen on that port, and may send anything."
-  (pcase-dolist (`(,text . ,answer)
-                 '(("HTTP/1.1 200 OK\r\nA: b\r\nC: d\r\n\r\nx\r\n\r\ny"
-                    . (200 "A: b\r\nC: d\r\n" . "x\r\n\r\ny"))
-                   ("HTTP/1.0 404 No\n\n" . (404 "" . ""))
-                   ("HTTP/1.1 200" . "the answer is not HTTP")
-                   ("SSH-2.0-x\r\n\r\n" . "the answer is not HTTP")))
-    (should (equal (gemini-companion-client--answer text) answer)))
-  ;; If this was tried in all ways, it would take years.
-  (should (equal (gemini-companion-client--answer
-                  (apply #'concat "HTTP/1.1 200 OK\n"
-                         (make-list 100 (concat (make-string 100 ?x) "\n"))))
-                 "the answer is not HTTP")))
+(ert-deftest gemini-companion-doctor/another-program-may-listen-on-that-port ()
+  "It may answer anything, hang up at once, or refuse the token."
+  (pcase-dolist (`(,answer . ,expected)
+                 '(("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}" . (alive ""))
+                   ("HTTP/1.0 404 No\n\n" . (refused "HTTP 404"))
+                   ("HTTP/1.1 401 Unauthorized\r\n\r\n" . (refused "HTTP 401"))
+                   ("HTTP/1.1 20" . (dead "the request timed out"))
+                   ("SSH-2.0-x\r\n\r\n" . (dead "the answer is not HTTP"))
+                   (nil . (dead "connection broken by remote peer"))))
+    (let* ((gemini-companion-client--patience 0.3)
+           (outcome nil)
+           (listener (make-network-process
+                      :name "other" :server t :host 'local :service t :family 'ipv4 :noquery t
+                      :filter (lambda (process _)
+                                (if answer (process-send-string process answer)
+                                  (delete-process process))))))
+      (unwind-protect
+          (progn
+            (gemini-companion-client-probe (process-contact listener :service) "token"
+                                           (lambda (&rest it) (setq outcome it)))
+            (gemini-companion-test-wait "the outcome" (lambda () outcome))
+            (should (equal outcome expected)))
+        (delete-process listener)))))
 
 (ert-deftest gemini-companion-doctor/discovery-file-changed ()
   (gemini-companion-doctor-test--with
@@ -516,31 +515,13 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-mode 1)
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report)))))
 
-(defun gemini-companion-doctor-test--start-beside (environment)
-  "Start a program that passes for a CLI beside this Emacs; return its process.
-ENVIRONMENT is its environment."
-  (let ((process-environment environment)
-        (program (gemini-companion-test-file "beside/gemini" "#!/bin/sh\necho on\nread line\n"))
-        (started nil))
-    (set-file-modes program #o755)
-    (prog1 (make-process :name "beside" :command (list program) :noquery t
-                         :filter (lambda (&rest _) (setq started t)))
-      (gemini-companion-test-wait "the program" (lambda () started)))))
-
 (ert-deftest gemini-companion-doctor/beside-emacs-in-its-container ()
-  "The report warns of CLIs that look outside, before and after one runs."
+  "The report warns of CLIs that look outside."
   (gemini-companion-doctor-test--with
-    (cl-letf* ((noninteractive nil)
-               (gemini-companion-agent--container-files '("/"))
-               (outside (seq-remove (lambda (it)
-                                      (string-match-p "\\`\\(?:SSH\\|.*REMOTE\\)_" it))
-                                    (default-toplevel-value 'process-environment)))
-               (runs-p (symbol-function 'gemini-companion-doctor--runs-p))
-               ;; Other tests may run CLIs on this machine.
-               ((symbol-function 'gemini-companion-doctor--runs-p)
-                (lambda (name id)
-                  (and (memq id (mapcar #'process-id (process-list)))
-                       (funcall runs-p name id)))))
+    (let ((noninteractive nil)
+          (gemini-companion-agent--container-files '("/"))
+          (outside (seq-remove (lambda (it) (string-match-p "\\`\\(?:SSH\\|.*REMOTE\\)_" it))
+                               (default-toplevel-value 'process-environment))))
       (gemini-companion-mode -1)
       (set-default-toplevel-value 'process-environment outside)
       (gemini-companion-mode 1)
@@ -549,15 +530,6 @@ ENVIRONMENT is its environment."
         (gemini-companion-doctor-test--says
          report "Notes" "This is a container.  A CLI that a program other than this Emacs starts"
          "-> Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true"))
-      (let ((process (gemini-companion-doctor-test--start-beside
-                      (cons "REMOTE_CONTAINERS=true" outside))))
-        (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--report))
-        (delete-process process))
-      (let ((process (gemini-companion-doctor-test--start-beside outside)))
-        (gemini-companion-doctor-test--says
-         (gemini-companion-doctor-test--report)
-         "One problem" "This is a container.  A CLI that runs in here already looks for its editor")
-        (delete-process process))
       ;; No warning if all of them know that the editor is in the container.
       (gemini-companion-mode -1)
       (set-default-toplevel-value 'process-environment (cons "SSH_CONNECTION=1" outside))
@@ -586,8 +558,7 @@ ENVIRONMENT is its environment."
                  '(("{\"ide\": {\"enabled\": false}}" . "{\"ide\": {\"enabled\": true}}")
                    ("{ // nothing\n}" . "{ // nothing\n  \"ide\": {\n    \"enabled\": true\n  }\n}")))
     (gemini-companion-doctor-test--with
-      (let ((gemini-companion-setup-policy nil)
-            (noninteractive nil)
+      (let ((noninteractive nil)
             (file (gemini-companion-doctor-test--home "settings.json" text)))
         (gemini-companion-doctor-test--report)
         (gemini-companion-doctor-test--says
@@ -638,15 +609,14 @@ ENVIRONMENT is its environment."
        "-> Correct that file"))
     (gemini-companion-test-file "work/.gemini/settings.json" (make-string (* 2 1024 1024) ?\s))
     (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
-                                        "work/.gemini/settings.json cannot be read (It is far too"
+                                        "work/.gemini/settings.json cannot be read (is far too"
                                         "-> Correct that file")))
 
 ;;;; The tools for the model
 
 (ert-deftest gemini-companion-doctor/the-tools-can-be-enabled-and-updated ()
   (gemini-companion-doctor-test--with
-    (let ((gemini-companion-tools-offer t)
-          (noninteractive nil))
+    (let ((noninteractive nil))
       (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                           "Notes" "The model cannot use the tools of Emacs."
                                           "M-x gemini-companion-tools-enable")
@@ -656,7 +626,7 @@ ENVIRONMENT is its environment."
                                             "The model can use the tools of Emacs.")
         (gemini-companion-doctor-test--home "extensions/emacs/emacs-tools.mjs" "// old")
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
-                                            "Notes" "are of another version of this package.")
+                                            "Notes" "are not as this version of the package writes them")
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
                                             "As it should be"
                                             "The model can use the tools of Emacs.")
@@ -676,5 +646,53 @@ ENVIRONMENT is its environment."
     (gemini-companion-doctor-test--home "extensions/emacs/notes" "mine")
     (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                         "Notes" "is left alone")))
+
+;;;; Another fork
+
+(defconst gemini-companion-doctor-test--fork
+  '(other
+    :title "Other Code"
+    :program "other"
+    :install "npm install -g other-code"
+    :directory (home "OTHER_HOME" "~/.other" "ide")
+    :file "other-PID-PORT.json"
+    :settings ("OTHER_HOME" "~/.other" "settings.json")
+    :extension (:manifest "other-extension.json" :here "${here}" :event "Edited" :edits "write")
+    :variables (("OTHER_PORT" . port) ("OTHER_TOKEN" . token)))
+  "The entry of a program that this package does not know.")
+
+(ert-deftest gemini-companion-doctor/a-fork-is-one-entry ()
+  "Its files are found, its settings changed, its model has tools; the doctor knows it."
+  (let ((gemini-companion-agent-profiles (list gemini-companion-doctor-test--fork))
+        (gemini-companion-agents '(gemini other))
+        (gemini-companion-agent 'other)
+        (noninteractive nil))
+    (gemini-companion-doctor-test--with
+      (set-default-toplevel-value 'process-environment
+                                  (cons (concat "OTHER_HOME=" (gemini-companion-test-file "other"))
+                                        (default-toplevel-value 'process-environment)))
+      (set-file-modes (gemini-companion-test-file "bin/other" "#!/bin/sh\necho 1.2.3\n") #o755)
+      (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                          "Other Code is not served")
+      (gemini-companion-test-file "other/settings.json" "{}")
+      (gemini-companion-mode -1)
+      (gemini-companion-mode 1)
+      (let ((file (gemini-companion-test-file
+                   (format "other/ide/other-%d-%d.json" (emacs-pid) (gemini-companion-bridge-port)))))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         "for Other Code in" "IDE mode is off" (gemini-companion-test-file "other/settings.json")
+         "The model cannot use the tools" "takes the file of this Emacs" file
+         "bin/other has version 1.2.3." "OTHER_PORT="))
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--press "put it there"))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
+                                            "The model can use the tools of Emacs."))
+      (should (string-search
+               "\"home=OTHER_HOME\""
+               (gemini-companion-test-read
+                (gemini-companion-test-file "other/extensions/emacs/other-extension.json"))))
+      (should-not (string-search (gemini-companion-bridge-token 'other)
+                                 (gemini-companion-doctor-test--report))))))
 
 ;;; gemini-companion-doctor-test.el ends here

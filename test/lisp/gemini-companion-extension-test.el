@@ -22,8 +22,7 @@
   "Evaluate BODY with a home below the project, answering questions with ANSWER.
 It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
   (declare (indent 1) (debug t))
-  `(let ((gemini-companion-tools-offer t)
-         ;; Emacs caches the abbreviation of the home.
+  `(let (;; Emacs caches the abbreviation of the home.
          (abbreviated-home-dir nil)
          (before (default-toplevel-value 'process-environment)))
      (gemini-companion-native-load)
@@ -108,11 +107,15 @@ no confirmation, nor does showing you a file, which is visited as you do, with a
 (ert-deftest gemini-companion-extension/the-files-are-what-the-clis-want ()
   (gemini-companion-extension-test--with 'yes
     (gemini-companion-tools-enable)
-    (pcase-dolist (`(,agent ,manifest ,hooks ,here ,event ,edits)
-                   '(("gemini" ".gemini/extensions/emacs/gemini-extension.json"
+    (pcase-dolist (`(,words ,manifest ,hooks ,here ,event ,edits)
+                   '((("directory=gemini/ide" "file=gemini-ide-server-PID-PORT.json"
+                       "port=GEMINI_CLI_IDE_SERVER_PORT" "process=GEMINI_CLI_IDE_PID")
+                      ".gemini/extensions/emacs/gemini-extension.json"
                       ".gemini/extensions/emacs/hooks/hooks.json"
                       "${extensionPath}" AfterTool "^(write_file|replace)$")
-                     ("qwen" ".qwen/extensions/emacs/qwen-extension.json"
+                     (("directory=ide" "home=QWEN_HOME" "default=~/.qwen" "file=PORT.lock"
+                       "port=QWEN_CODE_IDE_SERVER_PORT")
+                      ".qwen/extensions/emacs/qwen-extension.json"
                       ".qwen/extensions/emacs/hooks/hooks.json"
                       "${CLAUDE_PLUGIN_ROOT}" PostToolUse "^(write_file|edit)$")))
       (let ((manifest (gemini-companion-extension-test--json manifest))
@@ -122,12 +125,12 @@ no confirmation, nor does showing you a file, which is visited as you do, with a
         (should (equal (alist-get 'version manifest) gemini-companion-native-version))
         (should (equal (alist-get 'mcpServers manifest)
                        `((emacs (command . "node")
-                                (args ,(concat here "/emacs-tools.mjs") ,agent)
+                                (args ,(concat here "/emacs-tools.mjs") ,@words)
                                 (timeout . 30000)))))
         (should (equal (alist-get 'matcher hook) edits))
         (should (equal (alist-get 'command (car (alist-get 'hooks hook)))
                        (format "node \"%s/emacs-tools.mjs\" %s hook 2>/dev/null; exit 0"
-                               here agent)))))
+                               here (mapconcat #'prin1-to-string words " "))))))
     (should (string-match-p "^toolAnnotations = { readOnlyHint = true }$"
                             (gemini-companion-extension-test--read ".gemini/policies/emacs.toml")))
     (dolist (name gemini-companion-extension-test--written)
@@ -356,31 +359,9 @@ no confirmation, nor does showing you a file, which is visited as you do, with a
     (should (= 1 (length gemini-companion-test-questions)))
     (should-not (gemini-companion-answer-all))))
 
-(ert-deftest gemini-companion-extension/the-offer-can-be-switched-off ()
-  (gemini-companion-extension-test--with nil
-    (setq gemini-companion-tools-offer nil)
-    (should-not (gemini-companion-extension-offer))))
-
-(ert-deftest gemini-companion-extension/answers-that-earlier-versions-saved-still-count ()
-  "They are in the init file, before or after the package is loaded there."
-  (let ((saved '(custom-set-variables
-                 '(gemini-companion-setup-policy '((gemini . never)))
-                 '(gemini-companion-tools-offer nil)))
-        (load '(require 'gemini-companion-extension)))
-    (dolist (forms (list (list saved load) (list load saved)))
-      (with-temp-buffer
-        (call-process (expand-file-name invocation-name invocation-directory) nil t nil
-                      "-Q" "--batch" "-L" (gemini-companion-test-path "lisp") "--eval"
-                      (prin1-to-string
-                       `(progn ,@forms
-                               (prin1 (list (gemini-companion-setup--answer 'gemini)
-                                            (gemini-companion-extension-declined-p))))))
-        (should (equal (buffer-string) "(never t)"))))))
-
 (ert-deftest gemini-companion-extension/setup-offers-them-after-its-own-question ()
   (gemini-companion-extension-test--with 'yes
-    (let ((gemini-companion-agents '(gemini))
-          (gemini-companion-setup-policy nil))
+    (let ((gemini-companion-agents '(gemini)))
       (gemini-companion-setup)
       (pcase-let ((`(,last ,first) gemini-companion-test-questions))
         (should (string-prefix-p "Let Gemini CLI connect by itself?" first))

@@ -24,10 +24,7 @@
   "Evaluate BODY with a home below the project, answering questions with ANSWER.
 It is `yes', `no' or, if nothing may be asked, nil."
   (declare (indent 1) (debug t))
-  `(let ((gemini-companion-setup-policy nil)
-         ;; See gemini-companion-extension-test.el.
-         (gemini-companion-tools-offer nil)
-         ;; Emacs caches the abbreviation of the home.
+  `(let (;; Emacs caches the abbreviation of the home.
          (abbreviated-home-dir nil)
          (before (default-toplevel-value 'process-environment)))
      (gemini-companion-test-with-project
@@ -38,9 +35,15 @@ It is `yes', `no' or, if nothing may be asked, nil."
                       (concat "GEMINI_CLI_SYSTEM_SETTINGS_PATH="
                               (gemini-companion-test-file "system/settings.json")))
                 before))
+       ;; See gemini-companion-extension-test.el.
+       (gemini-companion-answer-set 'tools 'never)
        (unwind-protect
            (gemini-companion-test-with-answer ,answer ,@body)
          (set-default-toplevel-value 'process-environment before)))))
+
+(defun gemini-companion-setup-test--answers ()
+  "Return the answers but that about tools."
+  (assq-delete-all 'tools (gemini-companion-answer-all)))
 
 (defun gemini-companion-setup-test--said-p (text)
   "Return non-nil if the last message contains TEXT."
@@ -81,11 +84,14 @@ It is `yes', `no' or, if nothing may be asked, nil."
     ("// mine\n{ // top\n  // of a, \"ide\": {\n  \"a\": 1 /* one */ // two\n} // end"
      . "// mine\n{ // top\n  \"ide\": {\n    \"enabled\": true\n  },\n  // of a, \"ide\": {\n  \
 \"a\": 1 /* one */ // two\n} // end")
-    ("{ /* from\n here */ \"a\": 1}" . "{\n \"ide\": {\n  \"enabled\": true\n }, /* from\n here */ \
-\"a\": 1}")
+    ("{ /* from\n here */ \"a\": 1}" . "{ /* from\n here */ \"ide\": {\"enabled\": true}, \"a\": 1}")
     ("{\"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \"c\": [{\"ide\": {}}, \"]\"]} /* open"
      . "{\"ide\": {\"enabled\": true}, \"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \
 \"c\": [{\"ide\": {}}, \"]\"]} /* open")
+    ("{ // mine, \"ide\": {\n  /* no { */ \"ui\": {} // }\n}\n"
+     . "{ // mine, \"ide\": {\n  \"ide\": {\n    \"enabled\": true\n  },\n  /* no { */ \"ui\": {} // }\n}\n")
+    ("/* x */ {\n  \"ide\": { // y\n    \"a\": 1\n  }\n}"
+     . "/* x */ {\n  \"ide\": { // y\n    \"enabled\": true,\n    \"a\": 1\n  }\n}")
     ;; A setting of the same name in another object.
     ("{\"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}"
      . "{\"ide\": {\"enabled\": true}, \"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}")
@@ -116,7 +122,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
           (should (equal (gemini-companion-setup-test--names) '("settings.json")))
           ;; The doctor agrees.
           (should (eq t (car (gemini-companion-client-setting
-                              `((user ,file . ,(gemini-companion-client--read-settings file)))
+                              `((user ,file . ,(gemini-companion-client-read-json file)))
                               '(ide enabled))))))))))
 
 (ert-deftest gemini-companion-setup/the-question-names-the-file-and-comes-once ()
@@ -146,7 +152,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
   (gemini-companion-setup-test--with 'no
     (gemini-companion-setup)
     (should-not (file-exists-p (gemini-companion-test-file "home/.gemini")))
-    (should (equal (gemini-companion-answer-all) '(((setup . gemini) . never))))
+    (should (equal (gemini-companion-setup-test--answers) '(((setup . gemini) . never))))
     (should (gemini-companion-setup-test--said-p "M-x gemini-companion-setup asks again"))))
 
 ;;;; Settings left alone
@@ -167,7 +173,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
                    ("{\"ide\": {}, \"ide\": []}" "\"ide\" is no object")
                    ("{\"ide\": {\"enabled\": \"yes\"}}" "neither true nor false")
                    ("{\"ide\": {\"enabled\": {}}}" "neither true nor false")
-                   (,(concat "{\"a\": " (make-string 5000 ?\[)) "nested too deeply")
+                   (,(concat "{\"a\": " (make-string 5000 ?\[)) "as JSON")
                    (,(concat "{" (make-string (* 1024 1024) ?\s) "}") "far too large")))
     (ert-info ((truncate-string-to-width text 50))
       (gemini-companion-setup-test--with nil
@@ -176,7 +182,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
             (should (string-search "~/.gemini/settings.json is left alone" words))
             (should (string-search reason words)))
           (should (equal (gemini-companion-test-bytes file) text))
-          (should-not (gemini-companion-answer-all)))))))
+          (should-not (gemini-companion-setup-test--answers)))))))
 
 (ert-deftest gemini-companion-setup/read-only-settings-are-kept ()
   (gemini-companion-setup-test--with nil
@@ -320,7 +326,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
     (dolist (name '("home/.qwen/settings.json" "home/.gemini/settings.json"))
       (should (string-search "\"enabled\": true"
                              (gemini-companion-test-read (gemini-companion-test-file name)))))
-    (should (equal (gemini-companion-answer-all)
+    (should (equal (gemini-companion-setup-test--answers)
                    '(((setup . qwen) . always) ((setup . gemini) . always))))))
 
 (ert-deftest gemini-companion-setup/invalid-settings-of-one-program-do-not-affect-another ()
@@ -372,7 +378,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
       ;; It is about to start.
       (should (gemini-companion-setup-test--said-p
                "Gemini CLI connects by itself: ide.enabled is true in ~/.gemini/settings.json"))
-      (should (equal (gemini-companion-answer-all) '(((setup . gemini) . always))))
+      (should (equal (gemini-companion-setup-test--answers) '(((setup . gemini) . always))))
       (gemini-companion-setup-test--before-run)
       ;; A CLI that has run has saved its settings.
       (gemini-companion-setup-test--write "{\"b\": 1}")
@@ -404,46 +410,9 @@ It is `yes', `no' or, if nothing may be asked, nil."
            (user-init-file custom-file))
       (gemini-companion-setup-test--before-run)
       (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
-      (should-not gemini-companion-setup-policy)
-      (should-not (custom-variable-p 'gemini-companion-setup-policy))
       (should-not gemini-companion-answer--unsaved)
       (gemini-companion-setup-test--before-run)
       (should (= (length gemini-companion-test-questions) 1)))))
-
-(ert-deftest gemini-companion-setup/what-the-init-file-sets-comes-first ()
-  "Until Emacs exits, an answer that comes later counts."
-  (gemini-companion-setup-test--with 'yes
-    (gemini-companion-answer-set '(setup . gemini) 'always)
-    (setq gemini-companion-setup-policy '((gemini . never)))
-    (gemini-companion-setup-test--before-run)
-    (should-not (file-exists-p (gemini-companion-setup-test--settings)))
-    (gemini-companion-setup)
-    (gemini-companion-setup-test--write "{}")
-    (gemini-companion-setup-test--before-run)
-    (should (equal (gemini-companion-test-read (gemini-companion-setup-test--settings))
-                   "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}"))
-    (should (= (length gemini-companion-test-questions) 1))))
-
-(ert-deftest gemini-companion-setup/an-answer-of-an-earlier-version-counts-until-there-is-another ()
-  (gemini-companion-setup-test--with 'yes
-    (let ((saved (get 'gemini-companion-setup-policy 'saved-value)))
-      (unwind-protect
-          (progn
-            (put 'gemini-companion-setup-policy 'saved-value '('((gemini . never))))
-            (setq gemini-companion-setup-policy
-                  (gemini-companion-answer-saved 'gemini-companion-setup-policy nil))
-            (gemini-companion-setup-test--before-run)
-            (should-not gemini-companion-test-questions)
-            (gemini-companion-setup)
-            ;; The next Emacs.
-            (setq gemini-companion-setup-policy
-                  (gemini-companion-answer-saved 'gemini-companion-setup-policy nil))
-            (gemini-companion-setup-test--write "{}")
-            (gemini-companion-setup-test--before-run)
-            (should (string-search "true" (gemini-companion-test-read
-                                           (gemini-companion-setup-test--settings))))
-            (should (= (length gemini-companion-test-questions) 1)))
-        (put 'gemini-companion-setup-policy 'saved-value saved)))))
 
 (ert-deftest gemini-companion-setup/a-run-asks-nothing-if-the-setting-is-on-or-unknown ()
   (gemini-companion-setup-test--with nil

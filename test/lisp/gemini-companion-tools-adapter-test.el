@@ -11,6 +11,7 @@
 
 (require 'ert)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-extension)
 (require 'gemini-companion-test-companion)
 
 (declare-function gemini-companion--mod-set-tools "ext:gemini-companion-module" (companion tools) t)
@@ -106,10 +107,11 @@ SPEC is (PROGRAM &key AGENT DIRECTORY ENVIRONMENT)."
          (gemini-companion-test-program-stop ,program)))))
 
 (cl-defun gemini-companion-adapter-test--start
-    (&key (agent "gemini") (directory gemini-companion-test-project) environment)
+    (&key (agent 'gemini) (directory gemini-companion-test-project) environment)
   "Start the adapter for AGENT in DIRECTORY, with more ENVIRONMENT; return it."
   (let ((program (gemini-companion-test-program-start
-                  (list (executable-find "node") gemini-companion-adapter-test--program agent)
+                  `(,(executable-find "node") ,gemini-companion-adapter-test--program
+                    ,@(cdr (gemini-companion-extension--words agent)))
                   directory
                   (apply #'gemini-companion-adapter-test--environment environment))))
     (gemini-companion-adapter-test--request
@@ -398,24 +400,30 @@ By default it is of the Emacs in this project, on a port without a server."
                            '("here"))))
         (delete-file link)))))
 
-(ert-deftest gemini-companion-adapter/qwen-code-has-a-file-and-a-token-of-its-own ()
-  (gemini-companion-adapter-test--with
-    (setq gemini-companion-adapter-test--answers '(("echo" . "here")))
-    (let ((before (default-toplevel-value 'process-environment))
-          (home (gemini-companion-test-file "home/.qwen")))
-      (set-default-toplevel-value 'process-environment (cons (concat "QWEN_HOME=" home) before))
-      (unwind-protect
-          (progn
-            (gemini-companion-adapter-test--switch-on)
-            (gemini-companion-adapter-test--with-program
-                (program :agent "qwen" :environment '("QWEN_HOME=~/.qwen"))
-              (gemini-companion-adapter-test--call program 1 "one")
-              (should (equal (gemini-companion-adapter-test--text
-                              (gemini-companion-adapter-test--wait program 1))
-                             '("here")))
-              (should (eq 'qwen (nth 1 (car gemini-companion-adapter-test--calls))))))
-        (gemini-companion-mode -1)
-        (set-default-toplevel-value 'process-environment before)))))
+(ert-deftest gemini-companion-adapter/each-program-has-a-file-and-a-token-of-its-own ()
+  "Also one that this package does not know, by its entry."
+  (let ((gemini-companion-agents '(gemini qwen other))
+        (gemini-companion-agent-profiles
+         '((other :title "Other" :directory (temporary "other/ide") :file "other-PORT.json"
+                  :tells-process t :extension (:here ".") :variables (("OTHER_PORT" . port))))))
+    (dolist (agent '(qwen other))
+      (gemini-companion-adapter-test--with
+        (setq gemini-companion-adapter-test--answers '(("echo" . "here")))
+        (let ((before (default-toplevel-value 'process-environment))
+              (home (gemini-companion-test-file "home/.qwen")))
+          (set-default-toplevel-value 'process-environment (cons (concat "QWEN_HOME=" home) before))
+          (unwind-protect
+              (progn
+                (gemini-companion-adapter-test--switch-on)
+                (gemini-companion-adapter-test--with-program
+                    (program :agent agent :environment '("QWEN_HOME=~/.qwen"))
+                  (gemini-companion-adapter-test--call program 1 "one")
+                  (should (equal (gemini-companion-adapter-test--text
+                                  (gemini-companion-adapter-test--wait program 1))
+                                 '("here")))
+                  (should (eq agent (nth 1 (car gemini-companion-adapter-test--calls))))))
+            (gemini-companion-mode -1)
+            (set-default-toplevel-value 'process-environment before)))))))
 
 ;;;; Odd input
 
@@ -506,8 +514,8 @@ It must succeed, and write nothing to stderr."
          (process-environment (gemini-companion-adapter-test--environment))
          (process (make-process
                    :name "hook" :noquery t :coding 'utf-8-unix :connection-type 'pipe
-                   :command (list (executable-find "node")
-                                  gemini-companion-adapter-test--program agent "hook")
+                   :command `(,(executable-find "node") ,gemini-companion-adapter-test--program
+                              ,@(cdr (gemini-companion-extension--words agent)) "hook")
                    :stderr stderr
                    :filter (lambda (_ text) (setq output (concat output text)))
                    :sentinel #'ignore)))
@@ -546,7 +554,7 @@ It must succeed, and write nothing to stderr."
     (should (equal (gemini-companion-test-json-decode
                     (encode-coding-string
                      (gemini-companion-adapter-test--hook
-                      "gemini" (gemini-companion-adapter-test--input))
+                      'gemini (gemini-companion-adapter-test--input))
                      'utf-8))
                    '((hookSpecificOutput (hookEventName . "AfterTool")
                                          (additionalContext . "a.txt:1: error: no")))))
@@ -562,10 +570,10 @@ It must succeed, and write nothing to stderr."
   (gemini-companion-adapter-test--with
     (setq gemini-companion-adapter-test--answers '(("noteEdit" . "")))
     (should (equal "" (gemini-companion-adapter-test--hook
-                       "gemini" (gemini-companion-adapter-test--input))))
+                       'gemini (gemini-companion-adapter-test--input))))
     (gemini-companion-adapter-test--switch-on)
     (should (equal "" (gemini-companion-adapter-test--hook
-                       "gemini" (gemini-companion-adapter-test--input))))
+                       'gemini (gemini-companion-adapter-test--input))))
     (should (= 1 (length gemini-companion-adapter-test--calls)))
     ;; A tool that failed has edited nothing, and other input is none of a hook.
     (dolist (input (list "" "{" "null" "[]" "{}" "{\"cwd\":5}"
@@ -573,7 +581,7 @@ It must succeed, and write nothing to stderr."
                           :tool_response '(:llmContent "x" :error (:message "no")))
                          (gemini-companion-adapter-test--input :tool_input '(:file_path 5))
                          (gemini-companion-adapter-test--input :cwd "relative")))
-      (should (equal "" (gemini-companion-adapter-test--hook "gemini" input))))
+      (should (equal "" (gemini-companion-adapter-test--hook 'gemini input))))
     (should (= 1 (length gemini-companion-adapter-test--calls)))))
 
 (ert-deftest gemini-companion-adapter/the-hook-knows-before-and-after-of-all-edits ()
@@ -592,17 +600,17 @@ It must succeed, and write nothing to stderr."
            ((:content "2") "Written" nil nil)))
       (ert-info ((format "%S %S" asked shown))
         (gemini-companion-adapter-test--hook
-         "gemini" (gemini-companion-adapter-test--input
-                   :tool_input (append '(:file_path "sub/b.txt") asked)
-                   :tool_response (gemini-companion-adapter-test--response shown)))
+         'gemini (gemini-companion-adapter-test--input
+                  :tool_input (append '(:file_path "sub/b.txt") asked)
+                  :tool_response (gemini-companion-adapter-test--response shown)))
         (should (equal (nth 3 (car gemini-companion-adapter-test--calls))
                        (list (gemini-companion-test-file "sub/b.txt") "write_file"
                              before after)))))
     ;; An empty file that was there, for Gemini CLI.
     (gemini-companion-adapter-test--hook
-     "gemini" (gemini-companion-adapter-test--input
-               :tool_response (gemini-companion-adapter-test--response
-                               '(:originalContent "" :newContent "2" :isNewFile :false))))
+     'gemini (gemini-companion-adapter-test--input
+              :tool_response (gemini-companion-adapter-test--response
+                              '(:originalContent "" :newContent "2" :isNewFile :false))))
     (should (equal (nthcdr 2 (nth 3 (car gemini-companion-adapter-test--calls))) '("" "2")))))
 
 ;;; gemini-companion-tools-adapter-test.el ends here

@@ -88,7 +88,9 @@ async function stage(t, constants = {}) {
     return one;
   };
   const command = [process.execPath,
-    '--import', `data:text/javascript,${encodeURIComponent(PRELOAD)}`, program, 'gemini'];
+    '--import', `data:text/javascript,${encodeURIComponent(PRELOAD)}`, program,
+    'directory=gemini/ide', 'file=gemini-ide-server-PID-PORT.json',
+    'port=GEMINI_CLI_IDE_SERVER_PORT', 'process=GEMINI_CLI_IDE_PID'];
   const options = (env = {}) => ({
     cwd: directory, env: { PATH: process.env.PATH, TMPDIR: directory, ...env },
   });

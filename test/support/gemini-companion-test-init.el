@@ -241,10 +241,9 @@ the names of all buffers but Emacs's own hidden ones."
 (defvar gemini-companion-workspace--delay)
 
 ;; Most tests do not concern the settings of CLIs, and their extensions.
-(defvar gemini-companion-setup-policy)
-(defvar gemini-companion-tools-offer)
-(setq gemini-companion-setup-policy '((gemini . never) (qwen . never))
-      gemini-companion-tools-offer nil)
+(defvar gemini-companion-answer--unsaved)
+(setq gemini-companion-answer--unsaved
+      '(((setup . gemini) . never) ((setup . qwen) . never) (tools . never)))
 
 ;; When an Emacs without windows loads this, it notes what it lacks, over the message of a test.
 (require 'cus-start)

@@ -48,7 +48,9 @@
     (gemini-companion-test-wait-announced emacs project)
     (let ((tools (gemini-companion-test-program-start
                   (list (gemini-companion-test-node)
-                        (gemini-companion-test-path "src" "tools_adapter.mjs") "gemini")
+                        (gemini-companion-test-path "src" "tools_adapter.mjs")
+                        "directory=gemini/ide" "file=gemini-ide-server-PID-PORT.json"
+                        "port=GEMINI_CLI_IDE_SERVER_PORT" "process=GEMINI_CLI_IDE_PID")
                   project (gemini-companion-test-client-environment emacs))))
       (gemini-companion-test-served--answer
        tools (gemini-companion-test-served--request
