@@ -319,8 +319,7 @@ fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
 
 /// Return where the clients of COMPANION work, a vector without duplicates.
 ///
-/// A place is a directory, or nil if that is not known.  A client whose process is being looked for
-/// is left out; a `clients' event follows.
+/// A place is a directory, or nil if that is not known.
 #[defun]
 fn places<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let places = companion.sessions().places();
@@ -445,8 +444,8 @@ fn ping(companion: &Companion) -> Result<i64> {
 /// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNDELIVERED DIRECTORY OWN-FRONT]: KEY
 /// identifies it, CLIENT is its name, PROCESS the process id if known, SECONDS its age, STREAM one
 /// of never, open and lost, REVIEWS how many are open, UNDELIVERED how many outcomes wait for it,
-/// DIRECTORY where the client works, nil if that is not known, or t while its process is being
-/// looked for, and OWN-FRONT t if its user decides changes in a front of its own.
+/// DIRECTORY where the client works, nil if that is not known, and OWN-FRONT t if its user decides
+/// changes in a front of its own.
 #[defun]
 fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let sessions = companion.sessions().describe();
@@ -464,10 +463,7 @@ fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
             env.intern(stream)?,
             session.reviews.len() as i64,
             session.undelivered as i64,
-            match session.place {
-                None => true.into_lisp(env)?,
-                Some(place) => place.directory().into_lisp(env)?,
-            },
+            session.place.directory().into_lisp(env)?,
             session.has_own_front,
         ))
     });
@@ -513,7 +509,8 @@ fn fail_call(companion: &Companion, call: i64, reason: Text) -> Result<bool> {
 /// was no longer open: a `close-review' event is on its way then.
 #[defun]
 fn accept_review(companion: &Companion, review: i64, text: Text, may_omit: Value) -> Result<bool> {
-    let outcome = Outcome::Accepted { content: text.into(), may_omit: may_omit.is_not_nil() };
+    let outcome =
+        Outcome::Accepted { content: String::from(text).into(), may_omit: may_omit.is_not_nil() };
     Ok(companion.sessions().decide(ReviewId(review), outcome))
 }
 

@@ -21,16 +21,16 @@ const PATIENCE: Duration = Duration::from_millis(400);
 pub struct Announcement {
     bridge: Arc<Bridge>,
     port: u16,
-    known: Mutex<Known>,
+    known: Mutex<State>,
     /// Wakes those who wait for the thread.
     done: Condvar,
     /// Empty before `begin` and after `end`. Only the thread locks it, for as long as it takes.
-    places: Mutex<Vec<Place>>,
+    places: Mutex<Vec<Spot>>,
 }
 
 /// What is known without the file system. Nobody keeps the lock while asking that.
 #[derive(Default)]
-struct Known {
+struct State {
     roots: Vec<String>,
     /// Those that a discovery file cannot contain.
     unusable: Vec<String>,
@@ -61,7 +61,7 @@ enum Task {
 }
 
 /// The discovery file for one agent in one directory.
-struct Place {
+struct Spot {
     agent: Arc<Agent>,
     directory: PathBuf,
     file: Option<DiscoveryFile>,
@@ -82,7 +82,7 @@ impl Announcement {
 
     /// Writes the files of all `agents`.
     pub(crate) fn begin(self: &Arc<Self>, agents: &[Arc<Agent>], roots: &[String]) {
-        let place = |agent: &Arc<Agent>, directory: &PathBuf| Place {
+        let place = |agent: &Arc<Agent>, directory: &PathBuf| Spot {
             agent: agent.clone(),
             directory: directory.clone(),
             file: None,
@@ -208,14 +208,14 @@ impl Announcement {
         true
     }
 
-    fn look(&self, places: &[Place]) {
+    fn look(&self, places: &[Spot]) {
         let files = places.iter().filter_map(|place| place.file.as_ref());
         let damaged = files.flat_map(DiscoveryFile::damaged).map(|it| it.display().to_string());
         let damaged = damaged.collect();
         lock(&self.known).damaged = damaged;
     }
 
-    fn write(&self, places: &mut [Place], task: Task, roots: &[String]) {
+    fn write(&self, places: &mut [Spot], task: Task, roots: &[String]) {
         for index in 0..places.len() {
             let place = &mut places[index];
             if task == Task::Repair && place.is_intact() {
@@ -228,7 +228,7 @@ impl Announcement {
         }
     }
 
-    fn note(&self, places: &[Place]) {
+    fn note(&self, places: &[Spot]) {
         let files = places.iter().filter_map(|place| place.file.as_ref());
         let files = files.flat_map(DiscoveryFile::paths).map(|it| it.display().to_string());
         let faults = places.iter().filter_map(|place| place.fault.clone());
@@ -237,7 +237,7 @@ impl Announcement {
         (known.files, known.faults) = (files, faults);
     }
 
-    fn finish(&self, known: &mut Known) {
+    fn finish(&self, known: &mut State) {
         known.working = None;
         self.done.notify_all();
     }
@@ -250,7 +250,7 @@ impl Announcement {
     }
 }
 
-impl Place {
+impl Spot {
     fn is_intact(&self) -> bool {
         self.file.as_ref().is_some_and(DiscoveryFile::is_intact)
     }

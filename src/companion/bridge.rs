@@ -303,13 +303,10 @@ impl Bridge {
         self.tracing.store(on, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_tracing(&self) -> bool {
-        self.tracing.load(Ordering::Relaxed)
-    }
-
-    /// Queues a message for the log if that is wanted; `text` is called only then.
-    pub(crate) fn trace(&self, direction: Direction, session: &str, text: impl FnOnce() -> String) {
-        if !self.is_tracing() {
+    /// Queues a message for the log if that is wanted. Only then `message` is called, which returns the
+    /// key of the session and the text.
+    pub(crate) fn trace(&self, direction: Direction, message: impl FnOnce() -> (String, String)) {
+        if !self.tracing.load(Ordering::Relaxed) {
             return;
         }
         if !self.traces.has_room_for(1) {
@@ -317,11 +314,11 @@ impl Bridge {
             return;
         }
         let lost = self.lost_traces.swap(0, Ordering::Relaxed);
-        let mut text = text();
+        let (session, mut text) = message();
         if lost > 0 {
             text = format!("({lost} messages before this one are left out) {text}");
         }
-        self.send(Event::Trace { direction, session: session.to_owned(), text });
+        self.send(Event::Trace { direction, session, text });
     }
 
     /// The next event for Lisp. Called on Emacs's main thread until it returns `None`.
@@ -413,15 +410,17 @@ impl Bridge {
 mod tests {
     use super::*;
 
+    /// A proposal with so many bytes in all.
     fn proposal(allowance: &Arc<Allowance>, bytes: usize) -> Event {
+        let text = || "x".repeat(bytes / 6);
         Event::OpenReview {
             review: ReviewId(1),
-            agent: String::new(),
-            client: String::new(),
-            info: Default::default(),
+            agent: text(),
+            client: text(),
+            info: (text(), text()),
             process: None,
-            path: String::new(),
-            content: "x".repeat(bytes),
+            path: text(),
+            content: "x".repeat(bytes - 5 * (bytes / 6)),
             host: None,
             allowance: allowance.clone(),
         }
@@ -455,58 +454,28 @@ mod tests {
     #[test]
     fn every_text_of_an_event_counts() {
         let text = || "x".repeat(10);
-        let (host, allowance) = (Host::new("/ssh:a:", &Limits::default()), Arc::default());
-        let info = (text(), text());
-        let review = ReviewId(1);
-        let (path, client, agent, session) = (text(), text(), text(), text());
+        let call = CallId(1);
         let file = HostFile {
-            host: Arc::new(host),
+            host: Arc::new(Host::new("/ssh:a:", &Limits::default())),
             path: text(),
             contents: Contents::Bytes(text().into()),
             stamp: Some(text()),
             modified: None,
         };
-        let call = CallId(1);
-        let argument = Some(ArgumentValue::Text(text()));
+        let called = Event::CallTool {
+            call,
+            agent: text(),
+            tool: text(),
+            arguments: vec![Some(ArgumentValue::Text(text())), None],
+            directory: Some(text()),
+            allowance: Arc::default(),
+        };
         for (event, size) in [
-            (
-                Event::OpenReview {
-                    review,
-                    agent,
-                    client,
-                    info,
-                    process: None,
-                    path,
-                    content: text(),
-                    host: None,
-                    allowance: Arc::clone(&allowance),
-                },
-                60,
-            ),
+            (proposal(&Arc::default(), 60), 60),
             (Event::HostFile(file), 30),
-            (
-                Event::DecideReview {
-                    review,
-                    accept: true,
-                    call,
-                    directory: Some(text()),
-                    allowance: Arc::clone(&allowance),
-                },
-                10,
-            ),
-            (
-                Event::CallTool {
-                    call,
-                    agent: text(),
-                    tool: text(),
-                    arguments: vec![argument, None],
-                    directory: Some(text()),
-                    allowance,
-                },
-                40,
-            ),
+            (called, 40),
             (Event::Message { client: text(), text: text() }, 20),
-            (Event::Trace { direction: Direction::ToClient, session, text: text() }, 20),
+            (Event::Trace { direction: Direction::ToClient, session: text(), text: text() }, 20),
             (Event::Pong { client: text(), after: Duration::ZERO }, 10),
             (Event::Warning(text()), 10),
         ] {
@@ -529,7 +498,7 @@ mod tests {
     fn messages_are_queued_for_the_log_on_demand_and_within_bounds() {
         let bridge = Bridge::new(&Limits::default());
         let trace = |text: &str| {
-            bridge.trace(Direction::FromClient, "s", || text.to_owned());
+            bridge.trace(Direction::FromClient, || ("s".to_owned(), text.to_owned()));
         };
         let next = || match bridge.next_event() {
             Some(Event::Trace { text, .. }) => Some(text),

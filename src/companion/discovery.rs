@@ -192,7 +192,7 @@ fn create_private_directory(directory: &Path) -> io::Result<()> {
 #[cfg(unix)]
 fn check_owner(directory: &Path) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let own = own_user();
+    let own = crate::process::own_user();
     let entry = fs::symlink_metadata(directory)?;
     let Ok(target) = fs::metadata(directory).and_then(check_directory) else {
         bail!("{} is no directory: move it away", directory.display());
@@ -302,14 +302,8 @@ fn read_untrusted(path: &Path) -> Option<String> {
 }
 
 #[cfg(unix)]
-fn own_user() -> u32 {
-    // Safety: geteuid has no preconditions and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
-#[cfg(unix)]
 fn belongs_to_us(entry: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::uid(entry) == own_user()
+    std::os::unix::fs::MetadataExt::uid(entry) == crate::process::own_user()
 }
 
 #[cfg(unix)]

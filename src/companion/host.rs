@@ -47,12 +47,12 @@ pub struct Host {
 /// The ignore files of a host, by their directories.
 #[derive(Default)]
 struct IgnoreFiles {
-    known: HashMap<String, Rules>,
+    known: HashMap<String, Told>,
     /// How many times a file was told.
     told: u64,
 }
 
-struct Rules {
+struct Told {
     file: IgnoreFile,
     matcher: Matcher,
     /// The value of `IgnoreFiles::told` when this was told last.
@@ -149,10 +149,10 @@ impl Host {
         let below = Path::new(path).strip_prefix(root).context("is about another directory")?;
         match lock(&self.ignore_files).known.get(root) {
             None => bail!("is not known yet"),
-            Some(Rules { file: IgnoreFile::Unreadable(reason), .. }) => {
+            Some(Told { file: IgnoreFile::Unreadable(reason), .. }) => {
                 bail!("cannot be read: {reason}")
             }
-            Some(Rules { matcher, .. }) => matcher.names(below),
+            Some(Told { matcher, .. }) => matcher.names(below),
         }
     }
 }
@@ -171,7 +171,7 @@ impl IgnoreFiles {
             IgnoreFile::Text(text) => Matcher::new(text.as_bytes()),
             IgnoreFile::Missing | IgnoreFile::Unreadable(_) => Matcher::new(b""),
         };
-        self.known.insert(directory.to_owned(), Rules { file, matcher, told: self.told });
+        self.known.insert(directory.to_owned(), Told { file, matcher, told: self.told });
         true
     }
 
@@ -203,27 +203,6 @@ impl Eq for Host {}
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_flood_is_slowed_down_and_a_burst_is_not() {
-        let host = Host::new("/ssh:build:", &Limits::default());
-        let start = Instant::now();
-        for _ in 0..BURST {
-            host.slow_down(100).await;
-        }
-        assert_eq!(start.elapsed(), Duration::ZERO);
-        for _ in 0..100 {
-            host.slow_down(100).await;
-        }
-        assert!(start.elapsed() >= 99 * INTERVAL, "{:?}", start.elapsed());
-        tokio::time::advance(BURST * INTERVAL).await;
-        let start = Instant::now();
-        host.slow_down(48 * BYTES_OF_REQUEST).await;
-        host.slow_down(0).await;
-        assert_eq!(start.elapsed(), Duration::ZERO);
-        host.slow_down(0).await;
-        assert!(start.elapsed() > Duration::ZERO);
-    }
 
     #[test]
     fn of_too_many_ignore_files_the_one_told_least_recently_is_forgotten() {

@@ -4,6 +4,8 @@
 //! Optional members are omitted rather than null: the client's schema rejects null, and it
 //! disconnects.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 /// How many files are listed, most recently focused ones first; the client uses no more.
@@ -22,7 +24,7 @@ pub enum Outcome {
     /// Accepted with this content, which the client writes to the file.
     Accepted {
         /// The final content, with changes of the user.
-        content: String,
+        content: Arc<str>,
         /// Whether the content is what the client proposed, and the client is known to understand
         /// an empty content as just that. It understands any other content as an edit by the user,
         /// and sends all of it to its model.
@@ -191,8 +193,8 @@ impl IdeContext {
 
 impl Outcome {
     /// Accepted, with content that must not be omitted.
-    pub fn accepted(content: String) -> Outcome {
-        Outcome::Accepted { content, may_omit: false }
+    pub fn accepted(content: impl Into<Arc<str>>) -> Outcome {
+        Outcome::Accepted { content: content.into(), may_omit: false }
     }
 }
 
@@ -210,14 +212,9 @@ impl<'a> Notification<'a> {
         }
     }
 
-    /// The same without the content, if that may be omitted.
-    pub(crate) fn brief_outcome(
-        path: &'a str,
-        outcome: &Outcome,
-        meta: Option<Meta<'a>>,
-    ) -> Option<Notification<'a>> {
-        let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
-        may_omit.then_some(Notification::DiffAccepted { file_path: path, content: "", meta })
+    /// Accepted, without the content.
+    pub(crate) fn brief_outcome(path: &'a str, meta: Option<Meta<'a>>) -> Notification<'a> {
+        Notification::DiffAccepted { file_path: path, content: "", meta }
     }
 
     /// The same in the format of document 004.
@@ -240,58 +237,5 @@ fn truncate_utf16(text: &mut String, limit: usize) {
     });
     if let Some(end) = end {
         text.truncate(end);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(path: &str, timestamp: i64) -> File {
-        File { path: path.to_owned(), timestamp, ..File::default() }
-    }
-
-    #[test]
-    fn optional_members_are_left_out_and_never_null() {
-        let context = IdeContext::new(vec![file("/a", 7)]);
-        let json = serde_json::to_string(&Notification::ContextUpdate(&context)).unwrap();
-        assert_eq!(
-            json,
-            r#"{"method":"ide/contextUpdate","params":{"workspaceState":{"openFiles":[{"path":"/a","timestamp":7}]}}}"#
-        );
-    }
-
-    #[test]
-    fn trust_is_told_only_if_the_user_wants_it() {
-        let json = |context: &IdeContext| serde_json::to_value(context).unwrap();
-        let context = IdeContext::new(Vec::new());
-        assert_eq!(json(&context), serde_json::json!({ "workspaceState": { "openFiles": [] } }));
-        let trusted =
-            serde_json::json!({ "workspaceState": { "openFiles": [], "isTrusted": true } });
-        assert_eq!(json(&context.trusted()), trusted);
-    }
-
-    #[test]
-    fn timestamps_are_distinct_and_fall_in_list_order() {
-        let context = IdeContext::new(vec![file("/a", 5), file("/b", 5), file("/c", 9)]);
-        let stamps: Vec<i64> =
-            context.workspace_state.open_files.iter().map(|file| file.timestamp).collect();
-        assert_eq!(stamps, [5, 4, 3]);
-    }
-
-    #[test]
-    fn at_most_ten_files_are_listed() {
-        let context = IdeContext::new((0..20).map(|n| file(&format!("/{n}"), 100 - n)).collect());
-        assert_eq!(context.workspace_state.open_files.len(), MAX_OPEN_FILES);
-    }
-
-    #[test]
-    fn a_selection_is_cut_on_a_character_boundary() {
-        let mut text = format!("{}😀", "x".repeat(MAX_SELECTION - 1));
-        truncate_utf16(&mut text, MAX_SELECTION);
-        assert_eq!(text.len(), MAX_SELECTION - 1);
-        let mut whole = "é😀".to_owned();
-        truncate_utf16(&mut whole, 3);
-        assert_eq!(whole, "é😀");
     }
 }

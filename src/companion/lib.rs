@@ -29,7 +29,6 @@ mod quota;
 mod server;
 mod thread;
 mod token;
-mod trace;
 
 pub use agent::Agent;
 pub use allowance::Allowance;

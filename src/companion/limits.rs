@@ -13,11 +13,11 @@ const SHARES: usize = 3;
 /// What has a name with `share` is for the clients of one agent on this machine, or for all clients on
 /// one host; the rest is for all of them together, or for one request.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "one comment is for a limit and for the share of it that follows")]
 pub struct Limits {
     /// Authenticated connections: two for each session, an event stream and one for requests, and
     /// some more. One more evicts the one that is idle for longest.
     pub connections: usize,
-    /// See `connections`.
     pub share_connections: usize,
     /// Connections that have shown no valid token yet. One more evicts the oldest.
     pub unauthenticated: usize,
@@ -30,7 +30,6 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of all messages that are being received or answered.
     pub bodies: usize,
-    /// See `bodies`.
     pub share_bodies: usize,
     /// Time for the body of a request to begin to arrive, and to go on.
     pub body_time: Duration,
@@ -39,7 +38,6 @@ pub struct Limits {
     /// Sessions that may exist at once. Most clients never end theirs, so the least recently used
     /// one makes room.
     pub sessions: usize,
-    /// See `sessions`.
     pub share_sessions: usize,
     /// A session without a stream or requests is removed after this time.
     pub idle_time: Duration,
@@ -54,17 +52,14 @@ pub struct Limits {
     pub event_readers: usize,
     /// Reviews that may be open at once.
     pub reviews: usize,
-    /// See `reviews`.
     pub share_reviews: usize,
     /// Bytes of their proposals, and of the files as they are.
     pub review_bytes: usize,
-    /// See `review_bytes`.
     pub share_review_bytes: usize,
     /// Events that may wait for Emacs while it is busy, of those that clients cause.
     pub share_events: usize,
     /// Bytes of these events.
     pub queued_bytes: usize,
-    /// See `queued_bytes`.
     pub share_queued_bytes: usize,
     /// Bytes of what is kept of the outcomes of reviews after it was sent, in case the stream or the
     /// connection was broken.
@@ -79,12 +74,11 @@ pub struct Limits {
     pub emacs_time: Duration,
     /// Calls of tools for the model that may wait for Emacs at once.
     pub tool_calls: usize,
-    /// See `tool_calls`.
     pub share_tool_calls: usize,
     /// How long one may take.
     pub tool_time: Duration,
     /// How long the answer to a request may take before it becomes an event stream, which is kept
-    /// alive with comments.
+    /// alive with comments, and shows a relay that Emacs will answer.
     pub stream_after: Duration,
     /// How long a request waits for the first context: less than `stream_after`.
     pub first_context: Duration,

@@ -4,20 +4,22 @@
 //! shows that the new one may have what the old one waits for. Known on Linux only: elsewhere no
 //! process is found, and timeouts alone decide whether a client is gone.
 
+#[cfg(target_os = "linux")]
+use std::ffi::{OsStr, OsString};
+#[cfg(target_os = "linux")]
+use std::path::Path;
+
+#[cfg(unix)]
+use rustix::io::Errno;
+#[cfg(unix)]
+use rustix::process::{Pid, test_kill_process};
+
 /// A process; the time when it started distinguishes it from a later one with the same id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Process {
     id: u32,
     started: u64,
-}
-
-/// A process that holds a socket, and by which of its file descriptors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-pub struct Holder {
-    pub process: Process,
-    descriptor: u32,
 }
 
 /// Identifies where process ids are unique: in this PID namespace, until the machine reboots.
@@ -52,16 +54,22 @@ const FORWARDERS: [&str; 10] = [
 /// The arguments that have a CLI speak ACP.
 const ACP: [&[u8]; 2] = [b"--acp", b"--experimental-acp"];
 
+/// The user of this process.
+#[cfg(unix)]
+pub fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Whether a process with this id lives.
 #[cfg(unix)]
 pub fn is_alive(id: u32) -> bool {
     // Zero and negative ids are process groups.
-    let Some(process) = libc::pid_t::try_from(id).ok().filter(|id| *id > 0) else { return false };
-    // Safety: signal 0 only checks for existence.
-    let answer = unsafe { libc::kill(process, 0) };
-    let exists = answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH);
+    let Some(process) = i32::try_from(id).ok().filter(|id| *id > 0).and_then(Pid::from_raw) else {
+        return false;
+    };
     // One that has ended and was not reaped by its parent, which in a container may be for good, exists.
-    exists && !Stat::of(id).is_some_and(|stat| stat.is_zombie)
+    test_kill_process(process) != Err(Errno::SRCH)
+        && !Stat::of(id).is_some_and(|stat| stat.is_zombie)
 }
 
 #[cfg(not(unix))]
@@ -158,135 +166,46 @@ impl Process {
     pub fn with_id(id: u32) -> Option<Process> {
         Some(Process { id, started: Stat::of(id)?.started })
     }
-}
 
-#[cfg(target_os = "linux")]
-impl Holder {
-    /// The process of this user that holds the socket with this inode. Searches the file
-    /// descriptors of processes, which may take long: first those of the newest processes, since
-    /// most clients are young, and then of the `likely` ones.
-    pub fn of(inode: u32, likely: &[Process]) -> Option<Holder> {
-        const NEWEST: usize = 8;
-        let socket = link_of(inode);
-        let ids = process_ids();
-        let (newest, older) = ids.split_at(NEWEST.min(ids.len()));
-        let likely = likely.iter().map(|process| &process.id);
-        let mut all = newest.iter().chain(likely).chain(older);
-        all.find_map(|&id| Holder::search(id, &socket, usize::MAX))
-    }
-
-    /// The same, if it is one of the newest processes and has few descriptors, as a client that has
-    /// just been started. Takes a tenth of a millisecond.
-    pub fn among_newest(inode: u32) -> Option<Holder> {
-        const NEWEST: usize = 3;
-        const DESCRIPTORS: usize = 64;
-        let socket = link_of(inode);
-        newest_ids().take(NEWEST).find_map(|id| Holder::search(id, &socket, DESCRIPTORS))
-    }
-
-    /// Searches the first `limit` descriptors of a process.
-    fn search(id: u32, socket: &str, limit: usize) -> Option<Holder> {
-        Holder::by(id, descriptor_of(id, socket, limit)?)?.eldest(socket)
-    }
-
-    /// The process with the same id, if it holds the socket with this inode by the same descriptor:
-    /// that of a connection often has the number of the one before. Takes microseconds.
-    pub fn again(&self, inode: u32) -> Option<Holder> {
-        let Holder { process: Process { id, .. }, descriptor } = *self;
-        is_descriptor_of(id, descriptor, &link_of(inode)).then(|| Holder::by(id, descriptor))?
-    }
-
-    fn by(id: u32, descriptor: u32) -> Option<Holder> {
-        Some(Holder { process: Process::with_id(id)?, descriptor })
-    }
-
-    /// The first ancestor that holds `socket` by the same descriptor: children inherit it, if only
-    /// until they run another program.
-    fn eldest(self, socket: &str) -> Option<Holder> {
-        let mut eldest = self;
-        loop {
-            let parent = Stat::of(eldest.process.id)?.parent;
-            if !is_descriptor_of(parent, eldest.descriptor, socket) {
-                return Some(eldest);
-            }
-            eldest = Holder::by(parent, eldest.descriptor)?;
+    /// The process of this user that holds the socket with this inode. Searches the file descriptors of
+    /// all processes, newest first, since most clients are young: may take milliseconds.
+    pub fn holding(inode: u32) -> Option<Process> {
+        let socket = format!("socket:[{inode}]");
+        let all = std::fs::read_dir("/proc").ok()?.flatten();
+        let mut ids: Vec<u32> =
+            all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        let (mut id, descriptor) =
+            ids.into_iter().find_map(|id| Some((id, descriptor_of(id, &socket)?)))?;
+        // Children inherit it, if only until they run another program.
+        while let Some(Stat { parent, .. }) = Stat::of(id)
+            && is_descriptor_of(parent, &descriptor, &socket)
+        {
+            id = parent;
         }
+        Process::with_id(id)
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Holder {
-    pub fn of(_inode: u32, _likely: &[Process]) -> Option<Holder> {
-        None
-    }
-
-    pub fn among_newest(_inode: u32) -> Option<Holder> {
-        None
-    }
-
-    pub fn again(&self, _inode: u32) -> Option<Holder> {
+impl Process {
+    pub fn holding(_inode: u32) -> Option<Process> {
         None
     }
 }
 
-/// What the link of a socket's descriptor says.
 #[cfg(target_os = "linux")]
-fn link_of(inode: u32) -> String {
-    format!("socket:[{inode}]")
-}
-
-/// All processes, newest first.
-#[cfg(target_os = "linux")]
-fn process_ids() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut ids: Vec<u32> =
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    sort_newest_first(&mut ids, newest_id().unwrap_or(u32::MAX));
-    ids
-}
-
-/// The newest processes, without a look at all of them: those with the last ids.
-#[cfg(target_os = "linux")]
-fn newest_ids() -> impl Iterator<Item = u32> {
-    const TRIED: u32 = 256;
-    let newest = newest_id().unwrap_or(0);
-    (newest.saturating_sub(TRIED)..=newest).rev().filter(|id| is_own_process(*id))
-}
-
-/// Whether this is the id of a process that belongs to this user, not that of a thread.
-#[cfg(target_os = "linux")]
-fn is_own_process(id: u32) -> bool {
-    // Safety: signal 0 only checks for existence.
-    unsafe { libc::syscall(libc::SYS_tgkill, id, id, 0) == 0 }
-}
-
-/// The last id that was given to a process or thread.
-#[cfg(target_os = "linux")]
-fn newest_id() -> Option<u32> {
-    read_short("/proc/loadavg")?.split_ascii_whitespace().last()?.parse().ok()
-}
-
-/// Ids are counted up to a maximum, and then from the beginning: those after the newest are the
-/// oldest.
-#[cfg(target_os = "linux")]
-fn sort_newest_first(ids: &mut [u32], newest: u32) {
-    ids.sort_unstable_by_key(|id| newest.wrapping_sub(*id));
-}
-
-#[cfg(target_os = "linux")]
-fn is_descriptor_of(id: u32, descriptor: u32, socket: &str) -> bool {
-    let target = std::fs::read_link(format!("/proc/{id}/fd/{descriptor}"));
+fn is_descriptor_of(id: u32, descriptor: &OsStr, socket: &str) -> bool {
+    let target = std::fs::read_link(Path::new(&format!("/proc/{id}/fd")).join(descriptor));
     target.is_ok_and(|target| target.as_os_str() == socket)
 }
 
-/// The descriptor by which a process holds a socket, if it is one of the first `limit`.
+/// The descriptor by which a process holds a socket.
 #[cfg(target_os = "linux")]
-fn descriptor_of(id: u32, socket: &str, limit: usize) -> Option<u32> {
+fn descriptor_of(id: u32, socket: &str) -> Option<OsString> {
     let descriptors = std::fs::read_dir(format!("/proc/{id}/fd")).ok()?;
-    descriptors.flatten().take(limit).find_map(|descriptor| {
-        let target = std::fs::read_link(descriptor.path()).ok()?;
-        (target.as_os_str() == socket).then(|| descriptor.file_name().to_str()?.parse().ok())?
-    })
+    let mut names = descriptors.flatten().map(|descriptor| descriptor.file_name());
+    names.find(|name| is_descriptor_of(id, name, socket))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -327,36 +246,6 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_come_first_also_when_ids_have_begun_again() {
-        let mut ids = [3, 30_000, 7, 5, 20_000];
-        sort_newest_first(&mut ids, 5);
-        assert_eq!(ids, [5, 3, 30_000, 20_000, 7]);
-        sort_newest_first(&mut ids, u32::MAX);
-        assert_eq!(ids, [30_000, 20_000, 7, 5, 3]);
-    }
-
-    #[test]
-    fn the_last_id_is_that_of_a_process_that_was_just_started() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (newest, all) = (newest_id().unwrap(), process_ids());
-        let place = |id| all.iter().position(|other| *other == id).unwrap();
-        assert!(newest >= child.id() || newest < std::process::id());
-        assert!(place(child.id()) < place(std::process::id()));
-        assert!(is_own_process(child.id()));
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_thread_is_no_process() {
-        // Safety: the call has no arguments.
-        let thread = || u32::try_from(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap();
-        assert!(!std::thread::spawn(move || is_own_process(thread())).join().unwrap());
-        assert!(is_own_process(std::process::id()));
-        assert!(!is_own_process(0));
-    }
-
-    #[test]
     fn a_child_that_has_inherited_a_socket_is_not_taken_for_its_owner() {
         use std::os::fd::AsRawFd;
         use std::os::linux::fs::MetadataExt;
@@ -367,9 +256,9 @@ mod tests {
         // Safety: the descriptor is open.
         assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let descriptor = u32::try_from(descriptor).unwrap();
-        assert!(is_descriptor_of(child.id(), descriptor, &link_of(inode)));
-        assert_eq!(Holder::of(inode, &[]).unwrap().process.id(), std::process::id());
+        let (descriptor, socket) = (descriptor.to_string(), format!("socket:[{inode}]"));
+        assert!(is_descriptor_of(child.id(), descriptor.as_ref(), &socket));
+        assert_eq!(Process::holding(inode).unwrap().id(), std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -130,7 +130,7 @@ MODE is how it negotiates the revision."
      :tags '(e2e real any-emacs)
      (gemini-companion-sdk-test--run ,package ,revision ,mode)))
 
-(gemini-companion-sdk-test--define "sdk-1.11.0" "2025-03-26")
+(gemini-companion-sdk-test--define "sdk-1.11.0" "2024-11-05")
 (gemini-companion-sdk-test--define "sdk-1.15.1" "2025-06-18")
 (gemini-companion-sdk-test--define "sdk-1.23.0" "2025-06-18") ; that of Gemini CLI
 (gemini-companion-sdk-test--define "sdk-1.24.3" "2025-11-25")

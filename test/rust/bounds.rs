@@ -11,7 +11,7 @@ use gemini_companion::ide::Outcome;
 use gemini_companion::{Event, Limits};
 use serde_json::{Value, json};
 
-use crate::support::{Response, Session, Stream, TestCompanion, notification, request, wait_for};
+use crate::support::{Response, Session, Stream, TestCompanion, request, wait_for};
 
 const PATH: &str = "/no/such/file";
 const BUILD: &str = "/ssh:build:";
@@ -288,25 +288,9 @@ fn files_that_hosts_tell_of_wait_for_emacs_only_in_limits() {
 }
 
 #[test]
-fn batches_depth_and_ids_are_limited() {
+fn ids_are_limited_in_length() {
     let server = TestCompanion::start();
-    let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
-    let session = server.session(id);
-    let batch = |count: usize| {
-        let messages = vec![notification("notifications/roots/list_changed"); count];
-        format!("[{}]", messages.join(","))
-    };
-    assert_eq!(session.post(&batch(100)).status, 202);
-    let refused = session.post(&batch(101));
-    assert_eq!((refused.status, refused.error_code()), (400, -32600));
-    // With the message and its parameters.
-    let nested = |depth: usize| {
-        let value = format!("{}{}", "[".repeat(depth - 2), "]".repeat(depth - 2));
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":{value}}}}}"#)
-    };
-    assert_eq!(session.post(&nested(64)).status, 200);
-    let refused = session.post(&nested(65));
-    assert_eq!((refused.status, refused.error_code()), (400, -32700));
+    let session = server.open_session();
     let with_id = |length: usize| {
         let id = "x".repeat(length - 2);
         format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#)
@@ -325,16 +309,15 @@ fn errors_quote_a_client_briefly() {
 }
 
 #[test]
-fn tools_of_a_model_have_at_most_64_arguments() {
+fn parameters_and_arguments_have_at_most_64_members() {
     let server = TestCompanion::start();
-    server.register_find();
-    for (count, reason) in [(64, "there is no argument"), (65, "too many arguments")] {
-        let arguments: serde_json::Map<_, _> =
+    let session = server.open_session();
+    for (count, status) in [(64, 200), (65, 400)] {
+        let members: serde_json::Map<_, _> =
             (0..count).map(|number| (format!("a{number:02}"), json!(1))).collect();
-        let call = request(1, "tools/call", json!({ "name": "find", "arguments": arguments }));
-        let answer = server.request("POST", "/mcp/tools", &[], &call).json();
-        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-        assert!(answer["result"]["isError"] == true && text.contains(reason), "{text}");
+        assert_eq!(session.post(&request(1, "ping", json!(members))).status, status);
+        let params = json!({ "name": "closeDiff", "arguments": members });
+        assert_eq!(session.post(&request(1, "tools/call", params)).status, status);
     }
 }
 

@@ -47,45 +47,6 @@ fn a_late_answer_is_one_event_without_an_id() {
 }
 
 #[test]
-fn a_client_may_prefer_event_streams() {
-    let server = TestCompanion::start();
-    let session = server.open_session();
-    let accept = ("Accept", "text/event-stream, application/json;q=0.5");
-    let mut answer = session.post_slowly(&[accept], &request(7, "ping", json!({})));
-    assert_is_stream(&mut answer);
-    assert_eq!(
-        answer.next_block().as_deref(),
-        Some(r#"data: {"jsonrpc":"2.0","id":7,"result":{}}"#)
-    );
-    assert_eq!(answer.next_block(), None);
-}
-
-#[test]
-fn a_late_batch_is_answered_on_a_stream_too() {
-    let keep_alive = Duration::from_millis(10);
-    let server =
-        TestCompanion::with(Limits { keep_alive, stream_after: SHORT, ..Limits::default() });
-    let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
-    let session = server.session(id);
-    session.open_diff(PATH, "text");
-    server.opened();
-    let close = json!({ "name": "closeDiff", "arguments": { "filePath": PATH } });
-    let [ping, close] = [request(1, "ping", json!({})), request(2, "tools/call", close)];
-    let mut answer = session.post_slowly(&[], &format!("[{ping},{close}]"));
-    let Event::CloseReview { call: Some(call), .. } = server.next_event() else {
-        panic!("no call")
-    };
-    assert_is_stream(&mut answer);
-    assert_eq!(answer.next_block().as_deref(), Some(": keep-alive"));
-    assert!(server.companion.bridge().answer(call, Ok("late".to_owned())));
-    let event = std::iter::from_fn(|| answer.next_block()).find(|block| !block.starts_with(':'));
-    let replies: Value =
-        serde_json::from_str(event.unwrap().strip_prefix("data: ").unwrap()).unwrap();
-    assert_eq!(replies[0], json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
-    assert_eq!(replies[1]["result"]["content"][0]["text"], r#"{"content":"late"}"#);
-}
-
-#[test]
 fn a_cancelled_call_has_no_answer() {
     let server = TestCompanion::start();
     let session = server.open_session();

@@ -137,7 +137,7 @@ fn close_diff_after_the_user_has_accepted_gets_the_text_unless_the_client_knows_
     let session = server.open_session();
     for (may_omit, known) in [(false, Some("edited")), (true, None)] {
         session.open_diff(PATH, "text");
-        let outcome = Outcome::Accepted { content: "edited".to_owned(), may_omit };
+        let outcome = Outcome::Accepted { content: "edited".into(), may_omit };
         assert!(server.companion.sessions().decide(server.opened(), outcome));
         assert_eq!(close(&session, PATH), Ok(known.map(str::to_owned)));
     }

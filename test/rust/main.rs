@@ -11,6 +11,7 @@ mod floods;
 mod fronts;
 mod hostile;
 mod hosts;
+mod ide;
 mod lifecycle;
 mod limits;
 mod model_tools;

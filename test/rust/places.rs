@@ -84,7 +84,7 @@ fn a_client_that_changes_directory_receives_the_context_there() {
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/b"))]);
     sessions.publish_contexts(vec![(place(&other), looking_at("/other/a"))]);
     assert_eq!(next_path(&mut stream), "/other/a");
-    assert_eq!(sessions.describe()[0].place, Some(place(&other)));
+    assert_eq!(sessions.describe()[0].place, place(&other));
 }
 
 #[test]

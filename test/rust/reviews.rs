@@ -17,7 +17,7 @@ fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
 
 /// Accepted as proposed, so that the text may be omitted.
 fn accepted_as_proposed(content: &str) -> Outcome {
-    Outcome::Accepted { content: content.to_owned(), may_omit: true }
+    Outcome::Accepted { content: content.into(), may_omit: true }
 }
 
 fn accepted(content: &str) -> Outcome {

@@ -12,7 +12,7 @@ fn initialize_offers_a_revision_that_both_sides_support() {
     for (asked, offered) in [
         ("2025-11-25", "2025-11-25"),
         ("2025-06-18", "2025-06-18"),
-        ("2025-03-26", "2025-03-26"),
+        ("2025-03-26", "2024-11-05"),
         ("2024-11-05", "2024-11-05"),
         ("2026-07-28", "2025-11-25"),
         ("1.0", "2025-11-25"),
@@ -61,6 +61,37 @@ fn guards_come_before_everything_else() {
 }
 
 #[test]
+fn a_request_must_name_this_server_and_show_a_token() {
+    let server = TestCompanion::start();
+    let port = server.companion.port();
+    let status = |changes: &[(&str, &str)]| server.request("PUT", "/mcp", changes, "").status;
+    for name in ["127.0.0.1", "localhost", "LocalHost", "host.docker.internal"] {
+        assert_eq!(status(&[("Host", &format!("{name}:{port}"))]), 405, "{name}");
+    }
+    let own = format!("127.0.0.1:{port}");
+    for name in ["127.0.0.1", "127.0.0.1:1", "localhost", &format!("evil.example:{port}")] {
+        assert_eq!(status(&[("Host", name)]), 403, "{name}");
+    }
+    assert_eq!(status(&[("Host", &format!("[::1]:{port}"))]), 403);
+    assert_eq!(status(&[("Host", &own), ("Host", &own)]), 403);
+    for origin in ["null", "http://127.0.0.1:4711", "https://example.com"] {
+        assert_eq!(status(&[("Origin", origin)]), 403, "{origin}");
+    }
+    for (target, expected) in [(&*own, 405), ("evil.example:4711", 403)] {
+        let target = format!("http://{target}/mcp");
+        assert_eq!(server.request("PUT", &target, &[], "").status, expected, "{target}");
+    }
+    let token = server.companion.token("gemini").unwrap();
+    let bearer = format!("Bearer {token}");
+    assert_eq!(status(&[("Authorization", &format!("bearer {token}"))]), 405);
+    let (longer, shorter) = (format!("{bearer}2"), &bearer[..bearer.len() - 1]);
+    for wrong in ["Bearer wrong!", &longer, shorter, &token, "Basic x", "Bearer "] {
+        assert_eq!(status(&[("Authorization", wrong)]), 401, "{wrong}");
+    }
+    assert_eq!(status(&[("Authorization", &bearer), ("Authorization", "Bearer x")]), 401);
+}
+
+#[test]
 fn unknown_paths_and_methods_are_refused() {
     let server = TestCompanion::start();
     assert_eq!(server.request("POST", "/", &[], "").status, 404);
@@ -79,6 +110,23 @@ fn media_types_are_checked() {
     assert_eq!(server.post(&[("Accept", "text/html")], &ping).status, 406);
     assert_eq!(server.post(&[("Content-Type", "text/plain")], &ping).status, 415);
     assert_eq!(server.post(&[("Content-Type", "")], &ping).status, 415);
+    assert_eq!(server.post(&[("Content-Type", "application/jsonp")], &ping).status, 415);
+    assert_eq!(
+        server.post(&[("Content-Type", "Application/JSON; charset=utf-8")], &ping).status,
+        200
+    );
+    for (accept, status) in [
+        ("Application/*;q=0.5,TEXT/*", 200),
+        ("*/*", 200),
+        ("", 200),
+        ("text/event-stream, application/json;q=0, text/html", 406),
+        ("*/*, application/json; q=0", 406),
+        ("text/event-stream, application/*;q=0.0, */*;q=0.1", 406),
+    ] {
+        assert_eq!(server.post(&[("Accept", accept)], &ping).status, status, "{accept}");
+    }
+    let two = [("Accept", "application/json"), ("Accept", "text/event-stream")];
+    assert_eq!(server.post(&two, &ping).status, 200);
     assert_eq!(server.request("GET", "/mcp", &[("Accept", "application/json")], "").status, 406);
 }
 
@@ -168,23 +216,11 @@ fn notifications_and_responses_are_accepted_silently() {
 }
 
 #[test]
-fn batches_are_served_in_the_revision_that_has_them() {
+fn batches_are_refused() {
     let server = TestCompanion::start();
-    let id = server.initialize("2025-03-26").header("mcp-session-id").unwrap();
-    let batch = format!(
-        "[{},{},7]",
-        request(1, "ping", json!({})),
-        notification("notifications/initialized")
-    );
-    let answers = server.post(&[("Mcp-Session-Id", &id)], &batch).json();
-    assert_eq!(answers[0], json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
-    assert_eq!(answers[1]["error"]["code"], -32600);
-    assert_eq!(answers.as_array().unwrap().len(), 2);
-    // Without a request there is no answer, nor a stream for it.
-    let preferring_streams = ("Accept", "text/event-stream, */*;q=0.5");
-    let batch = format!("[{}]", notification("notifications/initialized"));
-    let answer = server.post(&[("Mcp-Session-Id", &id), preferring_streams], &batch);
-    assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+    let session = server.open_session();
+    let answer = session.post(&format!("[{}]", request(1, "ping", json!({}))));
+    assert_eq!((answer.status, answer.error_code()), (400, -32600));
 }
 
 #[test]

@@ -7,9 +7,9 @@
 
 use super::class::Class;
 
-pub struct Glob(Vec<Token>);
+pub struct Glob(Vec<Part>);
 
-enum Token {
+enum Part {
     /// This byte; a letter is in lower case.
     Byte(u8),
     /// One byte of `[a-z]`, or of `?`.
@@ -58,7 +58,7 @@ impl Glob {
     pub fn parse(text: &[u8], floats: bool) -> Option<Glob> {
         let mut tokens = Vec::new();
         if floats {
-            tokens.push(Token::Directories);
+            tokens.push(Part::Directories);
         }
         let first_wildcard = text.iter().position(|byte| b"*?[\\".contains(byte));
         let mut at = 0;
@@ -66,9 +66,9 @@ impl Glob {
             // For Git a name begins also at the first wildcard: it compares what is before that on
             // its own. What floats is a single name.
             let begins_name = !floats && (text[..at].ends_with(b"/") || Some(at) == first_wildcard);
-            let (token, length) = Token::parse(&text[at..], begins_name)?;
+            let (token, length) = Part::parse(&text[at..], begins_name)?;
             // A second one in a row adds nothing but work.
-            if !matches!((tokens.last(), &token), (Some(Token::Directories), Token::Directories)) {
+            if !matches!((tokens.last(), &token), (Some(Part::Directories), Part::Directories)) {
                 tokens.push(token);
             }
             at += length;
@@ -121,10 +121,10 @@ impl Glob {
         for (token, &byte) in self.0.iter().rev().zip(part.iter().rev()) {
             budget.spend(1)?;
             match token {
-                Token::Byte(wanted) if *wanted == byte => {}
-                Token::Class(class) if class.contains(byte) => {}
-                Token::Byte(_) | Token::Class(_) => return Ok(false),
-                Token::Name | Token::Directories | Token::Path => return Ok(true),
+                Part::Byte(wanted) if *wanted == byte => {}
+                Part::Class(class) if class.contains(byte) => {}
+                Part::Byte(_) | Part::Class(_) => return Ok(false),
+                Part::Name | Part::Directories | Part::Path => return Ok(true),
             }
         }
         Ok(true)
@@ -137,12 +137,12 @@ impl Glob {
     /// Add to `next` what may follow after `byte`, where the token at `index` was expected.
     fn read(&self, byte: u8, index: usize, next: &mut Expected) {
         match self.0.get(index) {
-            Some(Token::Byte(wanted)) if *wanted == byte => self.expect(index + 1, next),
-            Some(Token::Class(class)) if class.contains(byte) => self.expect(index + 1, next),
-            Some(Token::Name) if byte != b'/' => self.expect(index, next),
+            Some(Part::Byte(wanted)) if *wanted == byte => self.expect(index + 1, next),
+            Some(Part::Class(class)) if class.contains(byte) => self.expect(index + 1, next),
+            Some(Part::Name) if byte != b'/' => self.expect(index, next),
             // In the middle of a directory's name nothing else can begin.
-            Some(Token::Directories) if byte != b'/' => next.push(index),
-            Some(Token::Directories | Token::Path) => self.expect(index, next),
+            Some(Part::Directories) if byte != b'/' => next.push(index),
+            Some(Part::Directories | Part::Path) => self.expect(index, next),
             _ => {}
         }
     }
@@ -153,35 +153,35 @@ impl Glob {
         while expected.last().is_none_or(|&last| last < index) {
             expected.push(index);
             match self.0.get(index) {
-                Some(Token::Name | Token::Directories | Token::Path) => index += 1,
+                Some(Part::Name | Part::Directories | Part::Path) => index += 1,
                 _ => break,
             }
         }
     }
 }
 
-impl Token {
+impl Part {
     /// The token that `text` begins with, and its length, or `None` if it is malformed.
-    fn parse(text: &[u8], begins_name: bool) -> Option<(Token, usize)> {
+    fn parse(text: &[u8], begins_name: bool) -> Option<(Part, usize)> {
         Some(match text[0] {
-            b'*' => Token::parse_stars(text, begins_name),
-            b'?' => (Token::Class(Class::any().into()), 1),
+            b'*' => Part::parse_stars(text, begins_name),
+            b'?' => (Part::Class(Class::any().into()), 1),
             b'[' => {
                 let (class, length) = Class::parse(text)?;
-                (Token::Class(class.into()), length)
+                (Part::Class(class.into()), length)
             }
-            b'\\' => (Token::Byte(text.get(1)?.to_ascii_lowercase()), 2),
-            byte => (Token::Byte(byte.to_ascii_lowercase()), 1),
+            b'\\' => (Part::Byte(text.get(1)?.to_ascii_lowercase()), 2),
+            byte => (Part::Byte(byte.to_ascii_lowercase()), 1),
         })
     }
 
     /// Two stars or more mean more than one only where a name begins.
-    fn parse_stars(text: &[u8], begins_name: bool) -> (Token, usize) {
+    fn parse_stars(text: &[u8], begins_name: bool) -> (Part, usize) {
         let count = text.iter().take_while(|&&byte| byte == b'*').count();
         match &text[count..] {
-            [b'/', ..] if begins_name && count > 1 => (Token::Directories, count + 1),
-            [] | [b'\\', b'/', ..] if begins_name && count > 1 => (Token::Path, count),
-            _ => (Token::Name, count),
+            [b'/', ..] if begins_name && count > 1 => (Part::Directories, count + 1),
+            [] | [b'\\', b'/', ..] if begins_name && count > 1 => (Part::Path, count),
+            _ => (Part::Name, count),
         }
     }
 }

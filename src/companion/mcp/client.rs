@@ -1,8 +1,9 @@
-//! The client of a session: its session id, its name and version, and its process.
+//! The client of a session: the id of that, its name and version, and where it comes from.
 
 use std::sync::Arc;
 
 use crate::agent::Agent;
+use crate::place::Place;
 use crate::process::Process;
 use crate::token::random_hex;
 
@@ -19,15 +20,42 @@ pub struct Client {
     pub version: String,
 }
 
-/// The process at the other end of a session's connections.
-pub enum Peer {
-    Unknown,
-    /// The process of the client itself, as far as we know: all sessions of the process are that
-    /// client's.
-    Client(Process),
-    /// A process that several clients share, as a proxy: that it lives says nothing about any of
-    /// them.
-    Shared(Process),
+/// Where a client is, as far as that is known.
+pub struct Origin {
+    /// The process at the other end of its connection.
+    pub process: Option<Process>,
+    /// That is a program that forwards connections: several clients may share it, and that it lives
+    /// says nothing about any of them.
+    pub is_forwarded: bool,
+    pub place: Place,
+    /// Its user decides changes in a front of its own, as in one that speaks ACP.
+    pub has_own_front: bool,
+}
+
+impl Origin {
+    /// The origin of a client on this machine, whose process this is.
+    pub fn of(process: Option<Process>) -> Origin {
+        let place = Place::of(process.as_ref());
+        Origin {
+            // A process whose directory is known forwards nothing.
+            is_forwarded: place == Place::Unknown
+                && process.as_ref().is_some_and(Process::forwards),
+            has_own_front: process.as_ref().is_some_and(Process::has_own_front),
+            place,
+            process,
+        }
+    }
+}
+
+impl Default for Origin {
+    fn default() -> Origin {
+        Origin::of(None)
+    }
+}
+
+/// The beginning of the id of a session; see `Description`.
+pub fn key_of(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
 }
 
 impl SessionId {
@@ -41,7 +69,7 @@ impl SessionId {
 
     /// See `Description`.
     pub fn key(&self) -> &str {
-        &self.0[..8]
+        key_of(&self.0)
     }
 }
 
@@ -66,36 +94,5 @@ impl Client {
     /// Its name and version as it reports them.
     pub fn info(&self) -> (String, String) {
         (self.name.clone(), self.version.clone())
-    }
-}
-
-impl Peer {
-    pub fn process(&self) -> Option<&Process> {
-        match self {
-            Peer::Unknown => None,
-            Peer::Client(process) | Peer::Shared(process) => Some(process),
-        }
-    }
-
-    /// The process, unless it is known to be shared by several clients.
-    pub fn own_process(&self) -> Option<&Process> {
-        match self {
-            Peer::Client(process) => Some(process),
-            Peer::Unknown | Peer::Shared(_) => None,
-        }
-    }
-
-    /// Whether this is `process`, known to be shared by several clients.
-    pub fn shares(&self, process: &Process) -> bool {
-        matches!(self, Peer::Shared(shared) if shared == process)
-    }
-
-    /// Records that several clients share the processes `shared`.
-    pub fn share(&mut self, shared: &[Process]) {
-        if let Peer::Client(process) = self
-            && shared.contains(process)
-        {
-            *self = Peer::Shared(process.clone());
-        }
     }
 }

@@ -57,6 +57,11 @@ impl Endings {
         self.all.retain(|ending| *ending.path != *path);
     }
 
+    /// Whether it is known that a review of `path` has ended.
+    pub fn has(&self, path: &str) -> bool {
+        self.find(path).is_some()
+    }
+
     pub fn last_text(&self, path: &str) -> Option<&LastText> {
         let ending = self.find(path)?;
         Some(&ending.last).filter(|last| !matches!(last, LastText::Forgotten))
@@ -130,33 +135,6 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_each_file_is_known_until_the_next_proposal() {
-        let mut endings = Endings::default();
-        endings.add("/a".into(), Some("one".into()), accepted("1"));
-        endings.add("/b".into(), None, accepted("b"));
-        endings.add("/a".into(), Some("two".into()), accepted("2"));
-        assert_eq!(text(&endings, "/a").as_deref(), Some("2"));
-        assert!(endings.is_last("/a", "two") && !endings.is_last("/a", "one"));
-        endings.forget("/a");
-        assert!(text(&endings, "/a").is_none() && !endings.is_last("/a", "two"));
-        assert_eq!(text(&endings, "/b").as_deref(), Some("b"));
-    }
-
-    #[test]
-    fn of_too_many_the_oldest_are_forgotten_and_of_too_much_text_only_the_text() {
-        let mut endings = Endings::default();
-        for number in 0..=MAX {
-            endings.add(format!("/{number}").into(), Some("name".into()), accepted("1234"));
-        }
-        assert_eq!(endings.bytes(), 4 * MAX);
-        assert!(text(&endings, "/0").is_none() && text(&endings, "/1").is_some());
-        endings.forget_texts(5);
-        assert_eq!(endings.bytes(), 4 * (MAX - 2));
-        assert!(text(&endings, "/2").is_none() && text(&endings, "/3").is_some());
-        assert!(endings.is_last("/1", "name"));
-    }
-
-    #[test]
     fn what_has_no_text_is_known_after_texts_are_forgotten() {
         let mut endings = Endings::default();
         endings.add("/a".into(), None, LastText::Rejected);
@@ -164,17 +142,5 @@ mod tests {
         endings.forget_texts(1);
         assert!(matches!(endings.last_text("/a"), Some(LastText::Rejected)));
         assert!(text(&endings, "/b").is_none());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn old_ones_are_forgotten() {
-        let mut endings = Endings::default();
-        endings.add("/a".into(), None, accepted("a"));
-        let first = Instant::now();
-        tokio::time::advance(std::time::Duration::from_secs(1)).await;
-        endings.add("/b".into(), None, accepted("b"));
-        assert_eq!(endings.oldest(), Some(first));
-        endings.forget_before(first);
-        assert!(text(&endings, "/a").is_none() && text(&endings, "/b").is_some());
     }
 }

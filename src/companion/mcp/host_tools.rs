@@ -17,14 +17,13 @@ use crate::name;
 /// The longest name of a proposal, and the longest stamp, in bytes.
 const MAX_NAME: usize = 128;
 
-/// The arguments of `openDiff` on a host.
+/// The arguments of `openDiff` on a host, but the proposed content.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenDiff {
-    pub file_path: String,
-    pub new_content: LongText,
+    file_path: String,
     /// Another one for each proposal of the client, and the same if it is repeated.
-    pub proposal: String,
+    proposal: String,
     #[serde(deserialize_with = "required")]
     current: Option<Current>,
     stamp: Option<String>,
@@ -66,15 +65,14 @@ fn required<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Current>, D::Er
 }
 
 impl OpenDiff {
-    /// The file as it is, the proposed content, and the name of the proposal; or why there cannot be
-    /// such a file.
-    pub fn into_parts(self, host: &Arc<Host>) -> Result<(HostFile, String, String), String> {
-        let OpenDiff { file_path, new_content, proposal, current, stamp, modified } = self;
+    /// The file as it is, and the name of the proposal; or why there cannot be such a file.
+    pub fn into_parts(self, host: &Arc<Host>) -> Result<(HostFile, String), String> {
+        let OpenDiff { file_path, proposal, current, stamp, modified } = self;
         if proposal.len() > MAX_NAME {
             return Err(format!("proposal is longer than {MAX_NAME} bytes"));
         }
         let file = FileWritten { file_path, current, stamp, modified }.into_file(host)?;
-        Ok((file, new_content.0, proposal))
+        Ok((file, proposal))
     }
 }
 

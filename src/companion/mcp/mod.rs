@@ -11,26 +11,26 @@ mod session;
 
 mod calls;
 mod client;
+mod contexts;
 mod endings;
+mod hello;
 mod host_tools;
 mod listeners;
 pub mod message;
 mod outbox;
-mod places;
 mod reviews;
-pub mod revision;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::bridge::Bridge;
-use message::{Message, Output, Params, Request, Response, RpcError};
+use hello::Hello;
+pub use hello::Revision;
+use message::{Message, Output, Params, Reply, Request, RpcError};
 use model_tools::ModelTools;
-use revision::Revision;
-use sessions::{ActiveSession, Client, SessionId, Sessions};
+use sessions::{ActiveSession, Client, Origin, SessionId, Sessions};
 use tools::Tools;
 
 pub struct Protocol {
@@ -63,10 +63,15 @@ impl Protocol {
     }
 
     /// Answers `initialize`, the request that starts a session.
-    pub fn initialize(&self, request: Request, agent: Arc<Agent>) -> (Response, Option<SessionId>) {
-        match self.open_session(request.params, agent) {
-            Ok((result, session)) => (Response::new(request.id, Ok(result.into())), Some(session)),
-            Err(failure) => (Response::new(request.id, Err(failure)), None),
+    pub fn initialize(
+        &self,
+        request: Request,
+        agent: Arc<Agent>,
+        origin: Origin,
+    ) -> (Reply, Option<SessionId>) {
+        match self.open_session(request.params, agent, origin) {
+            Ok((result, session)) => (Reply::new(request.id, Ok(result.into())), Some(session)),
+            Err(failure) => (Reply::new(request.id, Err(failure)), None),
         }
     }
 
@@ -74,30 +79,27 @@ impl Protocol {
         &self,
         params: Params,
         agent: Arc<Agent>,
+        origin: Origin,
     ) -> Result<(Value, SessionId), RpcError> {
-        let hello: InitializeParams = params.read()?;
+        let hello: Hello = params.read()?;
         let revision = hello.revision();
-        let ClientInfo { name, version: own_version } = hello.client_info;
-        let client = Client { agent, name: sanitize(&name), version: sanitize(&own_version) };
-        let session = self.sessions.open(client, revision).map_err(|error| RpcError {
-            code: RpcError::internal_error().code,
+        let (name, version) = hello.client();
+        let client = Client { agent, name, version };
+        let session = self.sessions.open(client, revision, origin);
+        let session = session.map_err(|error| RpcError {
             message: error.to_string(),
+            ..RpcError::internal_error()
         })?;
-        let result = json!({
-            "protocolVersion": revision.as_str(),
-            "capabilities": { "tools": {} },
-            "serverInfo": server_info(),
-        });
-        Ok((result, session))
+        Ok((hello::answer(revision), session))
     }
 
     /// Answers one request of a session; `None` if the client has cancelled it in the meantime.
-    pub async fn serve(&self, session: &ActiveSession, request: Request) -> Option<Response> {
+    pub async fn serve(&self, session: &ActiveSession, request: Request) -> Option<Reply> {
         let Request { id, method, params } = request;
         let mut call = session.begin(&id);
         tokio::select! {
             outcome = self.answer(session, &method, params) => {
-                Some(Response::new(id, outcome))
+                Some(Reply::new(id, outcome))
             }
             () = call.cancelled() => None,
         }
@@ -133,51 +135,4 @@ impl Protocol {
             _ => Err(RpcError::method_not_found(method)),
         }
     }
-}
-
-fn server_info() -> Value {
-    json!({
-        "name": "gemini-companion",
-        "title": "Emacs",
-        "version": env!("CARGO_PKG_VERSION"),
-    })
-}
-
-/// The parameters of `initialize`, all of them optional.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct InitializeParams {
-    protocol_version: Option<String>,
-    #[serde(deserialize_with = "client_info")]
-    client_info: ClientInfo,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClientInfo {
-    name: String,
-    version: String,
-}
-
-impl InitializeParams {
-    /// The requested revision if we support it, else our newest, which the client may then refuse.
-    fn revision(&self) -> Revision {
-        self.protocol_version.as_deref().and_then(Revision::named).unwrap_or(Revision::NEWEST)
-    }
-}
-
-fn client_info<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ClientInfo, D::Error> {
-    let info = Params::deserialize(from)?.read();
-    info.map_err(|failure| serde::de::Error::custom(failure.message))
-}
-
-/// A name as it is shown to the user: shortened, and without control characters, line separators
-/// and changes of the writing direction.
-fn sanitize(name: &str) -> String {
-    let disturbs = |character: char| {
-        character.is_control()
-            || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    name.chars().filter(|character| !disturbs(*character)).take(64).collect()
 }

@@ -4,28 +4,21 @@
 //! There are no sessions here: each request is complete, so that a client which goes on after Emacs
 //! was restarted need not begin anew. Who breaks the connection cancels the call.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
 use tokio::sync::watch;
 
-use super::message::{self, Call, Params, Request, Response, RpcError, truncate};
+use super::hello::{self, Hello};
+use super::message::{Params, Reply, Request, RpcError, ToolCall, truncate};
 use super::tools;
-use super::{InitializeParams, server_info};
 use crate::agent::Agent;
 use crate::bridge::{Answer, ArgumentValue, Bridge, CallError, CallId, Event};
 use crate::limits::Limits;
 use crate::place::Place;
 use crate::quota::{Quota, Share};
-
-/// Arguments beyond which no call is read.
-const MAX_ARGUMENTS: usize = 64;
 
 /// A tool that Lisp offers to the model.
 #[derive(Clone, Debug)]
@@ -85,47 +78,17 @@ impl ArgumentKind {
         }
     }
 
-    fn read(self, value: &RawValue) -> Option<ArgumentValue> {
-        let json = value.get();
+    fn read(self, json: &[u8]) -> Option<ArgumentValue> {
         match self {
-            ArgumentKind::Text => message::parse_value(json).ok().map(ArgumentValue::Text),
+            ArgumentKind::Text => serde_json::from_slice(json).ok().map(ArgumentValue::Text),
             ArgumentKind::Integer => {
-                let number: Number = message::parse_value(json).ok()?;
+                let number: Number = serde_json::from_slice(json).ok()?;
                 // Models write 3.0, too.
                 let whole = number.as_f64().filter(|float| float.fract() == 0.0);
                 number.as_i64().or(whole.map(|float| float as i64)).map(ArgumentValue::Integer)
             }
-            ArgumentKind::Flag => message::parse_value(json).ok().map(ArgumentValue::Flag),
+            ArgumentKind::Flag => serde_json::from_slice(json).ok().map(ArgumentValue::Flag),
         }
-    }
-}
-
-/// Arguments of a call, not parsed: values of a type that the tool does not have could take many
-/// times the memory of their text.
-#[derive(Default)]
-struct Given(BTreeMap<String, Box<RawValue>>);
-
-impl<'de> Deserialize<'de> for Given {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
-        from.deserialize_map(Given::default())
-    }
-}
-
-impl<'de> Visitor<'de> for Given {
-    type Value = Given;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Given, A::Error> {
-        while let Some((name, value)) = map.next_entry()? {
-            self.0.insert(name, value);
-            if self.0.len() > MAX_ARGUMENTS {
-                return Err(A::Error::custom("too many arguments"));
-            }
-        }
-        Ok(self)
     }
 }
 
@@ -150,10 +113,10 @@ impl ModelTool {
     }
 
     /// The values of the arguments, in their order, or why a call with them is wrong.
-    fn read(&self, Given(mut given): Given) -> Result<Vec<Option<ArgumentValue>>, String> {
+    fn read(&self, mut given: Params) -> Result<Vec<Option<ArgumentValue>>, String> {
         let values = self.arguments.iter().map(|argument| {
             let Argument { name, kind, is_required, .. } = argument;
-            match given.remove(name).filter(|value| value.get() != "null") {
+            match given.take(name) {
                 Some(value) => kind.read(&value).map(Some).ok_or_else(|| {
                     format!("the argument \"{name}\" must be of the type {}", kind.name())
                 }),
@@ -162,7 +125,7 @@ impl ModelTool {
             }
         });
         let values = values.collect::<Result<_, _>>()?;
-        match given.keys().next() {
+        match given.any_name() {
             Some(name) => Err(format!("there is no argument \"{}\"", truncate(name))),
             None => Ok(values),
         }
@@ -210,7 +173,7 @@ impl ModelTools {
     }
 
     /// Answers a request of a client of `agent` that works in `place`.
-    pub(crate) async fn serve(&self, request: Request, agent: &Agent, place: Place) -> Response {
+    pub(crate) async fn serve(&self, request: Request, agent: &Agent, place: Place) -> Reply {
         let Request { id, method, params } = request;
         let outcome = match &*method {
             "initialize" => initialize(params),
@@ -219,7 +182,7 @@ impl ModelTools {
             "tools/call" => self.call(params, agent, place).await,
             _ => Err(RpcError::method_not_found(&method)),
         };
-        Response::new(id, outcome.map(Into::into))
+        Reply::new(id, outcome.map(Into::into))
     }
 
     async fn list(&self) -> Value {
@@ -230,18 +193,15 @@ impl ModelTools {
     }
 
     async fn call(&self, params: Params, agent: &Agent, place: Place) -> Result<Value, RpcError> {
-        let Call { name, arguments } = params.read_call()?;
+        let ToolCall { name, arguments } = params.read_call()?;
         let tools = self.registered().await;
         let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
             return Err(RpcError::invalid_params(format!("unknown tool {}", truncate(&name))));
         };
         // The model reads what was wrong, and can mend it.
-        let outcome = match arguments.read::<Given>() {
-            Ok(given) => match tool.read(given) {
-                Ok(arguments) => self.ask_emacs(tool, arguments, agent, place).await,
-                Err(reason) => Err(reason),
-            },
-            Err(failure) => Err(failure.message),
+        let outcome = match tool.read(arguments) {
+            Ok(arguments) => self.ask_emacs(tool, arguments, agent, place).await,
+            Err(reason) => Err(reason),
         };
         let (text, failed) = match outcome {
             Ok(text) => (text, false),
@@ -286,12 +246,8 @@ impl ModelTools {
 }
 
 fn initialize(params: Params) -> Result<Value, RpcError> {
-    let hello: InitializeParams = params.read()?;
-    Ok(json!({
-        "protocolVersion": hello.revision().as_str(),
-        "capabilities": { "tools": {} },
-        "serverInfo": server_info(),
-    }))
+    let hello: Hello = params.read()?;
+    Ok(hello::answer(hello.revision()))
 }
 
 /// A call for which Lisp works. If it is dropped before the answer, Lisp need not go on.

@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::client::SessionId;
-use crate::ide::ReviewId;
+use super::message::notification_json;
+use crate::ide::{Meta, Notification, Outcome, ReviewId};
 
 /// Messages that may wait to be sent. With more of them the client has to read first.
 const MAX_WAITING: usize = 64;
@@ -35,15 +35,21 @@ pub enum Outgoing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
     pub review: ReviewId,
-    /// The session that opened it.
-    pub proposer: SessionId,
     pub path: Arc<str>,
-    pub text: Arc<str>,
-    /// Sent instead of `text` to the session that opened the review: it knows the content.
-    pub brief: Option<Arc<str>>,
-    /// A later session of the same client has proposed another change of the file: the client no
-    /// longer waits for this.
-    pub superseded: bool,
+    /// What a client on a host calls the proposal.
+    pub name: Option<Arc<str>>,
+    pub outcome: Outcome,
+    pub form: Form,
+}
+
+/// How an outcome is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Whole,
+    /// To the session that opened the review: it knows the content.
+    Brief,
+    /// To clients of document 004.
+    Event,
 }
 
 #[derive(Debug, Default)]
@@ -76,12 +82,12 @@ impl Outbox {
     }
 
     /// The next message that was not sent yet.
-    pub fn next(&mut self) -> Option<(u64, Arc<str>)> {
+    pub fn next(&mut self) -> Option<(u64, Outgoing)> {
         let next = self.messages.iter().find(|(number, _)| *number > self.sent);
         self.writing = next.is_some();
         let (number, message) = next?;
         self.sent = *number;
-        Some((*number, message.text().clone()))
+        Some((*number, message.clone()))
     }
 
     /// Notes that the client gets all these messages in another way.
@@ -109,15 +115,6 @@ impl Outbox {
         );
     }
 
-    /// The client proposes another change of `path` in a later session.
-    pub fn supersede(&mut self, path: &str) {
-        for (_, message) in &mut self.messages {
-            if let Outgoing::Outcome(decided) = message {
-                decided.superseded |= *decided.path == *path;
-            }
-        }
-    }
-
     /// Drops what the user looks at.
     pub fn forget_context(&mut self) {
         self.messages.retain(|(_, message)| {
@@ -127,34 +124,29 @@ impl Outbox {
 
     /// Whether a context waits to be sent.
     pub fn has_context(&self) -> bool {
-        let context = |message: &Outgoing| matches!(message, Outgoing::Context(_));
-        self.messages.iter().any(|(number, message)| *number > self.sent && context(message))
-    }
-
-    /// Whether an outcome waits to be sent.
-    pub fn has_outcome(&self) -> bool {
-        self.waiting() > 0
+        self.after(self.sent).any(|message| matches!(message, Outgoing::Context(_)))
     }
 
     /// How many outcomes wait to be sent.
     pub fn waiting(&self) -> usize {
-        let outcome = |message: &Outgoing| matches!(message, Outgoing::Outcome(_));
-        let waits = |(number, message): &&(u64, Outgoing)| *number > self.sent && outcome(message);
-        self.messages.iter().filter(waits).count()
+        self.after(self.sent).filter(|message| matches!(message, Outgoing::Outcome(_))).count()
     }
 
     /// Bytes of all messages that wait to be sent.
     pub fn waiting_bytes(&self) -> usize {
-        let waiting = self.messages.iter().filter(|(number, _)| *number > self.sent);
-        waiting.map(|(_, message)| message.len()).sum()
+        self.after(self.sent).map(Outgoing::len).sum()
     }
 
     /// Bytes of the messages that the client certainly does not have: those that wait, and the one that
     /// is being written.
     pub fn undelivered_bytes(&self) -> usize {
-        let sent = self.sent - u64::from(self.writing);
-        let undelivered = self.messages.iter().filter(|(number, _)| *number > sent);
-        undelivered.map(|(_, message)| message.len()).sum()
+        self.after(self.sent - u64::from(self.writing)).map(Outgoing::len).sum()
+    }
+
+    /// The messages with larger numbers.
+    fn after(&self, number: u64) -> impl Iterator<Item = &Outgoing> {
+        let later = self.messages.iter().skip_while(move |(other, _)| *other <= number);
+        later.map(|(_, message)| message)
     }
 
     /// Bytes of the messages that were sent and are kept in case the stream was broken.
@@ -182,22 +174,17 @@ impl Outbox {
 
     /// Whether so many messages wait to be sent that no more should be added.
     pub fn is_full(&self) -> bool {
-        let count = self.messages.iter().filter(|(number, _)| *number > self.sent).count();
-        count > MAX_WAITING || self.waiting_bytes() > MAX_WAITING_BYTES
+        self.after(self.sent).count() > MAX_WAITING || self.waiting_bytes() > MAX_WAITING_BYTES
     }
 
-    /// Removes the outcomes that match, for another session. Some were sent to a stream that may
-    /// have been broken; getting one twice does no harm.
-    pub fn take_outcomes(&mut self, matches: impl Fn(&Decided) -> bool) -> Vec<Decided> {
-        let mut taken = Vec::new();
-        self.messages.retain(|(_, message)| match message {
-            Outgoing::Outcome(decided) if matches(decided) => {
-                taken.push(Decided { brief: None, ..decided.clone() });
-                false
-            }
-            _ => true,
-        });
-        taken
+    /// The outcomes, for another session. Some were sent to a stream that may have been broken; getting
+    /// one twice does no harm.
+    pub fn outcomes_for_another(&self) -> Vec<Decided> {
+        self.outcomes().map(|decided| Decided { form: Form::Whole, ..decided.clone() }).collect()
+    }
+
+    pub fn forget_outcomes(&mut self) {
+        self.messages.retain(|(_, message)| !matches!(message, Outgoing::Outcome(_)));
     }
 
     fn outcomes(&self) -> impl Iterator<Item = &Decided> {
@@ -215,60 +202,95 @@ impl Outbox {
 }
 
 impl Outgoing {
-    fn text(&self) -> &Arc<str> {
+    /// As it goes over the wire. An outcome is serialized only here, since it may be large: neither
+    /// Emacs's thread nor whoever holds the lock of the sessions calls this.
+    pub fn into_text(self) -> String {
         match self {
-            Outgoing::Context(text) | Outgoing::ActiveFile(text) | Outgoing::Ping(text) => text,
-            Outgoing::Outcome(Decided { text, brief, .. }) => brief.as_ref().unwrap_or(text),
+            Outgoing::Context(text) | Outgoing::ActiveFile(text) | Outgoing::Ping(text) => {
+                text.as_ref().to_owned()
+            }
+            Outgoing::Outcome(decided) => decided.to_json(),
         }
     }
 
-    /// In memory.
-    fn len(&self) -> usize {
+    /// In memory, about.
+    pub fn len(&self) -> usize {
         match self {
-            Outgoing::Outcome(Decided { text, brief: Some(brief), .. }) => text.len() + brief.len(),
-            message => message.text().len(),
+            Outgoing::Context(text) | Outgoing::ActiveFile(text) | Outgoing::Ping(text) => {
+                text.len()
+            }
+            Outgoing::Outcome(decided) => match &decided.outcome {
+                Outcome::Accepted { content, .. } => content.len(),
+                Outcome::Rejected => 0,
+            },
         }
     }
 }
 
+impl Decided {
+    fn to_json(&self) -> String {
+        let meta = self.name.as_deref().map(|proposal| Meta { proposal });
+        notification_json(&match self.form {
+            Form::Whole => Notification::outcome(&self.path, &self.outcome, meta),
+            Form::Brief => Notification::brief_outcome(&self.path, meta),
+            Form::Event => Notification::outcome_event(&self.path, &self.outcome),
+        })
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     fn context(text: &str) -> Outgoing {
         Outgoing::Context(text.into())
     }
 
-    /// The outcome `oN` of review N, of a file of its own.
+    /// An outcome of a review of a file of its own.
+    pub fn accepted(review: ReviewId, text: impl Into<Arc<str>>) -> Decided {
+        Decided {
+            path: format!("/{}", review.0).into(),
+            review,
+            name: None,
+            outcome: Outcome::accepted(text),
+            form: Form::Whole,
+        }
+    }
+
+    /// The text of a message, and of an outcome that of its content.
+    pub fn content(message: Outgoing) -> String {
+        match message {
+            Outgoing::Outcome(Decided { outcome: Outcome::Accepted { content, .. }, .. }) => {
+                content.as_ref().to_owned()
+            }
+            message => message.into_text(),
+        }
+    }
+
+    /// The outcome `oN` of review N.
     fn outcome(number: i64) -> Outgoing {
-        decided(number, &format!("/{number}"))
+        long_outcome(number, &format!("o{number}").into())
     }
 
     fn decided(number: i64, path: &str) -> Outgoing {
         Outgoing::Outcome(Decided {
-            review: ReviewId(number),
-            proposer: "session".into(),
             path: path.into(),
-            text: format!("o{number}").into(),
-            brief: None,
-            superseded: false,
+            ..accepted(ReviewId(number), format!("o{number}"))
         })
     }
 
     fn remaining_outcomes(outbox: &mut Outbox) -> Vec<String> {
-        let outcomes = outbox.take_outcomes(|_| true);
-        outcomes.into_iter().map(|decided| decided.text.to_string()).collect()
+        outbox.outcomes_for_another().into_iter().map(|it| content(Outgoing::Outcome(it))).collect()
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
         let all = std::iter::from_fn(|| outbox.next()).take(1000); // none has as many
-        all.map(|(_, text)| text.to_string()).collect()
+        all.map(|(_, message)| content(message)).collect()
     }
 
-    /// The outcome of review N, of a file of its own, with so much text.
+    /// The outcome of review N with so much text.
     fn long_outcome(number: i64, text: &Arc<str>) -> Outgoing {
-        let Outgoing::Outcome(decided) = outcome(number) else { unreachable!() };
-        Outgoing::Outcome(Decided { text: text.clone(), ..decided })
+        Outgoing::Outcome(accepted(ReviewId(number), text.clone()))
     }
 
     fn text_of(length: usize) -> Arc<str> {
@@ -282,42 +304,6 @@ mod tests {
             outbox.push(message);
         }
         assert_eq!(drain(&mut outbox), ["o1", "o2", "c3"]);
-    }
-
-    #[test]
-    fn each_message_is_handed_out_once() {
-        let mut outbox = Outbox::default();
-        outbox.push(outcome(1));
-        assert_eq!(drain(&mut outbox), ["o1"]);
-        outbox.resume(None);
-        assert_eq!(drain(&mut outbox), [""; 0]);
-    }
-
-    #[test]
-    fn another_session_hears_the_whole_of_an_outcome() {
-        let mut outbox = Outbox::default();
-        let Outgoing::Outcome(whole) = outcome(1) else { panic!("an outcome") };
-        outbox.push(Outgoing::Outcome(Decided { brief: Some("b1".into()), ..whole }));
-        assert_eq!(outbox.waiting_bytes(), "o1b1".len());
-        assert_eq!(drain(&mut outbox), ["b1"]);
-        let mut successor = Outbox::default();
-        for decided in outbox.take_outcomes(|_| true) {
-            successor.push(Outgoing::Outcome(decided));
-        }
-        assert_eq!(drain(&mut successor), ["o1"]);
-    }
-
-    #[test]
-    fn what_a_client_did_not_receive_is_handed_out_again_in_order() {
-        let mut outbox = Outbox::default();
-        for message in [outcome(1), outcome(2), outcome(3)] {
-            outbox.push(message);
-        }
-        assert_eq!(drain(&mut outbox).len(), 3);
-        outbox.resume(Some(1));
-        assert_eq!(drain(&mut outbox), ["o2", "o3"]);
-        outbox.resume(Some(99));
-        assert_eq!(drain(&mut outbox), [""; 0]);
     }
 
     #[test]
@@ -374,46 +360,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_looks_at_is_forgotten_and_nothing_else() {
-        let mut outbox = Outbox::default();
-        let (file, ping) = (Outgoing::ActiveFile("f".into()), Outgoing::Ping("p".into()));
-        for message in [context("c"), file, ping, outcome(1)] {
-            outbox.push(message);
-        }
-        outbox.forget_context();
-        assert_eq!(drain(&mut outbox), ["p", "o1"]);
-    }
-
-    #[test]
-    fn outcomes_are_superseded_by_what_is_proposed_of_the_same_file() {
-        let mut outbox = Outbox::default();
-        outbox.push(outcome(1));
-        outbox.push(outcome(2));
-        outbox.push(outcome(3));
-        outbox.supersede("/1");
-        outbox.supersede("/3");
-        let superseded = outbox.take_outcomes(|_| true).into_iter().map(|it| it.superseded);
-        assert!(superseded.eq([true, false, true]));
-    }
-
-    #[test]
-    fn outcomes_are_taken_one_by_one() {
-        let mut outbox = Outbox::default();
-        outbox.push(outcome(1));
-        outbox.push(outcome(2));
-        assert_eq!(outbox.take_outcomes(|decided| *decided.path == *"/2").len(), 1);
-        assert_eq!(drain(&mut outbox), ["o1"]);
-    }
-
-    #[test]
     fn what_was_handed_out_does_not_wait() {
         let mut outbox = Outbox::default();
         outbox.push(context("context"));
         outbox.push(outcome(1));
-        let seen = |outbox: &Outbox| {
-            assert_eq!(outbox.has_outcome(), outbox.waiting() == 1);
-            (outbox.has_context(), outbox.waiting(), outbox.waiting_bytes())
-        };
+        let seen =
+            |outbox: &Outbox| (outbox.has_context(), outbox.waiting(), outbox.waiting_bytes());
         assert_eq!(seen(&outbox), (true, 1, "contexto1".len()));
         outbox.next();
         assert_eq!(seen(&outbox), (false, 1, "o1".len()));
@@ -422,19 +374,6 @@ mod tests {
         assert_eq!(outbox.undelivered_bytes(), "o1".len()); // it is being written
         outbox.next();
         assert_eq!(outbox.undelivered_bytes(), 0);
-    }
-
-    #[test]
-    fn it_is_full_when_too_many_messages_wait() {
-        let mut outbox = Outbox::default();
-        for number in 0..MAX_WAITING {
-            outbox.push(outcome(number as i64));
-        }
-        assert!(!outbox.is_full());
-        outbox.push(outcome(MAX_WAITING as i64));
-        assert!(outbox.is_full());
-        outbox.next();
-        assert!(!outbox.is_full());
     }
 
     #[test]
@@ -451,21 +390,6 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_handed_out_the_oldest_is_forgotten_first() {
-        let mut outbox = Outbox::default();
-        for number in 0..4 {
-            outbox.push(long_outcome(number, &text_of(10)));
-        }
-        for _ in 0..3 {
-            outbox.next();
-        }
-        assert_eq!(outbox.kept_bytes(), 30);
-        outbox.forget_kept(11);
-        assert_eq!(outbox.kept_bytes(), 10);
-        assert_eq!(outbox.waiting_bytes(), 10);
-    }
-
-    #[test]
     fn a_message_that_is_being_written_is_not_forgotten() {
         let mut outbox = Outbox::default();
         let long = text_of(16 << 20);
@@ -475,7 +399,7 @@ mod tests {
         outbox.push(context("c"));
         outbox.forget_kept(usize::MAX);
         outbox.resume(Some(0));
-        assert_eq!(drain(&mut outbox), [&long, "c"]);
+        assert_eq!(drain(&mut outbox), [&*long, "c"]);
         // Now all is written.
         outbox.forget_kept(usize::MAX);
         assert_eq!(remaining_outcomes(&mut outbox), [""; 0]);

@@ -37,8 +37,6 @@ struct Review {
     bytes: usize,
     /// The call in which the client asked Lisp to decide it.
     deciding: Option<CallId>,
-    /// See `supersede`.
-    superseded: bool,
 }
 
 /// A review that has come to its end.
@@ -49,7 +47,6 @@ pub struct Ended {
     pub proposer: SessionId,
     pub path: Arc<str>,
     pub name: Option<Arc<str>>,
-    pub superseded: bool,
 }
 
 /// How many reviews are open, and their bytes.
@@ -71,7 +68,7 @@ impl Reviews {
         self.last += 1;
         let id = ReviewId(self.last);
         let proposer = owner.clone();
-        let review = Review { id, proposer, name, bytes, deciding: None, superseded: false };
+        let review = Review { id, proposer, name, bytes, deciding: None };
         let older = self.open.insert(Key::new(owner, path), review);
         (id, older.map(|review| review.id))
     }
@@ -114,8 +111,8 @@ impl Reviews {
     /// Removes a review. `None` if it was no longer open.
     pub fn end(&mut self, id: ReviewId) -> Option<Ended> {
         let key = self.key_of(id)?;
-        let Review { proposer, name, superseded, .. } = self.open.remove(&key)?;
-        Some(Ended { id, owner: key.owner, proposer, path: key.path, name, superseded })
+        let Review { proposer, name, .. } = self.open.remove(&key)?;
+        Some(Ended { id, owner: key.owner, proposer, path: key.path, name })
     }
 
     /// Whether the session that opened the review still owns it.
@@ -141,36 +138,15 @@ impl Reviews {
         begins
     }
 
-    /// Records that the client of `owner` has proposed another change of `path` in a later session:
-    /// unless it returns to this session, it no longer awaits this review.
-    pub fn supersede(&mut self, owner: &SessionId, path: &str) {
-        if let Some(review) = self.open.get_mut(&Key::new(owner, path)) {
-            review.superseded = true;
-        }
+    /// Those of files that `counts` selects.
+    pub fn of_files(&self, owner: &SessionId, counts: impl Fn(&str) -> bool) -> Vec<ReviewId> {
+        self.ids_where(|key, _| key.owner == *owner && counts(&key.path))
     }
 
-    /// Makes `successor` the owner of the reviews of `lost`. Returns the reviews that this ends.
+    /// Makes `successor` the owner of the reviews of `lost`. Of two reviews of one file the newer one
+    /// stays open. Returns the others.
     pub fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
-        let superseded = self.ids_where(|key, review| key.owner == *lost && review.superseded);
-        for review in &superseded {
-            self.end(*review);
-        }
-        let moved = self.ids_where(|key, _| key.owner == *lost);
-        superseded.into_iter().chain(self.give(successor, moved)).collect()
-    }
-
-    /// Returns to `proposer`, which is back, the reviews that others have inherited from it.
-    /// Returns those that this ends.
-    pub fn give_back(&mut self, proposer: &SessionId) -> Vec<ReviewId> {
-        let away =
-            self.ids_where(|key, review| review.proposer == *proposer && key.owner != *proposer);
-        self.give(proposer, away)
-    }
-
-    /// Moves reviews to `owner`. Of two reviews of one file the newer one stays open. Returns the
-    /// others.
-    fn give(&mut self, owner: &SessionId, reviews: Vec<ReviewId>) -> Vec<ReviewId> {
-        reviews.into_iter().filter_map(|id| self.give_one(owner, id)).collect()
+        self.of(lost).into_iter().filter_map(|id| self.give_one(successor, id)).collect()
     }
 
     fn give_one(&mut self, owner: &SessionId, id: ReviewId) -> Option<ReviewId> {
@@ -217,19 +193,6 @@ mod tests {
     }
 
     #[test]
-    fn a_second_review_of_a_file_replaces_the_first() {
-        let ([one, two], mut reviews) = (owners(), Reviews::default());
-        let (first, _) = reviews.open(&one, "/a", None, 1);
-        let (other, _) = reviews.open(&two, "/a", None, 1);
-        let (second, replaced) = reviews.open(&one, "/a", None, 5);
-        assert_eq!(replaced, Some(first));
-        assert_eq!(reviews.find(&one, "/a"), Some(second));
-        assert_eq!(reviews.end(first), None);
-        assert_eq!(reviews.all(), [other, second]);
-        assert_eq!(reviews.load_without(&two, "/a", |_| true), Load { count: 1, bytes: 5 });
-    }
-
-    #[test]
     fn a_successor_keeps_the_newer_of_two_reviews() {
         for heir_is_newer in [true, false] {
             let ([lost, successor], mut reviews) = (owners(), Reviews::default());
@@ -243,29 +206,6 @@ mod tests {
             assert_eq!(reviews.of(&successor), [newer, alone]);
             assert_eq!(reviews.of(&lost), []);
         }
-    }
-
-    #[test]
-    fn superseded_reviews_are_not_inherited() {
-        let ([lost, successor], mut reviews) = (owners(), Reviews::default());
-        let (stale, _) = reviews.open(&lost, "/a", None, 1);
-        let (newer, _) = reviews.open(&successor, "/a", None, 1);
-        reviews.supersede(&lost, "/a");
-        reviews.end(newer);
-        assert_eq!(reviews.inherit(&successor, &lost), [stale]);
-        assert_eq!(reviews.all(), []);
-    }
-
-    #[test]
-    fn a_returning_session_gets_its_reviews_back() {
-        let ([lost, successor], mut reviews) = (owners(), Reviews::default());
-        let (its, _) = reviews.open(&lost, "/a", None, 1);
-        let (other, _) = reviews.open(&successor, "/b", None, 1);
-        reviews.inherit(&successor, &lost);
-        assert!(!reviews.is_owned_by_proposer(its));
-        assert_eq!(reviews.give_back(&lost), []);
-        assert_eq!((reviews.of(&lost), reviews.of(&successor)), (vec![its], vec![other]));
-        assert!(reviews.is_owned_by_proposer(its));
     }
 
     #[test]

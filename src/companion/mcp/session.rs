@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::calls::Calls;
-use super::client::{Client, Peer};
+use super::calls::Cancels;
+use super::client::{Client, Origin};
 use super::endings::Endings;
+use super::hello::Revision;
 use super::outbox::{Outbox, Outgoing};
-use super::revision::Revision;
 use crate::agent::Agent;
 use crate::allowance::Allowance;
 use crate::host::Host;
@@ -33,10 +33,9 @@ pub struct Session {
     pub client: Client,
     /// The requests of its clients name no session: see `enter_unnamed`.
     pub is_unnamed: bool,
-    pub peer: Peer,
-    /// Determines which context it is sent: none while its process is being looked for.
-    pub place: Option<Place>,
-    /// When `place` was determined.
+    /// Where its client came from. Its place determines which context it is sent.
+    pub origin: Origin,
+    /// When its place was determined.
     pub placed: Instant,
     pub revision: Revision,
     pub begun: Instant,
@@ -49,16 +48,10 @@ pub struct Session {
     pub stream: Stream,
     /// HTTP requests being answered.
     pub busy: usize,
-    pub calls: Calls,
+    pub calls: Cancels,
     /// How its last reviews have ended.
     pub endings: Endings,
-    /// Its user decides changes in a front of its own, as in one that speaks ACP.
-    pub has_own_front: bool,
     pub last_used: Instant,
-    /// When the client sent a request last.
-    pub last_request: Instant,
-    /// Another session has replaced this one, whose client seemed to be gone.
-    pub replaced: bool,
 }
 
 pub enum Stream {
@@ -77,13 +70,12 @@ pub enum Stream {
 }
 
 impl Session {
-    pub fn new(client: Client, revision: Revision) -> Session {
+    pub fn new(client: Client, revision: Revision, origin: Origin) -> Session {
         let now = Instant::now();
         Session {
             client,
             is_unnamed: false,
-            peer: Peer::Unknown,
-            place: Some(Place::Unknown),
+            origin,
             placed: now,
             revision,
             begun: now,
@@ -92,19 +84,16 @@ impl Session {
             wants_active_file: false,
             stream: Stream::Never,
             busy: 0,
-            calls: Calls::default(),
+            calls: Cancels::default(),
             endings: Endings::default(),
-            has_own_front: false,
             last_used: now,
-            last_request: now,
-            replaced: false,
         }
     }
 
     pub fn unnamed(agent: &Arc<Agent>) -> Session {
         let (name, version) = (agent.title.clone(), String::new());
         let client = Client { agent: agent.clone(), name, version };
-        Session { is_unnamed: true, ..Session::new(client, Revision::NEWEST) }
+        Session { is_unnamed: true, ..Session::new(client, Revision::NEWEST, Origin::default()) }
     }
 
     /// What its client and others like it may use.
@@ -131,23 +120,18 @@ impl Session {
 
     /// Whether it is sent the context of `place`.
     pub fn is_sent_context_of(&self, place: &Place) -> bool {
-        !self.is_unnamed && self.place.as_ref() == Some(place)
+        !self.is_unnamed && self.origin.place == *place
     }
 
-    /// Whether it is time to check where the client works. A search for its process may have ended
-    /// with the server that was replaced.
+    /// Whether it is time to check where the client works.
     pub fn is_place_stale(&self) -> bool {
-        match &self.place {
-            None => self.placed.elapsed() >= STREAM_GRACE,
-            Some(Place::Unknown) => false,
-            Some(Place::Directory(_)) => self.placed.elapsed() >= PLACE_INTERVAL,
-        }
+        self.origin.place != Place::Unknown && self.placed.elapsed() >= PLACE_INTERVAL
     }
 
     /// Where the client is now, as far as is known.
     pub fn place_now(&self) -> Place {
-        match Place::of(self.peer.process()) {
-            Place::Unknown => self.place.clone().unwrap_or(Place::Unknown),
+        match Place::of(self.process()) {
+            Place::Unknown => self.origin.place.clone(),
             place => place,
         }
     }
@@ -205,8 +189,18 @@ impl Session {
     /// Whether the client can still come back for its reviews.
     pub fn may_return(&self, now: Instant) -> bool {
         self.is_connected(now)
-            || self.peer.process().is_some_and(Process::is_alive)
+            || self.process().is_some_and(Process::is_alive)
             || self.host().is_some() // until its session ends
+    }
+
+    /// The process at the other end of its connections.
+    pub fn process(&self) -> Option<&Process> {
+        self.origin.process.as_ref()
+    }
+
+    /// The process of the client itself, as far as we know: all its sessions are that client's.
+    pub fn own_process(&self) -> Option<&Process> {
+        self.process().filter(|_| !self.origin.is_forwarded)
     }
 
     pub fn is_open(&self) -> bool {
@@ -220,7 +214,7 @@ impl Session {
 
     /// Whether the client's process is known to have ended.
     pub fn is_dead(&self) -> bool {
-        self.is_lost() && self.peer.process().is_some_and(|process| !process.is_alive())
+        self.is_lost() && self.process().is_some_and(|process| !process.is_alive())
     }
 
     /// Whether `later` is of the same client, and began when this session's stream was lost or
@@ -234,20 +228,8 @@ impl Session {
     pub fn is_earlier_of(&self, later: &Session) -> bool {
         self.begun < later.begun
             && self.client == later.client
-            && match (&self.peer, &later.peer) {
-                (Peer::Client(process), Peer::Client(other)) => process == other,
-                _ => false,
-            }
-    }
-
-    /// Whether this session was in use well after `later` had begun.
-    pub fn outlived(&self, later: &Session) -> bool {
-        let last_sign = match self.stream {
-            Stream::Open { .. } | Stream::Events => Instant::now(),
-            Stream::Lost { since } => since.max(self.last_request),
-            Stream::Never => self.last_request,
-        };
-        last_sign > later.begun + RECHECK_INTERVAL
+            && self.own_process().is_some()
+            && self.own_process() == later.own_process()
     }
 }
 

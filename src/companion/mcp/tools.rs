@@ -16,15 +16,13 @@ use serde_json::{Value, json};
 
 use super::endings::LastText;
 use super::host_tools::{self, FileWritten, IgnoreRules};
-use super::message::{Call, LongText, Params, RpcError, Text, ToolResult, truncate};
-use super::sessions::{ActiveSession, DecisionRequest, STOPPING, SessionId, Sessions};
+use super::message::{Params, RpcError, Text, ToolCall, ToolResult, truncate};
+use super::sessions::{ActiveSession, BUSY, STOPPING, SessionId, Sessions, not_open};
 use crate::bridge::{Answer, Awaited, Bridge, CallError, Event};
 use crate::file::{FileChecks, Links, open_regular};
 use crate::host::Host;
 use crate::ide::{ActiveFile, Cursor};
 use crate::name;
-
-const BUSY: &str = "Emacs is busy: ask again later";
 
 /// What tool calls need.
 pub struct Tools {
@@ -45,13 +43,6 @@ enum Fault {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OpenDiff {
-    file_path: String,
-    new_content: LongText,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct CloseDiff {
     file_path: String,
     #[serde(default)]
@@ -60,7 +51,7 @@ struct CloseDiff {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct DecideDiff {
+struct NamedDiff {
     file_path: String,
 }
 
@@ -94,7 +85,7 @@ impl Tools {
         session: &ActiveSession,
         params: Params,
     ) -> Result<ToolResult, RpcError> {
-        let Call { name, arguments } = params.read_call()?;
+        let ToolCall { name, arguments } = params.read_call()?;
         let reason = match self.run(session, &name, arguments).await {
             Ok(result) => return Ok(result),
             Err(Fault::Failed(ToolError(reason))) => reason,
@@ -113,10 +104,13 @@ impl Tools {
         &self,
         session: &ActiveSession,
         name: &str,
-        arguments: Params,
+        mut arguments: Params,
     ) -> Result<ToolResult, Fault> {
         let outcome = match (name, session.host()) {
-            ("openDiff", None) => self.open_diff(session.session(), arguments.read()?).await,
+            ("openDiff", None) => {
+                let content = arguments.take_text("newContent")?;
+                self.open_diff(session.session(), arguments.read()?, content).await
+            }
             ("closeDiff", _) => self.close_diff(session, arguments.read()?).await,
             ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => Err(ToolError(format!(
                 "{name} is for clients on the machine of Emacs only: use openDiff and closeDiff"
@@ -127,7 +121,10 @@ impl Tools {
             }
             ("acceptDiff", None) => self.decide_diff(session, arguments.read()?, true).await,
             ("rejectDiff", None) => self.decide_diff(session, arguments.read()?, false).await,
-            ("openDiff", Some(host)) => self.open_diff_on_host(session, host, arguments.read()?),
+            ("openDiff", Some(host)) => {
+                let content = arguments.take_text("newContent")?;
+                self.open_diff_on_host(session, host, arguments.read()?, content)
+            }
             ("fileWritten", Some(host)) => self.file_written(host, arguments.read()?),
             ("ignoreRules", Some(_)) => set_ignore_file(session, arguments.read()?),
             _ => return Err(Fault::UnknownTool),
@@ -140,15 +137,16 @@ impl Tools {
     async fn open_diff(
         &self,
         session: &SessionId,
-        diff: OpenDiff,
+        NamedDiff { file_path }: NamedDiff,
+        content: String,
     ) -> Result<ToolResult, ToolError> {
-        let path = diff.file_path.clone();
+        let path = file_path.clone();
         // The file system may be slow, and the streams of other clients must not wait for it.
         let largest = self.sessions.limits().body;
         let check = self.checks.run(move || check_path(&path, largest)).await;
-        let bytes = check.unwrap_or_else(|| Err(slow(&diff.file_path)))?;
+        let bytes = check.unwrap_or_else(|| Err(slow(&file_path)))?;
         self.sessions
-            .open_review(session, diff.file_path, diff.new_content.0, bytes)
+            .open_review(session, file_path, content, bytes)
             .map_err(|reason| ToolError(reason.to_string()))?;
         Ok(ToolResult::nothing())
     }
@@ -159,8 +157,9 @@ impl Tools {
         session: &ActiveSession,
         host: &Arc<Host>,
         diff: host_tools::OpenDiff,
+        content: String,
     ) -> Result<ToolResult, ToolError> {
-        let (file, content, name) = diff.into_parts(host).map_err(ToolError)?;
+        let (file, name) = diff.into_parts(host).map_err(ToolError)?;
         self.sessions
             .open_review_on_host(session.session(), file, content, &name)
             .map_err(|reason| ToolError(reason.to_string()))?;
@@ -188,7 +187,7 @@ impl Tools {
         let silent = diff.suppress_notification.unwrap_or(false);
         let sessions = &self.sessions;
         let content = match sessions.close_review(session.session(), &diff.file_path, silent) {
-            None | Some(LastText::Forgotten) => return Err(not_open(&diff.file_path)),
+            None | Some(LastText::Forgotten) => return Err(ToolError(not_open(&diff.file_path))),
             Some(LastText::Rejected) => return Err(rejected(&diff.file_path)),
             Some(LastText::Accepted(content)) => content,
             Some(LastText::Closed { answer, by_proposer }) => {
@@ -206,20 +205,16 @@ impl Tools {
     async fn decide_diff(
         &self,
         session: &ActiveSession,
-        diff: DecideDiff,
+        diff: NamedDiff,
         accept: bool,
     ) -> Result<ToolResult, ToolError> {
         let place = session.find_place().await;
         let (call, answer) = self.bridge.call();
         let sessions = &self.sessions;
-        match sessions.request_decision(session.session(), &diff.file_path, accept, call, place) {
-            DecisionRequest::Sent => Ok(plain(self.answer_of_emacs(answer).await?.text)),
-            DecisionRequest::NotOpen => Err(not_open(&diff.file_path)),
-            DecisionRequest::Already => {
-                Err(ToolError("this diff is being decided already".to_owned()))
-            }
-            DecisionRequest::TooMany => Err(ToolError(BUSY.to_owned())),
-        }
+        sessions
+            .request_decision(session.session(), &diff.file_path, accept, call, place)
+            .map_err(ToolError)?;
+        Ok(plain(self.answer_of_emacs(answer).await?.text))
     }
 
     async fn answer_of_emacs(&self, answer: Awaited) -> Result<Answer, ToolError> {
@@ -361,10 +356,6 @@ fn set_ignore_file(session: &ActiveSession, rules: IgnoreRules) -> Result<ToolRe
 
 fn rejected(path: &str) -> ToolError {
     ToolError(format!("the diff of {} was rejected", truncate(path)))
-}
-
-fn not_open(path: &str) -> ToolError {
-    ToolError(format!("no diff of {} is open", truncate(path)))
 }
 
 /// The answer of Lisp to a call, or why there is none after this time.

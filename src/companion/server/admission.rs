@@ -25,11 +25,11 @@ pub struct Gate {
 struct Connections {
     last: u64,
     unauthenticated: BTreeMap<u64, Arc<Notify>>,
-    clients: HashMap<u64, Client>,
+    clients: HashMap<u64, Admitted>,
 }
 
 /// A connection that has shown a valid token.
-struct Client {
+struct Admitted {
     allowance: Arc<Allowance>,
     /// Requests that are being answered.
     requests: usize,
@@ -76,9 +76,9 @@ impl Connections {
         number: u64,
         allowance: &Arc<Allowance>,
         limits: &Limits,
-    ) -> Option<&mut Client> {
+    ) -> Option<&mut Admitted> {
         if self.unauthenticated.contains_key(&number) {
-            let is_own = |client: &Client| client.allowance == *allowance;
+            let is_own = |client: &Admitted| client.allowance == *allowance;
             if self.clients.values().filter(|client| is_own(client)).count()
                 >= limits.share_connections
             {
@@ -88,7 +88,8 @@ impl Connections {
             }
             let evicted = self.unauthenticated.remove(&number)?;
             let idle_since = Instant::now();
-            let client = Client { allowance: allowance.clone(), requests: 0, idle_since, evicted };
+            let client =
+                Admitted { allowance: allowance.clone(), requests: 0, idle_since, evicted };
             self.clients.insert(number, client);
         }
         self.clients.get_mut(&number)
@@ -96,7 +97,7 @@ impl Connections {
 
     /// Evicts the one of the clients that `counts` selects which has been idle for longest. None if
     /// all are in use.
-    fn evict_idle(&mut self, counts: impl Fn(&Client) -> bool) -> Option<()> {
+    fn evict_idle(&mut self, counts: impl Fn(&Admitted) -> bool) -> Option<()> {
         let idle = self.clients.iter().filter(|(_, client)| client.requests == 0 && counts(client));
         let (&longest, _) = idle.min_by_key(|(_, client)| client.idle_since)?;
         self.clients.remove(&longest)?.evicted.notify_one();
@@ -134,126 +135,5 @@ impl Drop for InUse {
             client.requests -= 1;
             client.idle_since = Instant::now();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::Future;
-    use std::pin::pin;
-    use std::sync::LazyLock;
-    use std::task::{Context, Waker};
-    use std::time::Duration;
-
-    fn gate(connections: usize, unauthenticated: usize) -> Arc<Gate> {
-        Arc::new(Gate::new(Limits { connections, unauthenticated, ..Limits::default() }))
-    }
-
-    /// What begins a request of the one agent that most tests have.
-    trait Begin {
-        fn begin(&self) -> Option<InUse>;
-    }
-
-    impl Begin for Arc<Admission> {
-        fn begin(&self) -> Option<InUse> {
-            static ONE: LazyLock<Arc<Allowance>> = LazyLock::new(Arc::default);
-            self.begin_request(&ONE)
-        }
-    }
-
-    fn is_evicted(admission: &Arc<Admission>) -> bool {
-        pin!(admission.evicted()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
-    }
-
-    /// A connection on which a request was answered at this second of the clock.
-    async fn idle_since_now(gate: &Arc<Gate>) -> Arc<Admission> {
-        tokio::time::advance(Duration::from_secs(1)).await;
-        let admission = gate.admit();
-        drop(admission.begin().unwrap());
-        admission
-    }
-
-    #[test]
-    fn the_oldest_unauthenticated_connection_makes_room_and_clients_stay() {
-        let gate = gate(10, 2);
-        let client = gate.admit();
-        drop(client.begin().unwrap());
-        let unauthenticated = [gate.admit(), gate.admit(), gate.admit()];
-        assert!(!is_evicted(&client));
-        assert_eq!(unauthenticated.each_ref().map(is_evicted), [true, false, false]);
-        assert!(unauthenticated[0].begin().is_none());
-    }
-
-    #[test]
-    fn closed_connections_need_no_room() {
-        let gate = gate(1, 1);
-        drop(gate.admit());
-        let admission = gate.admit();
-        assert!(!is_evicted(&admission));
-        let used = admission.begin();
-        let other = gate.admit();
-        assert!(other.begin().is_none());
-        drop((admission, used));
-        assert!(other.begin().is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_client_that_is_idle_for_longest_makes_room() {
-        let gate = gate(3, 10);
-        let first = idle_since_now(&gate).await;
-        let second = idle_since_now(&gate).await;
-        let third = idle_since_now(&gate).await;
-        tokio::time::advance(Duration::from_secs(1)).await;
-        drop(first.begin().unwrap()); // now it is the second that was used longest ago
-        let new = gate.admit();
-        assert!(new.begin().is_some());
-        assert_eq!([&first, &second, &third, &new].map(is_evicted), [false, true, false, false]);
-        assert!(second.begin().is_none());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_has_a_request_makes_no_room() {
-        let gate = gate(2, 10);
-        let busy = idle_since_now(&gate).await;
-        let requests = [busy.begin().unwrap(), busy.begin().unwrap()];
-        let idle = idle_since_now(&gate).await;
-        let new = gate.admit();
-        let _used = new.begin().unwrap();
-        assert_eq!([&busy, &idle].map(is_evicted), [false, true]);
-        let refused = gate.admit();
-        assert!(refused.begin().is_none());
-        let [one, other] = requests;
-        drop(one);
-        assert!(refused.begin().is_none());
-        drop(other);
-        assert!(refused.begin().is_some());
-        assert!(is_evicted(&busy) && !is_evicted(&refused));
-    }
-
-    #[test]
-    fn an_agent_evicts_only_its_own_connections_beyond_its_share() {
-        let limits = Limits { connections: 4, share_connections: 2, ..Limits::default() };
-        let gate = Arc::new(Gate::new(limits));
-        let (one, other) = (Arc::default(), Arc::default());
-        let others = gate.admit();
-        drop(others.begin_request(&other).unwrap());
-        let own = [gate.admit(), gate.admit(), gate.admit()];
-        let _used = own[0].begin_request(&one).unwrap();
-        drop(own[1].begin_request(&one).unwrap());
-        let _also_used = own[2].begin_request(&one).unwrap();
-        assert_eq!(own.each_ref().map(is_evicted), [false, true, false]);
-        assert!(gate.admit().begin_request(&one).is_none());
-        assert!(!is_evicted(&others) && gate.admit().begin_request(&other).is_some());
-    }
-
-    #[test]
-    fn who_has_no_token_evicts_no_client() {
-        let gate = gate(1, 1);
-        let client = gate.admit();
-        drop(client.begin().unwrap());
-        let _unauthenticated = [gate.admit(), gate.admit(), gate.admit()];
-        assert!(!is_evicted(&client));
-        assert!(client.begin().is_some());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http_body_util::combinators::UnsyncBoxBody;
@@ -15,9 +16,9 @@ use hyper::{Response, StatusCode};
 use super::admission;
 use super::body::Reservation;
 use super::guard::Refusal;
-use crate::mcp::message::{Response as Reply, RpcError};
+use super::trace::Tracer;
+use crate::mcp::message::{Reply, RpcError};
 use crate::quota::Share;
-use crate::trace::TracedBody;
 
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -26,19 +27,22 @@ pub const EVENT_STREAM: &str = "text/event-stream";
 const PIECE: usize = 64 << 10;
 
 /// The response to one HTTP request.
-pub type CallResult = Response<UnsyncBoxBody<Bytes, Infallible>>;
+pub type HttpAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// What a request uses until it is answered.
-pub struct InUse {
+pub struct Uses {
     pub _connection: admission::InUse,
     /// Of the requests of its client's agent, or host.
     pub _share: Share,
 }
 
-/// The body of a response. As long as it is sent, its connection is in use.
+/// The body of a response, logged as it is sent. So long its connection is in use.
 pub struct Sending {
-    pub body: TracedBody,
-    pub _in_use: Option<InUse>,
+    pub body: UnsyncBoxBody<Bytes, Infallible>,
+    pub tracer: Arc<Tracer>,
+    pub session: String,
+    pub status: StatusCode,
+    pub _in_use: Option<Uses>,
 }
 
 impl Body for Sending {
@@ -49,7 +53,13 @@ impl Body for Sending {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.tracer.sent(&self.session, self.status, data);
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -81,12 +91,12 @@ impl HttpError {
         HttpError::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
     }
 
-    pub fn into_answer(self) -> CallResult {
+    pub fn into_answer(self) -> HttpAnswer {
         json(self.status, &Reply::failure(self.failure))
     }
 }
 
-pub fn refuse(refusal: &Refusal) -> CallResult {
+pub fn refuse(refusal: &Refusal) -> HttpAnswer {
     let mut answer = HttpError::new(refusal.status, refusal.reason).into_answer();
     match refusal.status {
         StatusCode::UNAUTHORIZED => {
@@ -102,12 +112,12 @@ pub fn refuse(refusal: &Refusal) -> CallResult {
 }
 
 /// Makes the connection close after this answer.
-pub fn closing(mut answer: CallResult) -> CallResult {
+pub fn closing(mut answer: HttpAnswer) -> HttpAnswer {
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-pub fn method_not_allowed(methods: &'static str) -> CallResult {
+pub fn method_not_allowed(methods: &'static str) -> HttpAnswer {
     let reason = format!("the methods here are {methods}");
     let mut answer = HttpError::new(StatusCode::METHOD_NOT_ALLOWED, &reason).into_answer();
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
@@ -115,13 +125,13 @@ pub fn method_not_allowed(methods: &'static str) -> CallResult {
 }
 
 /// 202, without which the client never opens its stream.
-pub fn accepted() -> CallResult {
+pub fn accepted() -> HttpAnswer {
     empty(StatusCode::ACCEPTED)
 }
 
 pub fn event_stream(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
-) -> CallResult {
+) -> HttpAnswer {
     let mut answer = Response::new(body.boxed_unsync());
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
@@ -129,29 +139,25 @@ pub fn event_stream(
     answer
 }
 
-pub fn empty(status: StatusCode) -> CallResult {
+pub fn empty(status: StatusCode) -> HttpAnswer {
     let mut answer = Response::new(Full::default().boxed_unsync());
     *answer.status_mut() = status;
     answer
 }
 
-pub fn json(status: StatusCode, reply: &Reply) -> CallResult {
-    json_text(status, reply.to_json())
-}
-
-pub fn json_text(status: StatusCode, text: String) -> CallResult {
-    json_body(status, Full::from(text))
+pub fn json(status: StatusCode, reply: &Reply) -> HttpAnswer {
+    json_body(status, Full::from(reply.to_json()))
 }
 
 /// The same with a text that may be large, for which `reservation` counts until it is sent.
-pub fn large_json(text: String, reservation: Reservation) -> CallResult {
-    json_body(StatusCode::OK, LargeText::new(text, reservation))
+pub fn large_json(text: String, reservation: Reservation) -> HttpAnswer {
+    json_body(StatusCode::OK, LargeText::new(text.into(), reservation))
 }
 
 fn json_body(
     status: StatusCode,
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
-) -> CallResult {
+) -> HttpAnswer {
     let mut answer = Response::new(body.boxed_unsync());
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -166,8 +172,8 @@ pub struct LargeText {
 }
 
 impl LargeText {
-    pub fn new(text: String, reservation: Reservation) -> LargeText {
-        LargeText { rest: text.into(), _reservation: reservation }
+    pub fn new(text: Bytes, reservation: Reservation) -> LargeText {
+        LargeText { rest: text, _reservation: reservation }
     }
 
     /// The next piece; `None` after the last.

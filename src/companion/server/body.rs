@@ -180,25 +180,6 @@ mod tests {
         assert_eq!(read(1 << 20, 59, 10, false).await.0, Ok(10 << 20));
     }
 
-    #[tokio::test]
-    async fn an_answer_for_which_there_is_no_room_uses_none() {
-        let limits = Limits { bodies: 1 << 20, share_bodies: 1 << 20, ..Limits::default() };
-        let (reader, allowance) = (BodyReader::new(limits.clone()), Allowance::new(&limits));
-        let body = http_body_util::Full::new(Bytes::from_static(b"body"));
-        let Ok((_, mut reservation)) = reader.read(body, &allowance).await else { panic!() };
-        assert!(!reservation.admit_answer(1 << 20));
-        assert!(reader.all.has_room_for(1 << 20) && allowance.bodies().has_room_for(1 << 20));
-        assert!(reservation.admit_answer(SHORT_ANSWER));
-        assert!(reservation.admit_answer(SHORT_ANSWER + 1));
-        assert!(!allowance.bodies().has_room_for(1 << 20));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_that_does_not_go_on_ends() {
-        assert_eq!(read(1 << 20, 1, 10, true).await, (Err(408), 69));
-        assert_eq!(read(1 << 20, 1, 0, true).await, (Err(408), 60));
-    }
-
     #[tokio::test(start_paused = true)]
     async fn one_that_comes_byte_by_byte_ends_as_soon_as_one_that_hangs() {
         assert_eq!(read(1, 1, 1000, false).await, (Err(408), 60));

@@ -10,28 +10,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{
-    CallResult, EVENT_STREAM, HttpError, InUse, JSON, Sending, accepted, closing, empty,
+    EVENT_STREAM, HttpAnswer, HttpError, JSON, Sending, Uses, accepted, closing, empty,
     event_stream, json, large_json, method_not_allowed, refuse,
 };
 use super::body::{BodyReader, Reservation};
 use super::guard::{Guard, Refusal};
 use super::headers::{
     LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front, named_revision,
-    names_no_session, prefers_stream, session_id, session_key,
+    names_no_session, session_id, session_key,
 };
-use super::peer::{Finder, Peer};
-use super::sse::{EventStream, LateReply};
+use super::peer::{Peer, place_of, process_of};
+use super::sse::{EventStream, PendingReply};
+use super::trace::Tracer;
 use crate::agent::Agent;
-use crate::bridge::{Direction, Event};
+use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
-use crate::mcp::message::{self, Message, Response as Reply, RpcError};
-use crate::mcp::sessions::ActiveSession;
+use crate::mcp::message::{self, Message, Reply, RpcError};
+use crate::mcp::sessions::{ActiveSession, Origin};
 use crate::panics;
-use crate::trace::{TracedBody, Tracer};
 
 /// For a client with a valid token, when no connection can be closed for its own.
 const FULL: Refusal = Refusal {
@@ -49,24 +50,23 @@ const BUSY: Refusal = Refusal {
 /// Methods for clients of document 004, which have no sessions.
 const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
 
-const METHODS: &str = "GET, POST, DELETE";
-
 pub struct Endpoint {
     guard: Guard,
     protocol: Protocol,
-    finder: Arc<Finder>,
     limits: Limits,
     bodies: BodyReader,
+    tracer: Arc<Tracer>,
     retired: AtomicBool,
 }
 
 impl Endpoint {
     pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
+        let tracer = Arc::new(Tracer::new(protocol.bridge().clone(), guard.roster().clone()));
         Endpoint {
             guard,
             protocol,
-            finder: Arc::default(),
             bodies: BodyReader::new(limits.clone()),
+            tracer,
             limits,
             retired: AtomicBool::new(false),
         }
@@ -95,11 +95,11 @@ impl Endpoint {
         request: Request<Incoming>,
         from: Peer,
     ) -> Response<Sending> {
-        let mut tracer = self.tracer(request.headers());
+        let named = session_key(request.headers());
         let (answer, in_use) = match self.admit(&request, &from) {
             Ok((agent, in_use)) => {
-                let route = self.route(request, agent, &from, &tracer);
-                let outcome = self.catch_panic(route).await.unwrap_or_else(|failure| {
+                let outcome = self.catch_panic(self.route(request, agent, &from));
+                let outcome = outcome.await.unwrap_or_else(|failure| {
                     Err(HttpError { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
                 });
                 (outcome.unwrap_or_else(HttpError::into_answer), Some(in_use))
@@ -107,14 +107,13 @@ impl Endpoint {
             Err(refusal) => (refuse(&refusal), None),
         };
         let answer = if self.is_retired() { closing(answer) } else { answer };
-        if tracer.session.is_empty() {
-            tracer.session = session_key(answer.headers()); // initialize has just begun it
-        }
-        let status = answer.status().as_u16();
+        // `initialize` has just begun one.
+        let session = named.or_else(|| session_key(answer.headers())).unwrap_or_default();
+        let (tracer, status) = (self.tracer.clone(), answer.status());
         if answer.body().is_end_stream() {
-            tracer.log(Direction::ToClient, answer.status().as_str(), b"");
+            tracer.sent(&session, status, b"");
         }
-        answer.map(|body| Sending { body: TracedBody { body, tracer, status }, _in_use: in_use })
+        answer.map(|body| Sending { body, tracer, session, status, _in_use: in_use })
     }
 
     /// The agent whose token a request shows.
@@ -122,19 +121,11 @@ impl Endpoint {
         &self,
         request: &Request<Incoming>,
         from: &Peer,
-    ) -> Result<(Arc<Agent>, InUse), Refusal> {
+    ) -> Result<(Arc<Agent>, Uses), Refusal> {
         let agent = self.guard.check(request.uri(), request.headers())?;
         let in_use = from.admission.begin_request(&agent.allowance).ok_or(FULL)?;
         let share = agent.allowance.begin_request().ok_or(BUSY)?;
-        Ok((agent, InUse { _connection: in_use, _share: share }))
-    }
-
-    fn tracer(&self, headers: &HeaderMap) -> Tracer {
-        Tracer {
-            bridge: self.protocol.bridge().clone(),
-            agents: self.guard.agents(),
-            session: session_key(headers),
-        }
+        Ok((agent, Uses { _connection: in_use, _share: share }))
     }
 
     /// Runs `work`; a panic in it is reported to Emacs, and becomes an internal error.
@@ -155,51 +146,34 @@ impl Endpoint {
         request: Request<Incoming>,
         agent: Arc<Agent>,
         from: &Peer,
-        tracer: &Tracer,
-    ) -> Result<CallResult, HttpError> {
-        match request.uri().path() {
-            "/mcp" => {}
-            "/mcp/tools" | "/events" if agent.host.is_some() => {
-                return Err(HttpError::new(
-                    StatusCode::FORBIDDEN,
-                    "only /mcp is for clients on other machines",
-                ));
-            }
-            "/mcp/tools" => return self.tools(request, &agent, from, tracer).await,
-            "/events" => {
-                return self.events(request.method(), agent, from, tracer).await;
-            }
-            _ => {
-                return Err(HttpError::new(
-                    StatusCode::NOT_FOUND,
-                    "the paths here are /mcp, /mcp/tools and /events",
-                ));
-            }
+    ) -> Result<HttpAnswer, HttpError> {
+        let (head, body) = request.into_parts();
+        if head.method != Method::POST {
+            self.tracer.received(&head, b"");
         }
-        if *request.method() == Method::POST {
-            return self.post(request, agent, from, tracer).await;
-        }
-        tracer.log(Direction::FromClient, request.method().as_str(), b"");
-        match *request.method() {
-            Method::GET => self.get(request.headers(), &agent),
-            Method::DELETE => self.delete(request.headers(), &agent),
-            _ => Ok(method_not_allowed(METHODS)),
+        match (head.uri.path(), &head.method) {
+            ("/mcp/tools" | "/events", _) if agent.host.is_some() => Err(HttpError::new(
+                StatusCode::FORBIDDEN,
+                "only /mcp is for clients on other machines",
+            )),
+            ("/mcp/tools", &Method::POST) => self.tools(head, body, &agent, from).await,
+            ("/mcp/tools", _) => Ok(method_not_allowed("POST")),
+            ("/events", &Method::GET) => self.events(agent, from).await,
+            ("/events", _) => Ok(method_not_allowed("GET")),
+            ("/mcp", &Method::POST) => self.post(head, body, agent, from).await,
+            ("/mcp", &Method::GET) => self.get(&head.headers, &agent),
+            ("/mcp", &Method::DELETE) => self.delete(&head.headers, &agent),
+            ("/mcp", _) => Ok(method_not_allowed("GET, POST, DELETE")),
+            _ => Err(HttpError::new(
+                StatusCode::NOT_FOUND,
+                "the paths here are /mcp, /mcp/tools and /events",
+            )),
         }
     }
 
     /// The stream of document 004.
-    async fn events(
-        &self,
-        method: &Method,
-        agent: Arc<Agent>,
-        from: &Peer,
-        tracer: &Tracer,
-    ) -> Result<CallResult, HttpError> {
-        tracer.log(Direction::FromClient, &format!("{method} /events"), b"");
-        if *method != Method::GET {
-            return Ok(method_not_allowed("GET"));
-        }
-        let place = self.finder.clone().place_of(from.connection).await;
+    async fn events(&self, agent: Arc<Agent>, from: &Peer) -> Result<HttpAnswer, HttpError> {
+        let place = place_of(from.connection).await;
         if self.is_retired() {
             return Ok(retired_stream()); // before what waits for a reader is given to this one
         }
@@ -219,99 +193,75 @@ impl Endpoint {
     /// it could not get the answer any more.
     async fn tools(
         &self,
-        request: Request<Incoming>,
+        head: Parts,
+        body: Incoming,
         agent: &Agent,
         from: &Peer,
-        tracer: &Tracer,
-    ) -> Result<CallResult, HttpError> {
-        if *request.method() != Method::POST {
-            tracer.log(Direction::FromClient, &format!("{} /mcp/tools", request.method()), b"");
-            return Ok(method_not_allowed("POST"));
-        }
-        let (_, incoming, mut reservation) =
-            self.read_post(request, "POST /mcp/tools", agent, tracer).await?;
-        match incoming {
-            message::Incoming::One(Message::Request(request)) => {
-                let place = self.finder.clone().place_of(from.connection).await;
-                let reply = self.protocol.model_tools().serve(request, agent, place).await;
-                let text = Replies::One(reply).into_json(&mut reservation);
-                Ok(large_json(text, reservation))
-            }
-            message::Incoming::One(_) => Ok(accepted()),
-            message::Incoming::Batch(_) => {
-                Err(HttpError::bad_request(RpcError::invalid_request("there are no batches here")))
-            }
-        }
+    ) -> Result<HttpAnswer, HttpError> {
+        let (message, mut reservation) = self.read_post(&head, body, agent).await?;
+        let Message::Request(request) = message else { return Ok(accepted()) };
+        let place = place_of(from.connection).await;
+        let reply = self.protocol.model_tools().serve(request, agent, place).await;
+        let text = into_json(reply, &mut reservation);
+        Ok(large_json(text, reservation))
     }
 
     async fn post(
         self: &Arc<Self>,
-        request: Request<Incoming>,
+        head: Parts,
+        body: Incoming,
         agent: Arc<Agent>,
         from: &Peer,
-        tracer: &Tracer,
-    ) -> Result<CallResult, HttpError> {
-        let (headers, incoming, reservation) =
-            self.read_post(request, "POST", &agent, tracer).await?;
-        match incoming {
-            message::Incoming::One(Message::Request(request)) if request.method == "initialize" => {
-                self.initialize(&headers, request, agent, from).await
+    ) -> Result<HttpAnswer, HttpError> {
+        let (message, reservation) = self.read_post(&head, body, &agent).await?;
+        let headers = &head.headers;
+        match message {
+            Message::Request(request) if request.method == "initialize" => {
+                self.initialize(headers, request, agent, from).await
             }
-            message::Incoming::One(Message::Request(request)) => {
-                let session = self.session_of(&request, &headers, &agent, from)?;
-                let stream = prefers_stream(&headers);
-                Ok(self.clone().serve(session, request, reservation, stream).await)
+            Message::Request(request) => {
+                let session = self.session_of(&request, headers, &agent, from)?;
+                Ok(self.serve(session, request, reservation).await)
             }
-            message::Incoming::One(_) if names_no_session(&headers) => {
+            _ if names_no_session(headers) => {
                 // Clients of document 004 may send notifications. None is about a call that it could
                 // name: it might be another client's.
                 Ok(accepted())
             }
-            message::Incoming::One(message) => {
-                let session = self.session(&headers, &agent)?;
+            message => {
+                let session = self.session(headers, &agent)?;
                 self.protocol.handle(&session, &message);
                 Ok(accepted())
-            }
-            message::Incoming::Batch(items) => {
-                let session = self.session(&headers, &agent)?;
-                let stream = prefers_stream(&headers);
-                self.clone().batch(session, items, reservation, stream).await
             }
         }
     }
 
-    /// The headers and the message of a POST of `agent`, which is logged as `what`, and the
-    /// reservation for its body.
+    /// The message of a POST of `agent`, and the reservation for its body.
     async fn read_post(
         &self,
-        request: Request<Incoming>,
-        what: &str,
+        head: &Parts,
+        body: Incoming,
         agent: &Agent,
-        tracer: &Tracer,
-    ) -> Result<(HeaderMap, message::Incoming, Reservation), HttpError> {
-        let (head, body) = request.into_parts();
-        if !(accepts(&head.headers, JSON) && accepts(&head.headers, EVENT_STREAM)) {
-            return Err(HttpError::new(
-                StatusCode::NOT_ACCEPTABLE,
-                "Accept must list application/json and text/event-stream",
-            ));
+    ) -> Result<(Message, Reservation), HttpError> {
+        let headers = &head.headers;
+        if !(accepts(headers, JSON) && accepts(headers, EVENT_STREAM)) {
+            return Err(not_acceptable("Accept must list application/json and text/event-stream"));
         }
-        if !has_json(&head.headers) {
+        if !has_json(headers) {
             return Err(HttpError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
             ));
         }
-        named_revision(&head.headers)?;
+        named_revision(headers)?;
         let (body, reservation) = self.bodies.read(body, &agent.allowance).await?;
         if let Some(host) = &agent.host {
             host.slow_down(body.len()).await;
         }
-        tracer.log(Direction::FromClient, what, &body);
-        let incoming = message::parse(&body).map_err(HttpError::bad_request)?;
+        self.tracer.received(head, &body);
         // The message has its part of the body, which may be large, and drops it when it is parsed:
         // the call may wait.
-        Ok((head.headers, incoming, reservation))
+        Ok((message::parse(&body).map_err(HttpError::bad_request)?, reservation))
     }
 
     async fn initialize(
@@ -320,75 +270,52 @@ impl Endpoint {
         request: message::Request,
         agent: Arc<Agent>,
         from: &Peer,
-    ) -> Result<CallResult, HttpError> {
+    ) -> Result<HttpAnswer, HttpError> {
         if headers.contains_key(SESSION_ID) {
             return Err(HttpError::bad_request(RpcError::invalid_request(
                 "initialize must not name a session",
             )));
         }
-        let host = agent.host.clone();
-        let (response, session) = self.protocol.initialize(request, agent);
+        let origin = match &agent.host {
+            // At the other end of the connection there is the local ssh.
+            Some(host) => Origin {
+                place: host.place(directory(headers).as_deref()),
+                has_own_front: has_own_front(headers),
+                ..Origin::default()
+            },
+            // Others are served while it is looked for.
+            None => Origin::of(process_of(from.connection).await),
+        };
+        let (response, session) = self.protocol.initialize(request, agent, origin);
         let mut answer = json(StatusCode::OK, &response);
         if let Some(session) = session {
-            let sessions = self.protocol.sessions();
-            match host {
-                // At the other end of the connection there is the local ssh.
-                Some(host) => {
-                    let place = host.place(directory(headers).as_deref());
-                    sessions.place_at(&session, place, has_own_front(headers));
-                }
-                None => from.identify(&self.finder, sessions, &session).await,
-            }
             let id = HeaderValue::from_str(session.as_str()).expect("session ids are hexadecimal");
             answer.headers_mut().insert(SESSION_ID, id);
         }
         Ok(answer)
     }
 
-    /// Answers one request of a session. If it was cancelled, the answer is an empty stream.
+    /// Answers one request of a session: as an event stream if that takes long, which is empty if the
+    /// request was cancelled. The work goes on if the client disconnects, since by MCP that does not
+    /// cancel it.
     async fn serve(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         session: ActiveSession,
         request: message::Request,
-        reservation: Reservation,
-        stream: bool,
-    ) -> CallResult {
+        mut reservation: Reservation,
+    ) -> HttpAnswer {
         let endpoint = self.clone();
-        let work = async move { endpoint.reply(&session, request).await.map(Replies::One) };
-        let answer = self.work(work, reservation, stream).await;
-        answer.unwrap_or_else(|| event_stream(Full::default()))
-    }
-
-    /// Answers the messages of a batch, one after another: a request may depend on the one before.
-    async fn batch(
-        self: Arc<Self>,
-        session: ActiveSession,
-        items: Vec<Result<Message, RpcError>>,
-        reservation: Reservation,
-        stream: bool,
-    ) -> Result<CallResult, HttpError> {
-        if !session.revision().has_batches() {
-            return Err(HttpError::bad_request(RpcError::invalid_request(
-                "the revision of this session has no batches",
-            )));
+        let work = tokio::spawn(async move {
+            let text = into_json(endpoint.reply(&session, request).await?, &mut reservation);
+            Some((text, reservation))
+        });
+        // It fails only if the server stops.
+        let mut work: PendingReply = Box::pin(async { work.await.unwrap_or_default() });
+        match tokio::time::timeout(self.limits.stream_after, work.as_mut()).await {
+            Ok(Some((text, reservation))) => large_json(text, reservation),
+            Ok(None) => event_stream(Full::default()),
+            Err(_) => event_stream(EventStream::late(work, self.limits.keep_alive)),
         }
-        let wants_answer = |item: &Result<_, _>| matches!(item, Ok(Message::Request(_)) | Err(_));
-        let stream = stream && items.iter().any(wants_answer);
-        let endpoint = self.clone();
-        let work = async move {
-            let mut replies = Vec::new();
-            for item in items {
-                match item {
-                    Ok(Message::Request(request)) => {
-                        replies.extend(endpoint.reply(&session, request).await);
-                    }
-                    Ok(message) => endpoint.protocol.handle(&session, &message),
-                    Err(failure) => replies.push(Reply::failure(failure)),
-                }
-            }
-            (!replies.is_empty()).then_some(Replies::Batch(replies))
-        };
-        Ok(self.work(work, reservation, stream).await.unwrap_or_else(accepted))
     }
 
     /// Answers one request; `None` if the client has cancelled it.
@@ -398,35 +325,9 @@ impl Endpoint {
         reply.unwrap_or_else(|failure| Some(Reply::new(id, Err(failure))))
     }
 
-    /// Answers with the JSON that `work` returns, if any: as an event stream if it takes long or
-    /// the client prefers one. The work goes on if the client disconnects, since by MCP that does
-    /// not cancel it.
-    async fn work(
-        &self,
-        work: impl Future<Output = Option<Replies>> + Send + 'static,
-        mut reservation: Reservation,
-        stream: bool,
-    ) -> Option<CallResult> {
-        let work = tokio::spawn(async move {
-            let text = work.await?.into_json(&mut reservation);
-            Some((text, reservation))
-        });
-        // It fails only if the server stops.
-        let mut work = Box::pin(async move { work.await.unwrap_or_default() });
-        if !stream
-            && let Ok(answer) = tokio::time::timeout(self.limits.stream_after, work.as_mut()).await
-        {
-            return answer.map(|(text, reservation)| large_json(text, reservation));
-        }
-        Some(event_stream(LateReply::new(work, self.limits.keep_alive)))
-    }
-
-    fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<CallResult, HttpError> {
+    fn get(&self, headers: &HeaderMap, agent: &Agent) -> Result<HttpAnswer, HttpError> {
         if !accepts(headers, EVENT_STREAM) {
-            return Err(HttpError::new(
-                StatusCode::NOT_ACCEPTABLE,
-                "Accept must list text/event-stream",
-            ));
+            return Err(not_acceptable("Accept must list text/event-stream"));
         }
         let session = self.session(headers, agent)?;
         let last_event = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
@@ -441,7 +342,7 @@ impl Endpoint {
         Ok(event_stream(EventStream::new(reader, self.limits.keep_alive)))
     }
 
-    fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<CallResult, HttpError> {
+    fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<HttpAnswer, HttpError> {
         let is_known = self.protocol.sessions().close(self.session_id(headers, agent)?, agent);
         if is_known { Ok(empty(StatusCode::OK)) } else { Err(HttpError::unknown_session()) }
     }
@@ -462,8 +363,8 @@ impl Endpoint {
             return self.session(headers, agent);
         }
         // Not the admission, which the request may outlive.
-        let (finder, connection) = (self.finder.clone(), from.connection);
-        let find_place = Box::new(move || Box::pin(finder.clone().place_of(connection)) as _);
+        let connection = from.connection;
+        let find_place = Box::new(move || Box::pin(place_of(connection)) as _);
         self.protocol
             .sessions()
             .enter_unnamed(agent, find_place)
@@ -491,36 +392,20 @@ impl Endpoint {
     }
 }
 
-/// The answers to a message, or to a batch of them.
-enum Replies {
-    One(Reply),
-    Batch(Vec<Reply>),
+/// A reply as JSON, for which `reservation` grows; if there is no room for it, it is an error.
+fn into_json(reply: Reply, reservation: &mut Reservation) -> String {
+    let text = reply.to_json();
+    if reservation.admit_answer(text.len()) {
+        return text;
+    }
+    reply.refused(RpcError::too_large_an_answer()).to_json()
 }
 
-impl Replies {
-    /// As JSON, for which `reservation` grows; if there is no room for it, they are errors.
-    fn into_json(self, reservation: &mut Reservation) -> String {
-        let text = self.to_json();
-        if reservation.admit_answer(text.len()) {
-            return text;
-        }
-        let refuse = |reply: Reply| reply.refused(RpcError::too_large_an_answer());
-        match self {
-            Replies::One(reply) => Replies::One(refuse(reply)),
-            Replies::Batch(replies) => Replies::Batch(replies.into_iter().map(refuse).collect()),
-        }
-        .to_json()
-    }
-
-    fn to_json(&self) -> String {
-        match self {
-            Replies::One(reply) => reply.to_json(),
-            Replies::Batch(replies) => message::batch_json(replies),
-        }
-    }
+fn not_acceptable(reason: &str) -> HttpError {
+    HttpError::new(StatusCode::NOT_ACCEPTABLE, reason)
 }
 
 /// A stream that ends at once: the client reconnects, to another server.
-fn retired_stream() -> CallResult {
+fn retired_stream() -> HttpAnswer {
     event_stream(Full::default())
 }

@@ -12,6 +12,7 @@ mod headers;
 mod peer;
 mod socket;
 mod sse;
+mod trace;
 
 use std::convert::Infallible;
 use std::net::TcpListener;

@@ -307,7 +307,7 @@ impl Model<'_> {
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let ending = self.sessions[session].endings.get(path);
         let right = match ending.unwrap_or(&Err("no diff")) {
-            Ok(content) => serde_json::from_str(text).ok() == Some(json!({ "content": content })),
+            Ok(content) => serde_json::from_str(text).ok() == Some(json!({ "content": *content })),
             Err(reason) => result["isError"] == true && text.contains(reason),
         };
         ensure(right, || format!("instead of {ending:?} closeDiff got {result}"))
@@ -363,7 +363,7 @@ impl Model<'_> {
         let session = &mut self.sessions[session];
         session.expected.push(outcome(&path, &decision));
         let ending = match decision {
-            Outcome::Accepted { content, .. } => Ok(content),
+            Outcome::Accepted { content, .. } => Ok(content.to_string()),
             Outcome::Rejected => Err("was rejected"),
         };
         session.endings.insert(path, ending);
@@ -545,7 +545,7 @@ impl Session {
 fn outcome(path: &str, outcome: &Outcome) -> Value {
     match outcome {
         Outcome::Accepted { content, .. } => {
-            let params = json!({ "filePath": path, "content": content });
+            let params = json!({ "filePath": path, "content": **content });
             json!({ "jsonrpc": "2.0", "method": "ide/diffAccepted", "params": params })
         }
         Outcome::Rejected => {

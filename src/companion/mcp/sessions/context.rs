@@ -11,9 +11,9 @@ use super::table::Table;
 use crate::bridge::Event;
 use crate::ide::{ActiveFile, IdeContext, Notification};
 use crate::mcp::client::SessionId;
+use crate::mcp::contexts::Context;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Outgoing;
-use crate::mcp::places::Context;
 use crate::place::Place;
 
 /// The most clients that are checked at once for another working directory, as Emacs waits for it.
@@ -40,15 +40,15 @@ impl Sessions {
         }
     }
 
-    /// Records where the client of a session works, which determines the contexts that it is sent.
-    pub(super) fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
+    /// Records where the client of a session works now, which determines the contexts that it is sent.
+    fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
         let context = table.contexts.get(&place).map(|context| context.message.clone());
         let Some(session) = table.sessions.get_mut(id) else { return };
         session.placed = Instant::now();
-        if session.place.as_ref() == Some(&place) {
+        if session.origin.place == place {
             return;
         }
-        session.place = Some(place);
+        session.origin.place = place;
         session.outbox.forget_context();
         if let Some(context) = context {
             session.push(Outgoing::Context(context));
@@ -100,7 +100,7 @@ impl Table {
     /// Where clients work, without duplicates.
     fn places(&self) -> Vec<Place> {
         let named = self.sessions.values().filter(|session| !session.is_unnamed);
-        let of_sessions = named.filter_map(|session| session.place.as_ref());
+        let of_sessions = named.map(|session| &session.origin.place);
         let of_listeners = self.listeners.describe().map(|(_, _, place, _)| place);
         let mut seen = HashSet::new();
         of_sessions.chain(of_listeners).filter(|place| seen.insert(*place)).cloned().collect()
@@ -108,7 +108,7 @@ impl Table {
 
     /// The context for a session.
     pub(super) fn context_of(&self, id: &SessionId) -> Option<&Context> {
-        self.contexts.get(self.sessions.get(id)?.place.as_ref()?)
+        self.contexts.get(&self.sessions.get(id)?.origin.place)
     }
 
     /// Sends the clients in `place` a new context, each in the format of its document.

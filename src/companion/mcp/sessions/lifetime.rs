@@ -10,8 +10,9 @@ use crate::agent::Agent;
 use crate::host::Host;
 use crate::ide::Outcome;
 use crate::limits::Limits;
-use crate::mcp::client::{Peer, SessionId};
+use crate::mcp::client::SessionId;
 use crate::mcp::session::{RECHECK_INTERVAL, STREAM_GRACE, Session, Stream};
+use crate::process::Process;
 
 /// Between two checks: with many clients something changes all the time.
 const MIN_EXPIRE_INTERVAL: Duration = Duration::from_millis(100);
@@ -21,7 +22,6 @@ impl Sessions {
     pub(crate) fn close(&self, id: &str, agent: &Agent) -> bool {
         let mut table = self.table();
         let Some((id, _)) = table.find(id, agent) else { return false };
-        table.disown_earlier(&id);
         self.remove(&mut table, &id);
         true
     }
@@ -108,8 +108,8 @@ impl Table {
     fn is_owed(&self, id: &SessionId) -> bool {
         let session = &self.sessions[id];
         !matches!(session.stream, Stream::Never)
-            && matches!(&session.peer, Peer::Client(process) if process.is_alive())
-            && (session.outbox.has_outcome() || !self.reviews.of(id).is_empty())
+            && session.own_process().is_some_and(Process::is_alive)
+            && (session.outbox.waiting() > 0 || !self.reviews.of(id).is_empty())
     }
 
     fn next_deadline(&self, now: Instant, limits: &Limits) -> Option<Instant> {
@@ -118,7 +118,7 @@ impl Table {
         let kept = self.sessions.values().filter_map(|session| session.endings.oldest());
         let kept = kept.map(|since| since + limits.kept_time);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
-        let recognized = |session: &&Session| session.peer.process().is_some() && session.is_lost();
+        let recognized = |session: &&Session| session.process().is_some() && session.is_lost();
         let look = self.sessions.values().filter(recognized).map(|_| now + RECHECK_INTERVAL);
         // A session that is due, but whose client awaits something, is checked again later.
         idle.chain(gone).chain(kept).map(|due| due.max(now + RECHECK_INTERVAL)).chain(look).min()

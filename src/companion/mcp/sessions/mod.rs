@@ -21,12 +21,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub use super::client::{Client, SessionId};
-pub use outcomes::DecisionRequest;
+pub use super::client::{Client, Origin, SessionId, key_of};
+pub use outcomes::{BUSY, not_open};
 pub use requests::ActiveSession;
 pub use streams::{EventReader, StreamReader};
 
-use super::revision::Revision;
+use super::hello::Revision;
 use super::session::{Session, Stream};
 use crate::bridge::{Bridge, Event};
 use crate::host::Host;
@@ -61,8 +61,8 @@ pub struct Description {
     pub client: String,
     /// The process of the client, if it is known.
     pub process: Option<u32>,
-    /// `None` while the process of the client is being looked for.
-    pub place: Option<Place>,
+    /// Where its client works.
+    pub place: Place,
     /// The time since it began.
     pub age: Duration,
     /// Whether the stream is open; `None` if it never was.
@@ -95,8 +95,13 @@ impl Sessions {
     }
 
     /// Starts a session.
-    pub(crate) fn open(&self, client: Client, revision: Revision) -> anyhow::Result<SessionId> {
-        self.begin(&mut self.table(), Session::new(client, revision))
+    pub(crate) fn open(
+        &self,
+        client: Client,
+        revision: Revision,
+        origin: Origin,
+    ) -> anyhow::Result<SessionId> {
+        self.begin(&mut self.table(), Session::new(client, revision, origin))
     }
 
     fn begin(&self, table: &mut Table, session: Session) -> anyhow::Result<SessionId> {
@@ -119,6 +124,7 @@ impl Sessions {
         table.sessions.insert(id.clone(), session);
         table.update_unnamed_streams();
         self.announce(table, Instant::now());
+        self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
         self.changed.notify_one();
         Ok(id)
     }
@@ -149,8 +155,8 @@ impl Sessions {
         let describe = |(id, session): (&SessionId, &Session)| Description {
             key: id.key().to_owned(),
             client: session.client.describe(),
-            process: session.peer.process().map(Process::id),
-            place: session.place.clone(),
+            process: session.process().map(Process::id),
+            place: session.origin.place.clone(),
             age: session.begun.elapsed(),
             listens: match session.stream {
                 Stream::Never => None,
@@ -159,14 +165,14 @@ impl Sessions {
             },
             reviews: table.reviews.of(id),
             undelivered: session.outbox.waiting(),
-            has_own_front: session.has_own_front,
+            has_own_front: session.origin.has_own_front,
         };
         let listeners =
             table.listeners.describe().map(|(number, agent, place, begun)| Description {
                 key: listener_key(number),
                 client: format!("{} (event stream)", agent.title),
                 process: None,
-                place: Some(place.clone()),
+                place: place.clone(),
                 age: begun.elapsed(),
                 listens: Some(true),
                 reviews: Vec::new(),

@@ -5,51 +5,20 @@ use std::sync::Arc;
 use super::table::Table;
 use super::{STOPPING, Sessions};
 use crate::bridge::{CallId, Event, HostFile};
-use crate::ide::{Meta, Notification, Outcome, ReviewId};
+use crate::ide::{Outcome, ReviewId};
 use crate::mcp::client::SessionId;
 use crate::mcp::endings::LastText;
-use crate::mcp::message::notification_json;
-use crate::mcp::outbox::Decided;
+use crate::mcp::message::truncate;
+use crate::mcp::outbox::{Decided, Form};
 use crate::mcp::reviews::{Ended, Load};
 use crate::place::Place;
 use crate::process::Process;
 use tokio::time::Instant;
 
-/// Why a review cannot be opened.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// No outcome could be delivered any more.
-    Stopping,
-    SessionEnded,
-    /// The client has not read the outcomes of earlier reviews.
-    TooManyUnread,
-    /// The user has to decide some reviews first.
-    TooManyOpen,
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Refused::Stopping => STOPPING,
-            Refused::SessionEnded => "the session has ended",
-            Refused::TooManyUnread => {
-                "too many outcomes wait for you: open your event stream and read them"
-            }
-            Refused::TooManyOpen => "too many reviews wait for the user: decide some of them first",
-        })
-    }
-}
-
-/// Whether Lisp was asked to decide a review.
-#[derive(Debug, PartialEq, Eq)]
-pub enum DecisionRequest {
-    Sent,
-    NotOpen,
-    /// Another call awaits the decision.
-    Already,
-    /// Lisp has not handled the earlier requests yet.
-    TooMany,
-}
+// Why a review cannot be opened or decided, in words for the client.
+pub const BUSY: &str = "Emacs is busy: ask again later";
+const UNREAD: &str = "too many outcomes wait for you: open your event stream and read them";
+const OPEN: &str = "too many reviews wait for the user: decide some of them first";
 
 /// A change that a client proposes.
 struct Change<'a> {
@@ -70,7 +39,7 @@ impl Sessions {
         path: String,
         content: String,
         bytes_now: usize,
-    ) -> Result<ReviewId, Refused> {
+    ) -> Result<ReviewId, &'static str> {
         let change = Change { path, content, bytes_now, on_host: None };
         self.propose(&mut self.table(), session, change)
     }
@@ -83,7 +52,7 @@ impl Sessions {
         file: HostFile,
         content: String,
         name: &str,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), &'static str> {
         let mut table = self.table();
         if table.is_last_proposal(session, &file.path, name) {
             return Ok(());
@@ -99,21 +68,19 @@ impl Sessions {
         table: &mut Table,
         session: &SessionId,
         change: Change,
-    ) -> Result<ReviewId, Refused> {
+    ) -> Result<ReviewId, &'static str> {
         let Change { path, content, bytes_now, on_host } = change;
         if table.ending {
-            return Err(Refused::Stopping);
+            return Err(STOPPING); // no outcome could be delivered any more
         }
-        let Some(entry) = table.sessions.get_mut(session) else {
-            return Err(Refused::SessionEnded);
-        };
+        let entry = table.sessions.get_mut(session).ok_or("the session has ended")?;
         let allowance = entry.allowance().clone();
         let mut proposal = Event::OpenReview {
             review: ReviewId(0),
             agent: entry.client.agent.name.clone(),
             client: entry.client.describe(),
             info: entry.client.info(),
-            process: entry.peer.own_process().map(Process::id),
+            process: entry.own_process().map(Process::id),
             path: path.clone(),
             content,
             host: on_host.as_ref().map(|(file, _)| file.host.clone()),
@@ -122,7 +89,7 @@ impl Sessions {
         entry.endings.forget(&path);
         entry.outbox.forget_outcomes_of(&path);
         if entry.outbox.is_full() {
-            return Err(Refused::TooManyUnread);
+            return Err(UNREAD);
         }
         let bytes = proposal.size() + bytes_now;
         let name: Option<Arc<str>> = on_host.as_ref().map(|(_, name)| (*name).into());
@@ -130,9 +97,8 @@ impl Sessions {
         if !(self.has_room_for_review(table, session, &path, bytes)
             && self.bridge.has_room_for(told.iter().chain([&proposal])))
         {
-            return Err(Refused::TooManyOpen);
+            return Err(OPEN);
         }
-        table.supersede(session, &path);
         let (id, older) = table.reviews.open(session, &path, name, bytes);
         self.notify_closed(older);
         if let Some(file) = told {
@@ -181,7 +147,9 @@ impl Sessions {
         silent: bool,
     ) -> Option<LastText> {
         let mut table = self.table();
-        self.claim(&mut table, session, path);
+        if table.reviews.find(session, path).is_none() {
+            self.hand_over_to(&mut table, session, path);
+        }
         let Some(review) = table.reviews.find(session, path) else {
             return table.sessions.get(session)?.endings.last_text(path).cloned();
         };
@@ -211,25 +179,22 @@ impl Sessions {
         accept: bool,
         call: CallId,
         place: Option<Place>,
-    ) -> DecisionRequest {
+    ) -> Result<(), String> {
         let mut table = self.table();
-        let Some(review) = table.reviews.find(session, path) else {
-            return DecisionRequest::NotOpen;
-        };
-        let own = || table.sessions.get(session).and_then(|session| session.place.clone());
-        let place = place.or_else(own).unwrap_or(Place::Unknown);
-        let directory = place.directory().map(str::to_owned);
-        let Some(entry) = table.sessions.get(session) else { return DecisionRequest::NotOpen };
+        let review = table.reviews.find(session, path).ok_or_else(|| not_open(path))?;
+        let entry = table.sessions.get(session).ok_or_else(|| not_open(path))?;
+        let directory =
+            place.as_ref().unwrap_or(&entry.origin.place).directory().map(str::to_owned);
         let allowance = entry.allowance().clone();
         let event = Event::DecideReview { review, accept, call, directory, allowance };
         if !self.bridge.has_room_for([&event]) {
-            return DecisionRequest::TooMany; // events of cancelled calls may still be queued
+            return Err(BUSY.to_owned()); // events of cancelled calls may still be queued
         }
         if !table.reviews.begin_decision(review, call, |call| self.bridge.is_awaited(call)) {
-            return DecisionRequest::Already;
+            return Err("this diff is being decided already".to_owned());
         }
         self.bridge.send(event);
-        DecisionRequest::Sent
+        Ok(())
     }
 
     /// Reports the user's decision to the session that owns the review. Returns false if the review
@@ -244,36 +209,35 @@ impl Sessions {
     }
 }
 
+pub fn not_open(path: &str) -> String {
+    format!("no diff of {} is open", truncate(path))
+}
+
 impl Table {
     /// Ends a review and queues its outcome for the session that owns it. None if it has ended.
     pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> Option<Ended> {
         let ended = self.reviews.end(review)?;
-        let Ended { id, owner, proposer, path, name, superseded } = &ended;
+        let Ended { id, owner, proposer, path, name } = &ended;
         let Some(session) = self.sessions.get_mut(owner) else { return Some(ended) };
         let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
-        let has_readers = self.listeners.any_of(&agent);
-        let event = (has_readers || is_unnamed)
-            .then(|| notification_json(&Notification::outcome_event(path, outcome)).into());
-        if let Some(event) = &event {
-            self.listeners.queue_outcome(&agent, event);
-        }
-        let meta = name.as_deref().map(|proposal| Meta { proposal });
-        let text = match event.filter(|_| is_unnamed) {
-            Some(event) => event,
-            None => notification_json(&Notification::outcome(path, outcome, meta)).into(),
+        let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
+        let form = match owner == proposer && may_omit {
+            _ if is_unnamed => Form::Event,
+            true => Form::Brief,
+            false => Form::Whole,
         };
-        let brief = Notification::brief_outcome(path, outcome, meta)
-            .filter(|_| owner == proposer && !is_unnamed)
-            .map(|notification| notification_json(&notification).into());
         let last = match outcome {
             Outcome::Rejected => LastText::Rejected,
-            Outcome::Accepted { .. } if brief.is_some() => LastText::Accepted(None),
-            Outcome::Accepted { content, .. } => LastText::Accepted(Some(content.as_str().into())),
+            Outcome::Accepted { content, .. } => {
+                LastText::Accepted(Some(content.clone()).filter(|_| form != Form::Brief))
+            }
         };
         session.endings.add(path.clone(), name.clone(), last);
-        let (path, proposer) = (path.clone(), proposer.clone());
-        let superseded = *superseded;
-        self.deliver(owner, [Decided { review: *id, proposer, path, text, brief, superseded }]);
+        let (path, name, outcome) = (path.clone(), name.clone(), outcome.clone());
+        let decided = Decided { review: *id, path, name, outcome, form };
+        let has_readers = self.listeners.any_of(&agent);
+        self.listeners.queue_outcome(&agent, &decided);
+        self.deliver(owner, [decided]);
         if let Some(session) = self.sessions.get_mut(owner).filter(|_| is_unnamed) {
             session.last_used = Instant::now();
             if has_readers {
@@ -281,19 +245,6 @@ impl Table {
             }
         }
         Some(ended)
-    }
-
-    /// Records that the client of a session proposes a change of `path`: it no longer awaits the
-    /// outcomes of proposals in its earlier sessions.
-    fn supersede(&mut self, id: &SessionId, path: &str) {
-        let Some(session) = self.sessions.get(id) else { return };
-        let earlier = self.sessions_where(|_, other| other.is_earlier_of(session));
-        for other in earlier {
-            self.reviews.supersede(&other, path);
-            if let Some(other) = self.sessions.get_mut(&other) {
-                other.outbox.supersede(path);
-            }
-        }
     }
 
     /// A session of each agent on this machine, and of each host.

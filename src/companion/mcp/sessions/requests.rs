@@ -12,10 +12,10 @@ use crate::bridge::Event;
 use crate::host::{Host, IgnoreFile};
 use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
+use crate::mcp::contexts::Context;
+use crate::mcp::hello::Revision;
 use crate::mcp::message::Id;
 use crate::mcp::outbox::Outgoing;
-use crate::mcp::places::Context;
-use crate::mcp::revision::Revision;
 use crate::mcp::session::{PING, Session};
 use crate::place::Place;
 
@@ -34,7 +34,7 @@ pub struct ActiveSession {
 }
 
 /// A call in progress, which its client may cancel.
-pub struct Call<'a> {
+pub struct Cancellable<'a> {
     session: &'a ActiveSession,
     id: Id,
     /// None if the session has ended.
@@ -46,11 +46,7 @@ impl Sessions {
     pub(crate) fn enter(self: &Arc<Self>, id: &str, agent: &Agent) -> Option<ActiveSession> {
         let mut table = self.table();
         let (id, session) = table.find(id, agent)?;
-        let busy = self.occupy(session, id.clone(), None);
-        if std::mem::take(&mut session.replaced) {
-            self.give_back(&mut table, &id);
-        }
-        Some(busy)
+        Some(self.occupy(session, id, None))
     }
 
     /// Finds, or begins, the session of a request that names none, like those of document 004. All
@@ -77,7 +73,6 @@ impl Sessions {
         unnamed: Option<FindPlace>,
     ) -> ActiveSession {
         session.busy += 1;
-        session.last_request = Instant::now();
         let host = session.client.agent.host.clone();
         ActiveSession {
             sessions: self.clone(),
@@ -111,7 +106,7 @@ impl ActiveSession {
     /// Whether its user decides changes in a front of its own.
     pub fn has_own_front(&self) -> bool {
         let table = self.sessions.table();
-        table.sessions.get(&self.session).is_some_and(|session| session.has_own_front)
+        table.sessions.get(&self.session).is_some_and(|session| session.origin.has_own_front)
     }
 
     /// Whether the request names no session.
@@ -128,11 +123,11 @@ impl ActiveSession {
     }
 
     /// Begins the call with this id.
-    pub fn begin(&self, id: &Id) -> Call<'_> {
+    pub fn begin(&self, id: &Id) -> Cancellable<'_> {
         let mut table = self.sessions.table();
         let session = table.sessions.get_mut(&self.session);
         let cancelled = session.map(|session| session.calls.begin(id));
-        Call { session: self, id: id.clone(), cancelled }
+        Cancellable { session: self, id: id.clone(), cancelled }
     }
 
     /// Cancels the call with this id, which gets no answer.
@@ -196,7 +191,7 @@ impl Drop for ActiveSession {
     }
 }
 
-impl Call<'_> {
+impl Cancellable<'_> {
     /// Waits until the client cancels the call, forever if it does not.
     pub async fn cancelled(&mut self) {
         let Some(cancelled) = &mut self.cancelled else { return std::future::pending().await };
@@ -207,7 +202,7 @@ impl Call<'_> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for Cancellable<'_> {
     fn drop(&mut self) {
         self.cancelled = None;
         let mut table = self.session.sessions.table();

@@ -10,7 +10,7 @@ use super::context::event_json;
 use super::table::Table;
 use crate::agent::Agent;
 use crate::bridge::Event;
-use crate::mcp::client::{Peer, SessionId};
+use crate::mcp::client::SessionId;
 use crate::mcp::message::ping_json;
 use crate::mcp::outbox::Outgoing;
 use crate::mcp::session::{PING, Stream};
@@ -42,8 +42,8 @@ impl Sessions {
         let context = table.context_of(session).map(|context| context.message.clone());
         let entry = table.sessions.get_mut(session)?;
         // A process that only opened the session and ended, like a shell command, is not the client.
-        if entry.peer.process().is_some_and(|process| !process.is_alive()) {
-            entry.peer = Peer::Unknown;
+        if entry.process().is_some_and(|process| !process.is_alive()) {
+            entry.origin.process = None;
         }
         let number = entry.stream.replace();
         entry.outbox.resume(last_event);
@@ -108,7 +108,12 @@ impl Table {
 
 impl StreamReader {
     /// The next message and its event number; `None` when the stream is over.
-    pub fn poll_next(&self, current: &Waker) -> Poll<Option<(u64, Arc<str>)>> {
+    pub fn poll_next(&self, current: &Waker) -> Poll<Option<(u64, String)>> {
+        let next = self.poll_message(current); // the lock is free again
+        next.map(|next| next.map(|(number, message)| (number, message.into_text())))
+    }
+
+    fn poll_message(&self, current: &Waker) -> Poll<Option<(u64, Outgoing)>> {
         let mut table = self.sessions.table();
         let ending = table.ending;
         let Some(session) = table.sessions.get_mut(&self.session) else { return Poll::Ready(None) };
@@ -142,12 +147,14 @@ impl Drop for StreamReader {
 
 impl EventReader {
     /// The next event; `None` when the stream is over.
-    pub fn poll_next(&self, current: &Waker) -> Poll<Option<Arc<str>>> {
+    pub fn poll_next(&self, current: &Waker) -> Poll<Option<String>> {
         let mut table = self.sessions.table();
-        match table.listeners.poll(self.number, current) {
-            Poll::Pending if table.ending => Poll::Ready(None),
-            polled => polled,
+        let polled = table.listeners.poll(self.number, current);
+        if polled.is_pending() && table.ending {
+            return Poll::Ready(None);
         }
+        drop(table);
+        polled.map(|event| event.map(Outgoing::into_text))
     }
 }
 

@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use crate::agent::Agent;
 use crate::mcp::client::SessionId;
+use crate::mcp::contexts::Contexts;
 use crate::mcp::listeners::Listeners;
 use crate::mcp::outbox::{Decided, Outgoing};
-use crate::mcp::places::Contexts;
 use crate::mcp::reviews::Reviews;
 use crate::mcp::session::{Session, Stream};
 
@@ -72,7 +72,7 @@ impl Table {
         let unused =
             self.sessions.iter().filter(|(_, session)| session.is_idle() && counts(session));
         let ranked = unused.filter_map(|(id, session)| {
-            let owed = session.outbox.has_outcome() || !self.reviews.of(id).is_empty();
+            let owed = session.outbox.waiting() > 0 || !self.reviews.of(id).is_empty();
             let own = *session.client.agent == *agent;
             (own || !owed).then_some((id, (owed, !own, session.last_used)))
         });
@@ -113,13 +113,14 @@ impl Table {
 mod tests {
     use super::*;
     use crate::agent::tests::agent;
-    use crate::mcp::client::Client;
-    use crate::mcp::revision::Revision;
+    use crate::mcp::client::{Client, Origin};
+    use crate::mcp::hello::Revision;
+    use crate::mcp::outbox::tests::accepted;
 
     /// A table with a session of `agent` under each of the `ids`.
     fn table(agent: Agent, ids: &[&str]) -> Table {
         let client = Client { agent: agent.into(), name: String::new(), version: String::new() };
-        let session = || Session::new(client.clone(), Revision::NEWEST);
+        let session = || Session::new(client.clone(), Revision::NEWEST, Origin::default());
         let sessions = ids.iter().map(|id| (SessionId::from(*id), session())).collect();
         Table { sessions, ..Table::default() }
     }
@@ -138,31 +139,11 @@ mod tests {
         let id = SessionId::from("one");
         let (older, _) = table.reviews.open(&id, "/a", None, 0);
         let (newer, _) = table.reviews.open(&id, "/a", None, 0);
-        let outcome = |review| Decided {
-            review,
-            proposer: id.clone(),
-            path: "/a".into(),
-            text: "text".into(),
-            brief: None,
-            superseded: false,
-        };
+        let outcome = |review| Decided { path: "/a".into(), ..accepted(review, "text") };
         table.deliver(&id, [outcome(older)]);
         assert_eq!(table.sessions[&id].outbox.waiting(), 0);
         table.reviews.end(newer);
         table.deliver(&id, [outcome(newer)]);
         assert_eq!(table.sessions[&id].outbox.waiting(), 1);
-    }
-
-    #[test]
-    fn a_session_that_awaits_an_outcome_makes_room_for_none_of_another_agent() {
-        let mut table = table(agent("gemini"), &["one"]);
-        let id = SessionId::from("one");
-        let (gemini, qwen) = (agent("gemini"), agent("qwen"));
-        assert_eq!(table.least_used(&qwen, |_| true), Some(id.clone()));
-        table.reviews.open(&id, "/a", None, 0);
-        assert_eq!(table.least_used(&qwen, |_| true), None);
-        assert_eq!(table.least_used(&gemini, |_| true), Some(id.clone()));
-        table.sessions.get_mut(&id).unwrap().busy = 1;
-        assert_eq!(table.least_used(&gemini, |_| true), None);
     }
 }

@@ -2,6 +2,8 @@
 
 mod handover;
 
+use handover::OtherProcess;
+
 use std::task::{Poll, Waker};
 
 use super::*;
@@ -11,13 +13,12 @@ use crate::host::Host;
 use crate::ide::{File, IdeContext, Notification, Outcome};
 use crate::mcp::endings::LastText;
 use crate::mcp::message::notification_json;
-use crate::mcp::session::{RECHECK_INTERVAL, STREAM_GRACE};
+use crate::mcp::session::STREAM_GRACE;
 
 /// As in the default limits.
 const IDLE_TIME: Duration = Duration::from_secs(120);
 const HOST_TIME: Duration = Duration::from_secs(3600);
 const REACHABLE_TIME: Duration = Duration::from_secs(600);
-const UNNAMED_TIME: Duration = Duration::from_secs(24 * 3600);
 
 /// The time between the beginnings of two sessions, which must differ.
 const TICK: Duration = Duration::from_millis(1);
@@ -40,11 +41,24 @@ fn client(name: &str) -> Client {
     Client { agent: gemini().into(), name: name.to_owned(), version: version.to_owned() }
 }
 
+/// Begins a session of a client whose process is not known.
+fn begin(sessions: &Sessions, client: Client) -> SessionId {
+    sessions.open(client, Revision::NEWEST, Origin::default()).unwrap()
+}
+
+fn begin_from(sessions: &Sessions, process: u32) -> SessionId {
+    let origin = Origin::of(Process::with_id(process));
+    sessions.open(client(""), Revision::NEWEST, origin).unwrap()
+}
+
 /// Opens a session of this process, and its stream.
 async fn open_here(sessions: &Arc<Sessions>) -> (SessionId, StreamReader) {
+    open_from(sessions, std::process::id()).await
+}
+
+async fn open_from(sessions: &Arc<Sessions>, process: u32) -> (SessionId, StreamReader) {
     tokio::time::advance(TICK).await;
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.identify(&session, Process::with_id(std::process::id()));
+    let session = begin_from(sessions, process);
     let stream = sessions.open_stream(&session, None).unwrap();
     (session, stream)
 }
@@ -56,7 +70,7 @@ fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
 #[test]
 fn a_client_whose_stream_does_not_return_is_disconnected() {
     let (bridge, sessions) = sessions();
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let session = begin(&sessions, client(""));
     let stream = sessions.open_stream(&session, None);
     let review = open_review(&sessions, &session);
     events(&bridge);
@@ -82,7 +96,7 @@ async fn a_returning_client_receives_no_stale_context() {
         let file = File { path: path.to_owned(), is_active: Some(true), ..File::default() };
         sessions.publish_contexts(vec![(Place::Unknown, IdeContext::new(vec![file]))]);
     };
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let session = begin(&sessions, client(""));
     sessions.active_file(&session).await; // as a client of document 003
     let stream = sessions.open_stream(&session, None).unwrap();
     publish("/received");
@@ -100,29 +114,10 @@ async fn a_returning_client_receives_no_stale_context() {
     assert_eq!(received(&back), 2);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_client_receives_no_context_while_it_is_being_identified() {
-    let (_, sessions) = sessions();
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.begin_identification(&session);
-    let stream = sessions.open_stream(&session, None).unwrap();
-    let publish = || {
-        let contexts = vec![(Place::Unknown, IdeContext::new(Vec::new()))];
-        sessions.publish_contexts(contexts);
-    };
-    assert_eq!(sessions.places(), []);
-    publish();
-    assert_eq!(received(&stream), 0);
-    advance(&sessions, STREAM_GRACE).await;
-    assert_eq!(sessions.places(), [Place::Unknown]);
-    publish();
-    assert_eq!(received(&stream), 1);
-}
-
 #[test]
 fn a_stream_that_returns_in_time_keeps_its_reviews() {
     let (_, sessions) = sessions();
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let session = begin(&sessions, client(""));
     drop(sessions.open_stream(&session, None));
     let review = open_review(&sessions, &session);
     let _stream = sessions.open_stream(&session, None);
@@ -133,7 +128,7 @@ fn a_stream_that_returns_in_time_keeps_its_reviews() {
 #[test]
 fn an_idle_session_is_dropped_with_its_reviews() {
     let (bridge, sessions) = sessions();
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let session = begin(&sessions, client(""));
     let review = open_review(&sessions, &session);
     assert_eq!(sessions.count(), 1);
     events(&bridge);
@@ -150,10 +145,8 @@ fn an_idle_session_is_dropped_with_its_reviews() {
 #[test]
 fn the_next_session_of_a_living_process_inherits() {
     let (bridge, sessions) = sessions();
-    let open = || sessions.open(client(""), Revision::NEWEST).unwrap();
-    let process = Process::with_id(std::process::id()).unwrap();
+    let open = || begin_from(&sessions, std::process::id());
     let old = open();
-    sessions.identify(&old, Some(process.clone()));
     drop(sessions.open_stream(&old, None));
     let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
     let open_one = open_review(&sessions, &old);
@@ -161,11 +154,8 @@ fn the_next_session_of_a_living_process_inherits() {
     sessions.expire(Instant::now() + 2 * IDLE_TIME);
     assert_eq!(events(&bridge), [Event::ClientsChanged]);
     assert!(sessions.decide(decided, Outcome::Rejected));
-    let (other, successor) = (open(), open());
-    sessions.identify(&successor, Some(process.clone()));
     // A session that never opens its stream is given nothing, though it is the newest.
-    let silent = open();
-    sessions.identify(&silent, Some(process));
+    let (other, successor, _silent) = (begin(&sessions, client("")), open(), open());
     sessions.expire(Instant::now() + STREAM_GRACE);
     assert!(sessions.decide(open_one, Outcome::Rejected));
     let received = |session| {
@@ -184,21 +174,6 @@ fn the_next_session_of_a_living_process_inherits() {
     assert_eq!(received(&successor), [rejected("/decided"), rejected("/a")]);
     assert_eq!(received(&other), [""; 0]);
     assert_eq!(received(&old), [""; 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn two_clients_in_one_process_keep_their_own_reviews() {
-    let (_, sessions) = sessions();
-    let (one, stream) = open_here(&sessions).await;
-    let (_, other) = open_here(&sessions).await;
-    tokio::time::advance(2 * STREAM_GRACE).await; // the stream is lost long after both have begun
-    let review = open_review(&sessions, &one);
-    drop(stream);
-    sessions.expire(Instant::now() + STREAM_GRACE);
-    assert!(sessions.decide(review, Outcome::Rejected));
-    assert!(matches!(other.poll_next(Waker::noop()), Poll::Pending));
-    let back = sessions.open_stream(&one, None).unwrap();
-    assert!(matches!(back.poll_next(Waker::noop()), Poll::Ready(Some(_))));
 }
 
 fn listen(sessions: &Arc<Sessions>, agent: Agent) -> EventReader {
@@ -248,17 +223,6 @@ async fn undelivered_outcomes_of_an_unnamed_client_are_kept_for_a_while() {
     assert!(last_text().is_none());
 }
 
-#[tokio::test(start_paused = true)]
-async fn reviews_of_an_unnamed_client_that_nobody_listens_for_end_after_a_day() {
-    let (bridge, sessions) = sessions();
-    let review = open_review(&sessions, enter_unnamed(&sessions).session());
-    events(&bridge);
-    advance(&sessions, UNNAMED_TIME - RECHECK_INTERVAL).await;
-    assert_eq!(events(&bridge), []);
-    advance(&sessions, RECHECK_INTERVAL).await;
-    assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
-}
-
 /// Advances the clock.
 async fn advance(sessions: &Sessions, time: Duration) {
     tokio::time::advance(time).await;
@@ -289,40 +253,12 @@ async fn another_client_behind_the_same_proxy_inherits_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_returns_late_gets_back_what_was_inherited() {
-    for decided_before in [true, false] {
-        let (_, sessions) = sessions();
-        let (one, stream) = open_here(&sessions).await;
-        let review = open_review(&sessions, &one);
-        drop(stream);
-        let (_, other) = open_here(&sessions).await;
-        advance(&sessions, STREAM_GRACE).await;
-        let decide = || assert!(sessions.decide(review, Outcome::Rejected));
-        if decided_before {
-            decide();
-        }
-        let back = sessions.enter(one.as_str(), &gemini()).unwrap();
-        let back = sessions.open_stream(back.session(), None).unwrap();
-        if !decided_before {
-            decide();
-        }
-        assert_eq!((received(&back), received(&other)), (1, 0));
-        // From now on it is known that the process is shared.
-        let review = open_review(&sessions, &one);
-        drop(back);
-        advance(&sessions, STREAM_GRACE).await;
-        assert!(sessions.decide(review, Outcome::Rejected));
-        assert_eq!(received(&other), 0);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_successor_receives_the_text_omitted_for_the_proposer() {
     for decided_before in [true, false] {
         let (_, sessions) = sessions();
         let (lost, stream) = open_here(&sessions).await;
         let review = open_review(&sessions, &lost);
-        let outcome = Outcome::Accepted { content: "text".to_owned(), may_omit: true };
+        let outcome = Outcome::Accepted { content: "text".into(), may_omit: true };
         let decide = || assert!(sessions.decide(review, outcome.clone()));
         if decided_before {
             decide();
@@ -339,71 +275,53 @@ async fn a_successor_receives_the_text_omitted_for_the_proposer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_successor_identified_late_receives_no_superseded_outcome() {
+async fn a_new_session_may_close_reviews_of_the_lost_one() {
     let (_, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
-    let stale = open_review(&sessions, &lost);
-    drop(stream);
-    assert!(sessions.decide(stale, Outcome::Rejected));
-    let successor = sessions.open(client(""), Revision::NEWEST).unwrap();
-    let review = open_review(&sessions, &successor);
-    sessions.identify(&successor, Process::with_id(std::process::id()));
-    advance(&sessions, STREAM_GRACE).await;
-    let stream = sessions.open_stream(&successor, None).unwrap();
-    assert_eq!(received(&stream), 0);
-    assert!(sessions.decide(review, Outcome::Rejected));
-    assert_eq!(received(&stream), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_session_may_close_reviews_of_the_lost_one() {
-    let (bridge, sessions) = sessions();
-    let (lost, stream) = open_here(&sessions).await;
-    let review = open_review(&sessions, &lost);
-    let close = |session| sessions.close_review(session, "/a", true);
-    let other = sessions.open(client(""), Revision::NEWEST).unwrap();
+    open_review(&sessions, &lost);
+    let other = begin(&sessions, client(""));
     let (successor, successors_stream) = open_here(&sessions).await;
+    let close = |session| sessions.close_review(session, "/a", true);
     assert!(close(&successor).is_none());
-    drop(stream);
+    drop((stream, successors_stream));
     assert!(close(&other).is_none());
-    events(&bridge);
-    drop(successors_stream); // what it inherited without one would stay with it
-    assert!(close(&successor).is_none());
+    assert!(close(&successor).is_none()); // what it inherits without a stream would stay with it
     let _stream = sessions.open_stream(&successor, None);
     assert!(matches!(close(&successor), Some(LastText::Closed { by_proposer: false, .. })));
-    let closed = |event: &Event| matches!(event, Event::CloseReview { call: Some(_), review: it } if *it == review);
-    assert!(events(&bridge).iter().any(closed));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_after_delete_inherits_nothing() {
+async fn what_a_program_forwards_is_not_inherited_and_ends_though_it_lives() {
+    let forwarder = OtherProcess::named("socat");
+    let open = async |sessions| open_from(sessions, forwarder.process().id()).await;
     let (bridge, sessions) = sessions();
-    let (lost, stream) = open_here(&sessions).await;
-    let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
-    let open = open_review(&sessions, &lost);
-    assert!(sessions.decide(decided, Outcome::Rejected));
-    assert_eq!(received(&stream), 1);
-    drop(stream);
-    let (last, _stream) = open_here(&sessions).await;
-    assert!(sessions.close(last.as_str(), &gemini()));
-    let (_, stream) = open_here(&sessions).await;
-    events(&bridge);
-    advance(&sessions, STREAM_GRACE).await;
-    assert_eq!(received(&stream), 0);
-    assert!(events(&bridge).contains(&Event::CloseReview { review: open, call: None }));
-}
-
-#[tokio::test(start_paused = true)]
-async fn reviews_of_a_client_behind_a_proxy_end_even_if_the_proxy_lives() {
-    let (bridge, sessions) = sessions();
-    let (one, stream) = open_here(&sessions).await;
-    let (_, _other) = open_here(&sessions).await;
-    advance(&sessions, 2 * RECHECK_INTERVAL).await;
+    let (one, stream) = open(&sessions).await;
     let review = open_review(&sessions, &one);
     drop(stream);
+    let (other, _stream) = open(&sessions).await;
+    assert!(sessions.close_review(&other, "/a", true).is_none());
     events(&bridge);
     advance(&sessions, IDLE_TIME).await;
     assert_eq!(events(&bridge), [Event::CloseReview { review, call: None }, Event::ClientsChanged]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_file_that_was_proposed_again_nothing_is_inherited() {
+    let (bridge, sessions) = sessions();
+    let (lost, stream) = open_here(&sessions).await;
+    let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
+    assert!(sessions.decide(decided, Outcome::Rejected));
+    let stale = open_review(&sessions, &lost);
+    drop(stream);
+    let (successor, stream) = open_here(&sessions).await;
+    for path in ["/a", "/b"] {
+        sessions.open_review(&successor, path.to_owned(), String::new(), 0).unwrap();
+        sessions.close_review(&successor, path, true).unwrap();
+    }
+    events(&bridge);
+    advance(&sessions, STREAM_GRACE).await;
+    assert!(events(&bridge).contains(&Event::CloseReview { review: stale, call: None }));
+    assert_eq!(received(&stream), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -421,7 +339,7 @@ async fn on_stop_a_successor_receives_outcomes_of_the_lost_session() {
 #[test]
 fn a_review_opened_while_stopping_is_refused() {
     let (bridge, sessions) = sessions();
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let session = begin(&sessions, client(""));
     sessions.end_all();
     events(&bridge);
     let refused = sessions.open_review(&session, "/a".to_owned(), String::new(), 0).unwrap_err();
@@ -433,8 +351,7 @@ fn a_review_opened_while_stopping_is_refused() {
 fn a_process_that_only_began_the_session_is_not_its_client() {
     let (_, sessions) = sessions();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.identify(&session, Process::with_id(child.id()));
+    let session = begin_from(&sessions, child.id());
     child.kill().unwrap();
     child.wait().unwrap();
     drop(sessions.open_stream(&session, None));
@@ -446,8 +363,7 @@ fn a_process_that_only_began_the_session_is_not_its_client() {
 fn a_process_that_ended_is_not_waited_for() {
     let (bridge, sessions) = sessions();
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let session = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.identify(&session, Process::with_id(child.id()));
+    let session = begin_from(&sessions, child.id());
     drop(sessions.open_stream(&session, None));
     let review = open_review(&sessions, &session);
     events(&bridge);
@@ -463,9 +379,9 @@ fn a_process_that_ended_is_not_waited_for() {
 #[test]
 fn sessions_are_described_and_can_be_disconnected() {
     let (bridge, sessions) = sessions();
-    let first = sessions.open(client("cli"), Revision::NEWEST).unwrap();
-    let second = sessions.open(client(""), Revision::NEWEST).unwrap();
-    sessions.identify(&first, Process::with_id(std::process::id()));
+    let origin = Origin::of(Process::with_id(std::process::id()));
+    let first = sessions.open(client("cli"), Revision::NEWEST, origin).unwrap();
+    let second = begin(&sessions, client(""));
     let stream = sessions.open_stream(&first, None);
     let (decided, open) = (
         sessions.open_review(&first, "/decided".to_owned(), String::new(), 0).unwrap(),
@@ -488,39 +404,22 @@ fn sessions_are_described_and_can_be_disconnected() {
 }
 
 #[test]
-fn the_longest_idle_session_makes_room() {
-    let limits = Limits { sessions: 4, ..Limits::default() };
-    let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new(&Limits::default())), limits));
-    let first = sessions.open(client(""), Revision::NEWEST).unwrap();
-    let _stream = sessions.open_stream(&first, None);
-    let second = sessions.open(client(""), Revision::NEWEST).unwrap();
-    for _ in 0..3 {
-        sessions.open(client(""), Revision::NEWEST).unwrap();
-    }
-    assert_eq!(sessions.count(), 4);
-    assert!(sessions.enter(first.as_str(), &gemini()).is_some());
-    assert!(sessions.enter(second.as_str(), &gemini()).is_none());
-}
-
-#[test]
 fn undelivered_outcomes_survive_a_flood_of_sessions_of_another_agent() {
     let limits = Limits { sessions: 4, ..Limits::default() };
     let sessions = Arc::new(Sessions::new(Arc::new(Bridge::new(&Limits::default())), limits));
-    let owed =
-        [sessions.open(client(""), Revision::NEWEST), sessions.open(client(""), Revision::NEWEST)];
-    let [waits, open] = owed.map(Result::unwrap);
+    let [waits, open] = [(); 2].map(|()| begin(&sessions, client("")));
     let decided = open_review(&sessions, &waits);
     sessions.decide(decided, Outcome::Rejected);
     open_review(&sessions, &open);
-    let idle = sessions.open(client(""), Revision::NEWEST).unwrap();
+    let idle = begin(&sessions, client(""));
     let qwen = || Client { agent: agent("qwen").into(), ..client("") };
-    let flood: Vec<_> = (0..5).map(|_| sessions.open(qwen(), Revision::NEWEST).unwrap()).collect();
+    let flood: Vec<_> = (0..5).map(|_| begin(&sessions, qwen())).collect();
     let described = sessions.describe();
     assert!(described.iter().any(|session| session.key == idle.key()));
     assert_eq!(described.len(), 4);
     // If none of the flood can be dropped, a session without undelivered outcomes is.
     open_review(&sessions, &flood[4]);
-    sessions.open(qwen(), Revision::NEWEST).unwrap();
+    begin(&sessions, qwen());
     let known = |id: &SessionId| sessions.enter(id.as_str(), &gemini()).is_some();
     assert_eq!([&waits, &open, &idle].map(known), [true, true, false]);
 }
@@ -530,7 +429,7 @@ async fn reviews_of_a_client_on_a_host_wait_while_the_way_there_is_interrupted()
     let (bridge, sessions) = sessions();
     let host = Some(Arc::new(Host::new("/ssh:build:", &Limits::default())));
     let client = Client { agent: Agent { host, ..gemini() }.into(), ..client("") };
-    let session = sessions.open(client, Revision::NEWEST).unwrap();
+    let session = begin(&sessions, client);
     let stream = sessions.open_stream(&session, None).unwrap();
     let (decided, open) = (
         open_review(&sessions, &session),
@@ -555,7 +454,7 @@ async fn a_client_on_a_host_that_does_not_return_when_it_can_has_ended() {
     let host = Arc::new(Host::new("/ssh:build:", &Limits::default()));
     let there = Agent { host: Some(host.clone()), ..gemini() };
     let client = Client { agent: there.into(), ..client("") };
-    let session = sessions.open(client, Revision::NEWEST).unwrap();
+    let session = begin(&sessions, client);
     drop(sessions.open_stream(&session, None).unwrap());
     let review = open_review(&sessions, &session);
     events(&bridge);

@@ -44,14 +44,22 @@ struct Simulation<'a> {
 }
 
 /// A process that lives as long as this value.
-struct OtherProcess(Child);
+pub struct OtherProcess(Child);
 
 impl OtherProcess {
     fn new() -> OtherProcess {
-        OtherProcess(std::process::Command::new("sleep").arg("600").spawn().unwrap())
+        OtherProcess::named("sleep")
     }
 
-    fn process(&self) -> Process {
+    /// One of a program with this name.
+    pub fn named(name: &str) -> OtherProcess {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join(name);
+        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+        OtherProcess(std::process::Command::new(program).arg("600").spawn().unwrap())
+    }
+
+    pub fn process(&self) -> Process {
         Process::with_id(self.0.id()).unwrap()
     }
 }
@@ -97,9 +105,8 @@ impl<'c> Simulation<'c> {
         self.clock.block_on(tokio::time::advance(TICK));
         let agent = Arc::new(agent("gemini"));
         let client = Client { agent, name: "client".to_owned(), version: String::new() };
-        let session = self.sessions.open(client, Revision::NEWEST).unwrap();
-        self.sessions.identify(&session, Some(process.clone()));
-        session
+        let origin = Origin::of(Some(process.clone()));
+        self.sessions.open(client, Revision::NEWEST, origin).unwrap()
     }
 
     fn random_below(&mut self, end: usize) -> usize {
@@ -280,7 +287,7 @@ impl<'c> Simulation<'c> {
 }
 
 impl SimulatedClient {
-    fn next_message(&mut self) -> Option<(u64, Arc<str>)> {
+    fn next_message(&mut self) -> Option<(u64, String)> {
         match self.stream.as_ref()?.poll_next(Waker::noop()) {
             Poll::Ready(message) => message,
             Poll::Pending => None,

@@ -3,15 +3,13 @@
 //! Only bodies are logged, for headers contain secrets. Long strings are shortened, since some are
 //! whole files.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::StatusCode;
+use hyper::http::request::Parts;
 
-use crate::agent::Agent;
+use super::headers::session_key;
+use crate::agent::Roster;
 use crate::bridge::{Bridge, Direction};
 
 /// A string of more characters than `MAX_STRING` is shortened to `KEPT` of them.
@@ -20,78 +18,57 @@ const KEPT: usize = 100;
 /// Characters of one message at most.
 const MAX_MESSAGE: usize = 4000;
 
-/// Logs the messages of one HTTP exchange.
-#[derive(Clone)]
+/// Logs the messages of a server.
 pub struct Tracer {
-    pub bridge: Arc<Bridge>,
-    /// Their tokens are never logged.
-    pub agents: Arc<[Arc<Agent>]>,
-    /// The key of the session; empty if there is none.
-    pub session: String,
+    bridge: Arc<Bridge>,
+    /// The tokens of these agents are never logged.
+    roster: Arc<Roster>,
 }
 
 impl Tracer {
-    /// Logs `body`, introduced by `head`.
-    pub fn log(&self, direction: Direction, head: &str, body: &[u8]) {
-        self.bridge.trace(direction, &self.session, || {
-            format!("{head} {}", self.shorten(body)).trim().to_owned()
+    pub fn new(bridge: Arc<Bridge>, roster: Arc<Roster>) -> Tracer {
+        Tracer { bridge, roster }
+    }
+
+    /// Logs a request.
+    pub fn received(&self, head: &Parts, body: &[u8]) {
+        self.log(Direction::FromClient, || {
+            let path = Some(head.uri.path()).filter(|path| *path != "/mcp").unwrap_or_default();
+            let session = session_key(&head.headers).unwrap_or_default();
+            (session, format!("{} {path}", head.method), body)
+        });
+    }
+
+    /// Logs a part of the body of an answer, as it is sent.
+    pub fn sent(&self, session: &str, status: StatusCode, data: &[u8]) {
+        if data.starts_with(b":") {
+            return; // a comment that keeps a stream alive
+        }
+        self.log(Direction::ToClient, || {
+            let mut lines = data.split(|byte| *byte == b'\n');
+            match lines.find_map(|line| line.strip_prefix(b"data: ")) {
+                Some(event) => (session.to_owned(), "event".to_owned(), event),
+                None => (session.to_owned(), status.as_str().to_owned(), data),
+            }
+        });
+    }
+
+    /// Logs a message if the user wants that; `message`, which is called only then, returns the key of its
+    /// session, what introduces it, and its text.
+    fn log<'m>(&self, direction: Direction, message: impl FnOnce() -> (String, String, &'m [u8])) {
+        self.bridge.trace(direction, || {
+            let (session, introduction, body) = message();
+            let text = format!("{} {}", introduction.trim_end(), self.shorten(body));
+            (session, text.trim().to_owned())
         });
     }
 
     fn shorten(&self, body: &[u8]) -> String {
         let mut text = String::from_utf8_lossy(body);
-        for secret in self.agents.iter().map(|agent| agent.token.reveal()) {
-            if text.contains(secret) {
-                text = text.replace(secret, "TOKEN").into();
-            }
+        for agent in &*self.roster.agents() {
+            text = text.replace(agent.token.reveal(), "TOKEN").into();
         }
         shorten(&text)
-    }
-}
-
-/// The body of an answer, logged as it is sent.
-pub struct TracedBody {
-    pub body: UnsyncBoxBody<Bytes, Infallible>,
-    pub tracer: Tracer,
-    pub status: u16,
-}
-
-impl TracedBody {
-    fn log(&self, data: &[u8]) {
-        if !self.tracer.bridge.is_tracing() {
-            return; // data may be large
-        }
-        match data.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data: ")) {
-            Some(event) => self.tracer.log(Direction::ToClient, "event", event),
-            None if data.starts_with(b":") => {} // a comment that keeps a stream alive
-            None => self.tracer.log(Direction::ToClient, &self.status.to_string(), data),
-        }
-    }
-}
-
-impl Body for TracedBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            self.log(data);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
