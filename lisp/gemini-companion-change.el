@@ -38,10 +38,9 @@ Emacs does."
           (decode-coding-inserted-region (point-min) (point-max) path)
           (buffer-string)))))
 
-(defun gemini-companion-change-diff (before after &optional apart)
-  "Return the hunks of a unified diff from the text BEFORE to AFTER.
-If APART is non-nil, each change has a hunk of its own."
-  (aref (gemini-companion--mod-diff before after 3 apart) 3))
+(defun gemini-companion-change-diff (before after)
+  "Return the hunks of a unified diff from the text BEFORE to AFTER."
+  (aref (gemini-companion--mod-diff before after 3 nil) 3))
 
 (defun gemini-companion-change-regions (a b &optional c)
   "Return where the texts A and B, and C unless that is nil, differ.

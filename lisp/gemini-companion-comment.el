@@ -46,9 +46,6 @@ Each is called with the review, its outcome and the comments as a prompt.")
   "The comments in this buffer, with some that were deleted.")
 (put 'gemini-companion-comment--overlays 'permanent-local t)
 
-(defconst gemini-companion-comment--columns 70
-  "Width of the lines in which comments are shown.")
-
 (defvar gemini-companion-comment--history nil
   "History of comments.")
 
@@ -72,14 +69,16 @@ comments on a change are sent when you have accepted or rejected it."
                              #'gemini-companion-comment--place)
                          (save-excursion (goto-char start) (line-beginning-position))
                          end))
-               (before (gemini-companion-comment--at proposal first quote))
+               (`(,_ ,_ ,_ ,before ,overlay)
+                (seq-find (pcase-lambda (`(,line ,_ ,quoted . ,_))
+                            (and (= line first) (equal quoted quote)))
+                          (gemini-companion-comment--list proposal)))
                (text (string-trim
-                      (read-string (format "Comment on line %d: " first)
-                                   (and before (overlay-get before 'gemini-companion-comment))
+                      (read-string (format "Comment on line %d: " first) before
                                    'gemini-companion-comment--history))))
     (gemini-companion-review-check-open review)
-    (when before
-      (delete-overlay before))
+    (when overlay
+      (delete-overlay overlay))
     (unless (string-empty-p text)
       (gemini-companion-comment--add proposal first last quote text))
     (deactivate-mark)
@@ -93,13 +92,6 @@ comments on a change are sent when you have accepted or rejected it."
               (gemini-companion-review-proposal gemini-companion-review-of-buffer))
     (user-error "Comment on lines of the proposal"))
   (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
-
-(defun gemini-companion-comment--at (proposal line quote)
-  "Return the comment on LINE of the buffer PROPOSAL, or on QUOTE there, or nil."
-  (cl-loop for comment in (gemini-companion-comment--list proposal)
-           if (and (= line (car (gemini-companion-comment--lines comment)))
-                   (equal quote (overlay-get comment 'gemini-companion-quote)))
-           return comment))
 
 (defun gemini-companion-comment--add (proposal first last quote text)
   "Add a comment, TEXT, on the lines FIRST to LAST of the buffer PROPOSAL.
@@ -120,7 +112,7 @@ It is on the lines from START on.  They may be empty."
     (overlay-put overlay 'gemini-companion-quote quote)
     (overlay-put overlay 'after-string
                  (concat (propertize "\n" 'cursor t)
-                         (propertize (concat "» " (string-fill text gemini-companion-comment--columns)
+                         (propertize (concat "» " (string-fill text 70)
                                              ;; As far as the line above is colored.
                                              (propertize " " 'display '(space :align-to right)))
                                      'face 'gemini-companion-comment
@@ -129,18 +121,22 @@ It is on the lines from START on.  They may be empty."
 ;;;; The comments on a change
 
 (defun gemini-companion-comment--list (buffer)
-  "Return the comments in BUFFER, in the order of its lines."
-  ;; Not `overlays-in', for a header line asks, and a difference in Ediff has several.
-  (and (buffer-live-p buffer)
-       (sort (seq-filter #'overlay-buffer
-                         (buffer-local-value 'gemini-companion-comment--overlays buffer))
-             (lambda (one other) (< (overlay-start one) (overlay-start other))))))
-
-(defun gemini-companion-comment--lines (comment)
-  "Return a cons of the first and the last line of COMMENT."
-  (with-current-buffer (overlay-buffer comment)
-    (cons (line-number-at-pos (overlay-start comment) t)
-          (line-number-at-pos (overlay-end comment) t))))
+  "Return the comments in BUFFER, in the order of its lines.
+Each is a list of the first and the last line, the text of removed lines or
+nil, the comment, and its overlay."
+  ;; Not `overlays-in', for a difference in Ediff has several.
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (save-restriction
+        (widen)
+        (mapcar (lambda (it)
+                  (list (line-number-at-pos (overlay-start it))
+                        (line-number-at-pos (overlay-end it))
+                        (overlay-get it 'gemini-companion-quote)
+                        (overlay-get it 'gemini-companion-comment)
+                        it))
+                (sort (seq-filter #'overlay-buffer gemini-companion-comment--overlays)
+                      (lambda (one other) (< (overlay-start one) (overlay-start other)))))))))
 
 (defun gemini-companion-comment-mirror (proposal position-of)
   "Show the comments in the buffer PROPOSAL in the current buffer, too.
@@ -148,26 +144,24 @@ POSITION-OF returns the position, in the last line of a comment here, given
 that line in the proposal, and the text of removed lines or nil."
   (mapc #'delete-overlay gemini-companion-comment--overlays)
   (setq gemini-companion-comment--overlays nil)
-  (dolist (comment (gemini-companion-comment--list proposal))
-    (let ((quote (overlay-get comment 'gemini-companion-quote)))
-      (save-excursion
-        (goto-char (funcall position-of (cdr (gemini-companion-comment--lines comment)) quote))
-        (gemini-companion-comment--show
-         (line-beginning-position)
-         (overlay-get comment 'gemini-companion-comment) quote)))))
+  (pcase-dolist (`(,_ ,last ,quote ,text ,_) (gemini-companion-comment--list proposal))
+    (save-excursion
+      (goto-char (funcall position-of last quote))
+      (gemini-companion-comment--show (line-beginning-position) text quote))))
 
 (defun gemini-companion-comment-count (review)
   "Return the number of comments on REVIEW."
-  (length (gemini-companion-comment--list (gemini-companion-review-proposal review))))
+  (let ((proposal (gemini-companion-review-proposal review)))
+    ;; A header line asks.
+    (if (buffer-live-p proposal)
+        (seq-count #'overlay-buffer
+                   (buffer-local-value 'gemini-companion-comment--overlays proposal))
+      0)))
 
 (defun gemini-companion-comment-save (review)
   "Save the comments on REVIEW, whose proposal is being killed."
   (setf (gemini-companion-review-comments review)
-        (mapcar (lambda (comment)
-                  (pcase-let ((`(,first . ,last) (gemini-companion-comment--lines comment)))
-                    (list first last
-                          (overlay-get comment 'gemini-companion-quote)
-                          (overlay-get comment 'gemini-companion-comment))))
+        (mapcar #'butlast
                 (gemini-companion-comment--list (gemini-companion-review-proposal review)))))
 
 (defun gemini-companion-comment-restore (review)

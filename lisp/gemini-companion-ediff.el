@@ -85,9 +85,7 @@ new file alone, since there is nothing to compare it with."
          (gemini-companion-ediff--kill-new before)
          (signal (car error) (cdr error)))))))
 
-(put 'gemini-companion-ediff-show 'gemini-companion-steps
-     (lambda (review)
-       (gemini-companion-proposal-steps review #'gemini-companion-change-regions)))
+(put 'gemini-companion-ediff-show 'gemini-companion-steps #'gemini-companion-proposal-steps)
 
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-ediff--view))
   "Start Ediff for VIEW."
@@ -161,16 +159,14 @@ See `gemini-companion-comment-place-function'."
 (defun gemini-companion-ediff--help ()
   "Return the text of the control panel, with keys that work where the user is."
   (let ((inside (eq (gemini-companion-ui-selected-buffer) (current-buffer))))
-    (concat (if inside
-                (if ediff-3way-job "n p move  ab takes back  " "n p move  a takes back  ")
-              "")
+    (concat (and inside
+                 (format "n p move  %s takes back  " (if ediff-3way-job "ab" "a")))
             (gemini-companion-ui-key #'gemini-companion-accept "accepts")
             (when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-reject)))
               (format "  %s rejects" key))
-            (cond (inside "  e edits  ? help")
-                  ((when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-review-next)))
-                     (format "  %s goes there" key)))
-                  (t "")))))
+            (if inside "  e edits  ? help"
+              (when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-review-next)))
+                (format "  %s goes there" key))))))
 
 (defun gemini-companion-ediff-show-keys ()
   "Describe the keys of the control panel in the echo area."
@@ -211,10 +207,6 @@ accepts it, \\[gemini-companion-review-next] goes back")))
       (ediff-indent-help-message)
       (set-buffer-modified-p nil))))
 
-(cl-defmethod gemini-companion-view-parts ((view gemini-companion-ediff--view))
-  "Return all buffers of VIEW."
-  (gemini-companion-view-buffers view))
-
 (defun gemini-companion-ediff--copier (view command)
   "Return a command for VIEW that calls COMMAND, one of Ediff's.
 COMMAND changes the proposal, and its letter is easily typed by mistake,
@@ -250,20 +242,15 @@ session, but buffer A knows that when the hook runs in buffer B."
                              for slot from 0 by 2
                              collect (gemini-companion-proposal-positions buffer regions slot))))
     (ediff-convert-diffs-to-overlays
-     (cons 'points
-           (cl-loop for region across regions
-                    for index from 0
-                    collect (gemini-companion-ediff--difference
-                             (mapcar (lambda (it) (aref it index)) positions)
-                             (aref region 6)))))))
+     (cons 'points (apply #'cl-mapcar #'gemini-companion-ediff--difference
+                          (append regions nil) positions)))))
 
-(defun gemini-companion-ediff--difference (positions odd)
+(defun gemini-companion-ediff--difference (region a b &optional c)
   "Return a difference as Ediff represents it.
-POSITIONS are where it starts and ends in each buffer, ODD is as in
-`gemini-companion-change-regions'."
-  (pcase-let ((`(,a ,b ,c) positions))
-    (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
-            nil nil (and odd (nth odd '(A B C))) nil nil)))
+For REGION see `gemini-companion-change-regions'.  A, B and C are where it
+starts and ends in each buffer."
+  (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
+          nil nil (and (aref region 6) (nth (aref region 6) '(A B C))) nil nil))
 
 ;;;; Windows
 
@@ -287,23 +274,29 @@ terminal."
   "Display the buffers of the Ediff session of VIEW.
 The current buffer is its control buffer."
   (let* ((control (setf (gemini-companion-ediff--control view) (current-buffer)))
-         (area (gemini-companion-view-make-window view))
-         (panel (gemini-companion-view-split-off view area (max window-min-height 3) 'below))
          (buffers (seq-filter #'buffer-live-p
                               (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
-         (windows (gemini-companion-view-split view area (length buffers)
-                                               (gemini-companion-ediff--turned view))))
-    (cl-loop for window in windows
-             for buffer in buffers
-             do (set-window-buffer window buffer))
-    (gemini-companion-view-omit-mode-lines view windows)
+         (windows (condition-case nil
+                      (gemini-companion-ediff--display view control buffers)
+                    ;; Where the user wants it there is no room, as in a side window.
+                    (error (let ((display-buffer-alist nil))
+                             (gemini-companion-ediff--display view control buffers))))))
+    (gemini-companion-view-omit-mode-lines view (cdr windows))
     (setq ediff-brief-help-message-function #'gemini-companion-ediff--help
           ediff-multiframe nil
-          ediff-window-A (nth 0 windows)
-          ediff-window-B (nth 1 windows)
-          ediff-window-C (nth 2 windows))
-    (select-window panel)
+          ediff-window-A (nth 1 windows)
+          ediff-window-B (nth 2 windows)
+          ediff-window-C (nth 3 windows))
+    (select-window (car windows))
     (ediff-setup-control-buffer control)))
+
+(defun gemini-companion-ediff--display (view control buffers)
+  "Display CONTROL and BUFFERS of VIEW, and return their windows."
+  (let ((area (gemini-companion-view-display view (car buffers))))
+    (cons (gemini-companion-view-make
+           view (split-window area (- (max window-min-height 3)) 'below) control)
+          (gemini-companion-view-split view area buffers
+                                       (gemini-companion-ediff--turned view)))))
 
 (defun gemini-companion-ediff--color (view)
   "Show what is removed and added in VIEW in different colors."

@@ -13,11 +13,11 @@
 ;;
 ;; Fontification has no limit either: M-> after 100 kB of "((((" lines takes CC mode 38 s, and the
 ;; like is found for most modes.  Nothing can interrupt it.  So a text is not fontified if it is
-;; large, or repeats a few lines, as programs and hostile models do.  Any other text becomes slow
-;; gradually: it is fontified from its start on, a few lines at a time, never by redisplay, until that
-;; takes too long.  Then the buffer is given up to Fundamental mode.
+;; large, or repeats a few lines, as programs and hostile models do.  Any other text is fontified from
+;; its start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer is given
+;; up to Fundamental mode.
 ;;
-;; To find out where two texts differ takes as long as one likes to look.
+;; The search for differences between two texts takes as long as one lets it.
 
 ;;; Code:
 
@@ -28,18 +28,8 @@
 (defconst gemini-companion-heavy--max-fontified 300000
   "Maximum size in characters of a text that is fontified.")
 
-(defconst gemini-companion-heavy--min-lines 100
-  "Number of lines below which a text may repeat some as often as it likes.")
-
-(defconst gemini-companion-heavy--max-repetition 20
-  "How often the lines of a text may occur on average.")
-
 (defconst gemini-companion-heavy--max-line 10000
   "Maximum length in characters of a line that is shown whole.")
-
-(defconst gemini-companion-heavy--part 500
-  "Number of characters that are fontified at a time, but at least a line.
-Some modes take seconds for ten times as much.")
 
 (defconst gemini-companion-heavy--max-time 0.1
   "Seconds for which Emacs may fontify without a pause.")
@@ -47,30 +37,27 @@ Some modes take seconds for ten times as much.")
 (defconst gemini-companion-heavy--max-compare-time 0.3
   "Seconds spent to find the differences, before all of a text is replaced.")
 
-(defconst gemini-companion-heavy--max-costs 300
-  "Number of differences in a row for which the best ones are looked for.
-In a search for more Emacs does not look at the clock for a second.")
-
-(defconst gemini-companion-heavy--max-slow 2
-  "Number of parts that may take longer.
-The first one may have libraries loaded.")
-
 (defun gemini-companion-heavy-p ()
   "Return non-nil if the text of the current buffer is not to be fontified."
   (or (> (buffer-size) gemini-companion-heavy--max-fontified)
       (gemini-companion-heavy--long-line-p)
       (gemini-companion-heavy--repetitive-p)))
 
-(defun gemini-companion-heavy--next-long-line (max)
-  "Go to the first line of more than MAX characters, from point on.
-Point is at the beginning of a line.  Return nil, with point anywhere, if
-there is none."
+(defun gemini-companion-heavy--next-long-line ()
+  "Go to the next line that is too long, from the beginning of a line on.
+Return nil, with point anywhere, if there is none."
   (cl-loop for start = (point)
-           while (> (- (point-max) start) max)
-           do (goto-char (+ start max 1))
+           while (> (- (point-max) start) gemini-companion-heavy--max-line)
+           do (goto-char (+ start gemini-companion-heavy--max-line 1))
            unless (search-backward "\n" start t)
            return (goto-char start)
            do (forward-line)))
+
+(defun gemini-companion-heavy--long-line-p ()
+  "Return non-nil if a line of the current buffer is too long."
+  (save-excursion
+    (goto-char (point-min))
+    (gemini-companion-heavy--next-long-line)))
 
 (defun gemini-companion-heavy--repetitive-p ()
   "Return non-nil if the current buffer has many lines, of which few differ.
@@ -83,14 +70,8 @@ Return nil if it is large, since to find out would take long."
         (puthash (buffer-substring-no-properties (point) (line-end-position)) t lines)
         (setq count (1+ count))
         (forward-line)))
-    (and (>= count gemini-companion-heavy--min-lines)
-         (> count (* gemini-companion-heavy--max-repetition (hash-table-count lines))))))
-
-(defun gemini-companion-heavy--long-line-p ()
-  "Return non-nil if a line of the current buffer is too long."
-  (save-excursion
-    (goto-char (point-min))
-    (gemini-companion-heavy--next-long-line gemini-companion-heavy--max-line)))
+    (and (>= count 100)
+         (> count (* 20 (hash-table-count lines))))))
 
 (defun gemini-companion-heavy-compared-p (buffer)
   "Return non-nil if the current buffer is heavy in a way in which BUFFER is not."
@@ -122,27 +103,25 @@ Return nil if the texts differ too much to find out soon where: then all is
 replaced, and markers are not kept."
   (replace-region-contents (point-min) (point-max) (lambda () source)
                            gemini-companion-heavy--max-compare-time
-                           gemini-companion-heavy--max-costs))
+                           ;; In a search for more Emacs does not look at the clock for a second.
+                           300))
 
 ;;;; Long lines
 
 (defun gemini-companion-heavy-shorten-lines ()
   "Hide the ends of lines that are too long.  \\[visible-mode] shows them."
-  (let ((max gemini-companion-heavy--max-line))
-    (save-excursion
-      (goto-char (point-min))
-      (while (gemini-companion-heavy--next-long-line max)
-        (gemini-companion-heavy--lighten-display)
-        (gemini-companion-heavy--hide (+ (point) max) (line-end-position))
-        (forward-line)))))
-
-(defun gemini-companion-heavy--hide (start end)
-  "Hide the end of a line from START to END, and say how long it is."
-  (let ((overlay (make-overlay start end)))
-    (overlay-put overlay 'evaporate t)
-    (overlay-put overlay 'invisible t)
-    (overlay-put overlay 'before-string
-                 (propertize (format " … %d characters more" (- end start)) 'face 'warning))))
+  (save-excursion
+    (goto-char (point-min))
+    (while (gemini-companion-heavy--next-long-line)
+      (gemini-companion-heavy--lighten-display)
+      (let* ((start (+ (point) gemini-companion-heavy--max-line))
+             (overlay (make-overlay start (line-end-position))))
+        (overlay-put overlay 'evaporate t)
+        (overlay-put overlay 'invisible t)
+        (overlay-put overlay 'before-string
+                     (propertize (format " … %d characters more" (- (line-end-position) start))
+                                 'face 'warning)))
+      (forward-line))))
 
 (defun gemini-companion-heavy--lighten-display ()
   "Have the current buffer displayed without what is slow in long lines."
@@ -173,38 +152,35 @@ SLOW is the number of parts that have taken too long.  If these are too
 many, call GIVE-UP."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (let ((end (+ (float-time) gemini-companion-heavy--max-time)))
-        (while (and font-lock-mode (< position (point-max)) (< (float-time) end)
-                    (<= slow gemini-companion-heavy--max-slow))
-          (cl-incf slow (gemini-companion-heavy--fontify-part position))))
-      (gemini-companion-log-run-hook 'gemini-companion-heavy-step-hook)
-      (cond ((> slow gemini-companion-heavy--max-slow)
-             (gemini-companion-log-add "%s is not fontified: %s takes too long, or fails"
-                                       (buffer-name) major-mode)
-             (funcall give-up))
-            ((and font-lock-mode (< position (point-max)))
-             (run-at-time 0.05 nil #'gemini-companion-heavy--step buffer position slow give-up))))))
+      (let ((end (+ (float-time) gemini-companion-heavy--max-time))
+            (unfinished (lambda () (and font-lock-mode (< position (point-max))))))
+        (while (and (funcall unfinished) (< (float-time) end) (<= slow 2))
+          (unless (gemini-companion-heavy--fontify-part position)
+            (cl-incf slow)))
+        (gemini-companion-log-run-hook 'gemini-companion-heavy-step-hook)
+        (cond ((> slow 2)               ; the first one may have loaded libraries
+               (gemini-companion-log-add "%s is not fontified: %s takes too long, or fails"
+                                         (buffer-name) major-mode)
+               (funcall give-up))
+              ((funcall unfinished)
+               (run-at-time 0.05 nil #'gemini-companion-heavy--step
+                            buffer position slow give-up)))))))
 
 (defun gemini-companion-heavy--fontify-part (position)
-  "Fontify a part of the current buffer from the marker POSITION on; move that.
-Return 1 if that has taken too long, or failed, else 0."
+  "Fontify some lines of the current buffer from the marker POSITION on; move that.
+Return nil if that has taken too long, or failed."
   (let ((begun (float-time))
         (start (marker-position position)))
     (save-restriction
       (widen)
       (set-marker position (save-excursion
-                             (goto-char (min (point-max)
-                                             (+ start gemini-companion-heavy--part)))
-                             (forward-line)
-                             (point)))
-      (if (and (gemini-companion-log-errors "fontification"
-                 (save-match-data
-                   (let ((inhibit-quit nil))
-                     (font-lock-fontify-region start position)))
-                 t)
-               (< (- (float-time) begun) gemini-companion-heavy--max-time))
-          0
-        1))))
+                             ;; Some modes take seconds for ten times as much.
+                             (goto-char (min (point-max) (+ start 500)))
+                             (line-beginning-position 2)))
+      (gemini-companion-log-errors "fontification"
+        (let ((inhibit-quit nil))
+          (font-lock-fontify-region start position))
+        (< (- (float-time) begun) gemini-companion-heavy--max-time)))))
 
 (provide 'gemini-companion-heavy)
 ;;; gemini-companion-heavy.el ends here

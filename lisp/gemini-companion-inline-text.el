@@ -23,10 +23,7 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
-(defconst gemini-companion-inline-text--max-words 20000
-  "Maximum size in characters of a hunk in which the words that differ are shown.")
-
-(cl-defstruct (gemini-companion-inline-text-hunk
+(cl-defstruct (gemini-companion-hunk
                (:constructor gemini-companion-inline-text--make-hunk)
                (:copier nil))
   "Lines that are removed, and then lines that are added.
@@ -40,8 +37,8 @@ Lines are counted from 0, and ends are exclusive."
   (b-end nil :documentation "The line after the last added one.")
   (words 'unknown :documentation "Where words differ, a list of (START END FACE)."))
 
-(defvar-local gemini-companion-inline-text-hunks []
-  "Vector of the hunks in this buffer, each a `gemini-companion-inline-text-hunk'.")
+(defvar-local gemini-companion-inline-text-hunks nil
+  "The hunks in this buffer, in order, each a `gemini-companion-hunk'.")
 
 (defvar-local gemini-companion-inline-text--numbers nil
   "Non-nil if the margin shows the numbers of lines.")
@@ -67,32 +64,27 @@ REGIONS is a value of `gemini-companion-change-regions'."
   "If only one of the texts lacks a newline at its end, say so there.
 The last lines might look the same."
   (remove-overlays nil nil 'gemini-companion-inline-text-lacking t)
-  (let ((count (length gemini-companion-inline-text-hunks))
-        (mark (propertize " (no newline at the end)" 'face 'shadow)))
-    (when (> count 0)
-      (let* ((hunk (aref gemini-companion-inline-text-hunks (1- count)))
-             (middle (gemini-companion-inline-text-hunk-middle hunk))
-             (end (gemini-companion-inline-text-hunk-end hunk))
-             (removed (and (> middle 1)
-                           (get-text-property (1- middle) 'gemini-companion-inline-text-lacking)))
-             (added (and (< middle end) (= end (point-max)) (not (bolp)))))
-        (cond ((and removed (not added))
-               (put-text-property (1- middle) middle 'display (concat mark "\n")))
-              ((and added (not removed))
-               (let ((overlay (make-overlay end end)))
-                 (overlay-put overlay 'gemini-companion-inline-text-lacking t)
-                 (overlay-put overlay 'after-string mark))))))))
+  (when-let* ((hunk (car (last gemini-companion-inline-text-hunks)))
+              (middle (gemini-companion-hunk-middle hunk))
+              (end (gemini-companion-hunk-end hunk))
+              (mark (propertize " (no newline at the end)" 'face 'shadow)))
+    (pcase (cons (and (> middle 1)
+                      (get-text-property (1- middle) 'gemini-companion-inline-text-lacking))
+                 (and (< middle end) (= end (point-max)) (not (bolp))))
+      ('(t . nil) (put-text-property (1- middle) middle 'display (concat mark "\n")))
+      ('(nil . t)
+       (let ((overlay (make-overlay end end)))
+         (overlay-put overlay 'gemini-companion-inline-text-lacking t)
+         (overlay-put overlay 'after-string mark))))))
 
 (defun gemini-companion-inline-text--insert (current proposal regions)
   "Insert the text of PROPOSAL, and what it removes of CURRENT.
-Return a vector of hunks.  REGIONS is as in `gemini-companion-inline-text-fill'."
-  (let ((a (gemini-companion-proposal-positions current regions 0))
-        (b (gemini-companion-proposal-positions proposal regions 2))
-        (done 1) (line 0) (hunks nil))
+Return the hunks.  REGIONS is as in `gemini-companion-inline-text-fill'."
+  (let ((done 1) (line 0) (hunks nil))
     (cl-loop
      for region across regions
-     for (a-start . a-end) across a
-     for (b-start . b-end) across b
+     for (a-start . a-end) in (gemini-companion-proposal-positions current regions 0)
+     for (b-start . b-end) in (gemini-companion-proposal-positions proposal regions 2)
      do (gemini-companion-inline-text--add proposal done b-start 'context line)
      (push (gemini-companion-inline-text--make-hunk
             :start (point)
@@ -103,7 +95,7 @@ Return a vector of hunks.  REGIONS is as in `gemini-companion-inline-text-fill'.
      (setq done b-end
            line (aref region 3)))
     (gemini-companion-inline-text--add proposal done (1+ (buffer-size proposal)) 'context line)
-    (vconcat (nreverse hunks))))
+    (nreverse hunks)))
 
 (defun gemini-companion-inline-text--add (source start end kind line)
   "Insert the text from START to END of the buffer SOURCE, of KIND; return point.
@@ -118,84 +110,197 @@ LINE is the number of its first line there."
                          (vector kind source (- start from) line from))))
   (point))
 
-(defun gemini-companion-inline-text-file-position (line)
-  "Return the position of LINE, from 0, of the file."
-  (gemini-companion-ui-line-start
-   (cl-loop for hunk across gemini-companion-inline-text-hunks
-            if (<= (gemini-companion-inline-text-hunk-a-end hunk) line)
-            sum (- (gemini-companion-inline-text-hunk-b-end hunk)
-                   (gemini-companion-inline-text-hunk-b hunk))
-            into added
-            finally return (+ 1 line added))))
+;;;; Hunks and lines
 
-(defun gemini-companion-inline-text-position (line)
-  "Return the position of LINE, from 0, of the proposal."
+(defun gemini-companion-inline-text-file-position (line)
+  "Return the position of LINE of the file."
   (gemini-companion-ui-line-start
-   (cl-loop for hunk across gemini-companion-inline-text-hunks
-            if (<= (gemini-companion-inline-text-hunk-b hunk) line)
-            sum (- (gemini-companion-inline-text-hunk-a-end hunk)
-                   (gemini-companion-inline-text-hunk-a hunk))
-            into removed
-            finally return (+ 1 line removed))))
+   (cl-loop for hunk in gemini-companion-inline-text-hunks
+            if (< (gemini-companion-hunk-a-end hunk) line)
+            sum (cdr (gemini-companion-inline-text-added-lines hunk)) into added
+            finally return (+ line added))))
+
+(defun gemini-companion-inline-text-position (line &optional removed)
+  "Return the position of LINE of the proposal.
+If REMOVED is non-nil, it is the text of lines that were removed before
+LINE: return the position of the last of these, if it is there."
+  (let ((hunk (and removed (seq-find (lambda (it) (= (gemini-companion-hunk-b it) (1- line)))
+                                     gemini-companion-inline-text-hunks))))
+    (or (and hunk
+             (save-excursion
+               (goto-char (gemini-companion-hunk-start hunk))
+               (and (search-forward (car (last (split-string removed "\n")))
+                                    (gemini-companion-hunk-middle hunk) t)
+                    (line-beginning-position))))
+        (gemini-companion-ui-line-start
+         (cl-loop for hunk in gemini-companion-inline-text-hunks
+                  if (< (gemini-companion-hunk-b hunk) line)
+                  sum (cdr (gemini-companion-inline-text-removed-lines hunk)) into before
+                  finally return (+ line before))))))
 
 (defun gemini-companion-inline-text-hunk-at (position)
   "Return the hunk at POSITION, or nil."
   (seq-find (lambda (it)
-              (and (<= (gemini-companion-inline-text-hunk-start it) position)
-                   (< position (gemini-companion-inline-text-hunk-end it))))
+              (and (<= (gemini-companion-hunk-start it) position)
+                   (< position (gemini-companion-hunk-end it))))
             gemini-companion-inline-text-hunks))
 
 (defun gemini-companion-inline-text-line ()
-  "Return the line of the proposal at point, from 0.
+  "Return the line of the proposal at point.
 At a removed line, that is the one that takes its place."
   (save-restriction
     (widen)
     (let ((position (min (point) (1- (point-max)))))
       (pcase (and (> position 0) (get-text-property position 'gemini-companion-inline-text))
         (`[removed ,_ ,_ ,_ ,_]
-         (gemini-companion-inline-text-hunk-b (gemini-companion-inline-text-hunk-at position)))
-        (`[,_ ,_ ,_ ,line ,from] (+ line (count-lines from (line-beginning-position))))
-        (_ 0)))))
+         (1+ (gemini-companion-hunk-b (gemini-companion-inline-text-hunk-at position))))
+        (`[,_ ,_ ,_ ,line ,from] (+ 1 line (count-lines from (line-beginning-position))))
+        (_ 1)))))
 
-(defun gemini-companion-inline-text-removed-p ()
-  "Return non-nil if the line at point is a removed one."
+(defun gemini-companion-inline-text-removed-line ()
+  "Return the text of the line at point if it is a removed one, else nil."
   (pcase (get-text-property (line-beginning-position) 'gemini-companion-inline-text)
-    (`[removed ,_ ,_ ,_ ,_] t)))
+    (`[removed ,_ ,_ ,_ ,_]
+     (buffer-substring-no-properties (line-beginning-position) (line-end-position)))))
 
-(defun gemini-companion-inline-text-removed-position (line text)
-  "Return the position of the removed line TEXT, or nil if it is not there.
-It is before LINE, from 0, of the proposal."
-  (when-let* ((hunk (seq-find (lambda (it) (= (gemini-companion-inline-text-hunk-b it) line))
-                              gemini-companion-inline-text-hunks)))
-    (save-excursion
-      (goto-char (gemini-companion-inline-text-hunk-start hunk))
-      (when (search-forward text (gemini-companion-inline-text-hunk-middle hunk) t)
-        (line-beginning-position)))))
+(defun gemini-companion-inline-text-place (start end)
+  "Return where in the proposal the lines from START to END are.
+The value is a list of the first and the last line, and their text if all
+of them are removed ones."
+  (save-excursion
+    (goto-char start)
+    (cl-loop for line = (gemini-companion-inline-text-line)
+             for text = (gemini-companion-inline-text-removed-line)
+             if text collect line into removed and collect text into texts
+             else collect line into lines
+             while (and (zerop (forward-line)) (<= (point) end) (not (eobp)))
+             finally return
+             (if lines
+                 (list (apply #'min lines) (apply #'max lines) nil)
+               (list (apply #'min removed) (apply #'min removed) (string-join texts "\n"))))))
 
 (defun gemini-companion-inline-text-added-lines (hunk)
-  "Return the lines of HUNK in the proposal.
-They are a cons of the first line, from 1, and their number."
-  (cons (1+ (gemini-companion-inline-text-hunk-b hunk))
-        (- (gemini-companion-inline-text-hunk-b-end hunk) (gemini-companion-inline-text-hunk-b hunk))))
+  "Return the lines of HUNK in the proposal, a cons of the first and their number."
+  (let ((first (gemini-companion-hunk-b hunk)))
+    (cons (1+ first) (- (gemini-companion-hunk-b-end hunk) first))))
+
+(defun gemini-companion-inline-text-removed-lines (hunk)
+  "Return the lines of HUNK in the file, a cons of the first and their number."
+  (let ((first (gemini-companion-hunk-a hunk)))
+    (cons (1+ first) (- (gemini-companion-hunk-a-end hunk) first))))
 
 (defun gemini-companion-inline-text-without (hunk region)
   "Return the text of HUNK without its changes, or without those in REGION."
   (let ((text nil)
         (lacking nil))
     (save-excursion
-      (goto-char (gemini-companion-inline-text-hunk-start hunk))
-      (while (< (point) (gemini-companion-inline-text-hunk-end hunk))
-        (let ((next (min (gemini-companion-inline-text-hunk-end hunk) (line-beginning-position 2))))
+      (goto-char (gemini-companion-hunk-start hunk))
+      (while (< (point) (gemini-companion-hunk-end hunk))
+        (let ((next (min (gemini-companion-hunk-end hunk) (line-beginning-position 2))))
           ;; A removed line in it is restored, an added one outside of it stays.
           (when (eq (or (null region)
                         (and (< (point) (cdr region)) (< (car region) next)))
-                    (< (point) (gemini-companion-inline-text-hunk-middle hunk)))
+                    (< (point) (gemini-companion-hunk-middle hunk)))
             (push (buffer-substring-no-properties (point) next) text)
             (setq lacking (get-text-property (1- next) 'gemini-companion-inline-text-lacking)))
           (goto-char next))))
     (when lacking
       (push (substring (pop text) 0 -1) text))
     (string-join (nreverse text))))
+
+(defun gemini-companion-inline-text-index ()
+  "Return the hunks as an index for Imenu."
+  (cl-loop for hunk in gemini-companion-inline-text-hunks
+           for start = (gemini-companion-hunk-start hunk)
+           collect (cons (format "%d: %s" (1+ (gemini-companion-hunk-b hunk))
+                                 (save-excursion
+                                   (goto-char start)
+                                   (string-trim (buffer-substring start (line-end-position)))))
+                         (copy-marker start))))
+
+(defun gemini-companion-inline-text-describe-place ()
+  "Return at which hunk point is, for the header line."
+  (let* ((here (gemini-companion-inline-text-hunk-at (line-beginning-position)))
+         (count (length gemini-companion-inline-text-hunks)))
+    (cond (here (format "hunk %d of %d"
+                        (1+ (seq-position gemini-companion-inline-text-hunks here #'eq)) count))
+          ((= count 0) "no hunk left")
+          (t (format (ngettext "%d hunk" "%d hunks" count) count)))))
+
+(defun gemini-companion-inline-text-go-to-removed ()
+  "If a hunk without added lines ends at point, go to its start."
+  (when-let* ((hunk (and (> (point) (point-min))
+                         (gemini-companion-inline-text-hunk-at (1- (point))))))
+    (when (= (gemini-companion-hunk-middle hunk)
+             (gemini-companion-hunk-end hunk)
+             (point))
+      (goto-char (gemini-companion-hunk-start hunk)))))
+
+(defun gemini-companion-inline-text-rows ()
+  "Return an alist of the windows of the current buffer, with the row of point."
+  (mapcar (lambda (window)
+            (cons window (min (count-lines (window-start window)
+                                           (save-excursion
+                                             (goto-char (window-point window))
+                                             (line-beginning-position)))
+                              (window-body-height window))))
+          (get-buffer-window-list nil nil t)))
+
+(defun gemini-companion-inline-text-scroll (rows)
+  "Have the windows in ROWS, an alist, show point in the row in which theirs was."
+  (pcase-dolist (`(,window . ,row) rows)
+    (set-window-point window (point))
+    (set-window-start window (line-beginning-position (- 1 row))
+                      'unless-point-is-not-visible-then)))
+
+;;;; Lines of the two texts
+
+;; LINES are a cons of the first line and a number.
+
+(defun gemini-companion-inline-text-lines (buffer lines)
+  "Return the text of LINES of BUFFER."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (apply #'buffer-substring-no-properties (gemini-companion-inline-text--bounds lines)))))
+
+(defun gemini-companion-inline-text-replace (buffer replacements)
+  "Make REPLACEMENTS in BUFFER, as one step for undo.
+They are a list of (LINES . TEXT), the last lines first."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (undo-boundary)
+        (pcase-dolist (`(,lines . ,text) replacements)
+          (pcase-let ((`(,start ,end) (gemini-companion-inline-text--bounds lines))
+                      (inhibit-read-only t))
+            (delete-region start end)
+            (goto-char start)
+            (insert text)))
+        (undo-boundary)))))
+
+(defun gemini-companion-inline-text--bounds (lines)
+  "Return the start and the end of LINES of the current buffer."
+  (save-excursion
+    (goto-char (gemini-companion-ui-line-start (car lines)))
+    (let ((cache-long-scans nil)) ; as in `gemini-companion-ui-line-start'
+      (list (point) (progn (forward-line (cdr lines)) (point))))))
+
+(defun gemini-companion-inline-text-count-lines (text)
+  "Return the number of lines of TEXT, of which the last may lack a newline."
+  (+ (cl-count ?\n text) (if (string-match-p "[^\n]\\'" text) 1 0)))
+
+(defun gemini-companion-inline-text-undone-p ()
+  "Return non-nil if there is nothing to undo in the current buffer.
+In that case `undo-only' would undo the last undo."
+  (let ((list buffer-undo-list))
+    (while (consp list)
+      ;; Skip boundaries; from an undo go on with what was still to be undone, t for nothing.
+      (setq list (if (car list)
+                     (gethash list undo-equiv-table 'no-undo)
+                   (cdr list))))
+    (memq list '(nil t))))
 
 ;;;; Faces, signs and numbers
 
@@ -252,21 +357,19 @@ The numbers are those that the lines have in the proposal."
   "Give the text from START to STOP the faces that it has in the buffer SOURCE.
 There it is OFFSET characters later."
   (remove-text-properties start stop '(face nil))
-  (let ((position start))
-    (while (< position stop)
-      (pcase-let ((`(,face . ,next)
-                   (with-current-buffer source
-                     (save-restriction
-                       (widen)
-                       (let ((there (+ position offset)))
-                         (cons (and (< there (point-max)) (get-text-property there 'face))
-                               (- (next-single-property-change
-                                   there 'face nil (min (point-max) (+ stop offset)))
-                                  offset)))))))
-        (setq next (if (> next position) next stop))
+  (let ((text (with-current-buffer source
+                (save-restriction
+                  (widen)
+                  ;; A newline may be lacking there, and it may have been edited.
+                  (buffer-substring (min (point-max) (+ start offset))
+                                    (min (point-max) (+ stop offset))))))
+        (from 0))
+    (while from
+      (let ((face (get-text-property from 'face text))
+            (next (next-single-property-change from 'face text)))
         (when face
-          (put-text-property position next 'face face))
-        (setq position next)))))
+          (put-text-property (+ start from) (+ start (or next (length text))) 'face face))
+        (setq from next)))))
 
 (defun gemini-companion-inline-text--mark (start stop kind)
   "Show that the text from START to STOP is of KIND."
@@ -311,19 +414,19 @@ LINE is the number of the first one, from 0."
 (defun gemini-companion-inline-text--words-at (position)
   "Return where words differ in the hunk at POSITION, a list of (START END FACE)."
   (when-let* ((hunk (gemini-companion-inline-text-hunk-at position)))
-    (when (eq (gemini-companion-inline-text-hunk-words hunk) 'unknown)
-      (setf (gemini-companion-inline-text-hunk-words hunk)
-            (let ((start (gemini-companion-inline-text-hunk-start hunk))
-                  (middle (gemini-companion-inline-text-hunk-middle hunk))
-                  (end (gemini-companion-inline-text-hunk-end hunk)))
+    (when (eq (gemini-companion-hunk-words hunk) 'unknown)
+      (let ((start (gemini-companion-hunk-start hunk))
+            (middle (gemini-companion-hunk-middle hunk))
+            (end (gemini-companion-hunk-end hunk)))
+        (setf (gemini-companion-hunk-words hunk)
               (and (< start middle end)
-                   (< (- end start) gemini-companion-inline-text--max-words)
+                   (< (- end start) 20000) ; in a larger one it would take too long
                    (gemini-companion-inline-text--words start middle end)))))
-    (gemini-companion-inline-text-hunk-words hunk)))
+    (gemini-companion-hunk-words hunk)))
 
 (defun gemini-companion-inline-text--words (start middle end)
   "Return where words differ in a hunk, unless most do.
-For START, MIDDLE and END see `gemini-companion-inline-text-hunk'."
+For START, MIDDLE and END see `gemini-companion-hunk'."
   (pcase-let* ((`(,a . ,a-text) (gemini-companion-inline-text--tokens start middle))
                (`(,b . ,b-text) (gemini-companion-inline-text--tokens middle end))
                (changed 0)

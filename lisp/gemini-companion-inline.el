@@ -10,14 +10,15 @@
 ;; line: the whole proposal, and between its lines those that it removes.  All of it is text, so one
 ;; can search and narrow as in the file.
 ;;
-;; `display-buffer' chooses the window, so users can choose another by `display-buffer-alist'.
+;; When the user drops a hunk, the proposal is changed to agree with the file there, so it is always
+;; what an accept sends.  The view remembers nothing of its hunks: it compares the texts again.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-history)
-(require 'gemini-companion-hunks)
 (require 'gemini-companion-inline-text)
 (require 'gemini-companion-log)
 (require 'gemini-companion-proposal)
@@ -25,27 +26,26 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-view)
 
-(defconst gemini-companion-inline--min-height 4
-  "Minimum height of a window that is taken over.")
+(declare-function gemini-companion-ediff-show "gemini-companion-ediff")
 
 (defconst gemini-companion-inline--write-time 0.7
   "Seconds for which an accepted change stays until its file has been written.")
 
-(defconst gemini-companion-inline--display
-  '(line-spacing face-remapping-alist ctl-arrow buffer-display-table cursor-type
-                 bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
-  "Variables that say how the file is displayed, besides those of a proposal.")
-
-(defconst gemini-companion-inline--syntax
-  '(comment-start comment-start-skip comment-end outline-regexp outline-level outline-heading-alist)
-  "Variables of the major mode of the file for commands that read the text.")
-
 (cl-defstruct (gemini-companion-inline--view
-               (:include gemini-companion-hunks)
+               (:include gemini-companion-view)
                (:constructor gemini-companion-inline--make)
                (:conc-name gemini-companion-inline--)
                (:copier nil))
-  "A review in the window of its file.")
+  "A review in the window of its file."
+  (buffer nil :documentation "The buffer that shows the change.")
+  (current nil :documentation "A hidden buffer with the file as it is now.")
+  (tick nil :documentation "The modification tick of the proposal that the buffer shows.")
+  (edited nil :documentation "The position of the last edit of the proposal since then, or nil.")
+  (timer nil :documentation "The timer that waits for a pause in editing, or nil."))
+
+(defvar-local gemini-companion-inline--of-buffer nil
+  "The view to which this buffer belongs.")
+(put 'gemini-companion-inline--of-buffer 'permanent-local t)
 
 ;;;; The mode
 
@@ -58,12 +58,12 @@
                      (("p" "<backtab>" "C-c C-p") gemini-companion-inline-previous)
                      (("y" "C-c C-y") gemini-companion-inline-keep)
                      (("k" "C-c C-d") gemini-companion-inline-drop)
-                     (("u" "C-c C-u") gemini-companion-hunks-undo)
+                     (("u" "C-c C-u") gemini-companion-inline-undo)
                      (("e" "RET" "C-c C-o") gemini-companion-inline-edit)
                      (("c") gemini-companion-comment)
                      (("q") gemini-companion-review-quit)
                      (("?") gemini-companion-inline-show-keys)
-                     (("<remap> <undo>" "<remap> <undo-only>") gemini-companion-hunks-undo)
+                     (("<remap> <undo>" "<remap> <undo-only>") gemini-companion-inline-undo)
                      (("<remap> <goto-line>") gemini-companion-inline-goto-line)
                      (("<remap> <read-only-mode>") gemini-companion-inline-edit)))
       (dolist (key keys)
@@ -82,8 +82,8 @@ reject all hunks together, but can drop some first.
 
 \\{gemini-companion-inline-mode-map}"
   :interactive nil
-  (setq-local revert-buffer-function #'gemini-companion-hunks-revert
-              imenu-create-index-function #'gemini-companion-inline--index)
+  (setq-local revert-buffer-function #'gemini-companion-inline--revert
+              imenu-create-index-function #'gemini-companion-inline-text-index)
   (buffer-disable-undo)
   (setq buffer-read-only t))
 
@@ -107,38 +107,55 @@ Return a function that takes it off the screen.  FOCUS is `keep' or
 `select', see `gemini-companion-diff-focus'.  If `keep', the window in which
 you type is not taken over while its frame has the focus.  Show a new file,
 or three texts, as `gemini-companion-ediff-show' does."
-  (gemini-companion-hunks-show (gemini-companion-inline--make :review review) focus))
+  (if (or (gemini-companion-review-with-base review)
+          (not (gemini-companion-proposal-file-p review)))
+      (gemini-companion-ediff-show review focus)
+    (gemini-companion-view-show (gemini-companion-inline--make :review review) focus)))
 
-(put 'gemini-companion-inline-show 'gemini-companion-steps
-     (lambda (review)
-       (gemini-companion-proposal-steps review #'gemini-companion-change-regions)))
+(put 'gemini-companion-inline-show 'gemini-companion-steps #'gemini-companion-proposal-steps)
+
+;;;###autoload
+(define-obsolete-function-alias 'gemini-companion-diff-show #'gemini-companion-inline-show "0.1.0")
 
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-inline--view))
-  "Show VIEW in the window of its file."
+  "Show VIEW in the window of its file, and follow edits of the proposal."
   (let* ((review (gemini-companion-view-review view))
+         (proposal (gemini-companion-proposal-buffer review))
          (buffer (gemini-companion-proposal-make-buffer review "review")))
+    (setf (gemini-companion-inline--buffer view) buffer)
+    (with-current-buffer proposal
+      (setq gemini-companion-inline--of-buffer view)
+      (add-hook 'gemini-companion-comment-change-hook #'gemini-companion-inline--show-comments nil t)
+      (add-hook 'after-change-functions #'gemini-companion-inline--proposal-changed nil t))
     (with-current-buffer buffer
       (gemini-companion-proposal-set-mode #'gemini-companion-inline-mode)
       (gemini-companion-proposal-set-up review #'gemini-companion-inline--header)
-      (gemini-companion-proposal-enable-modal-modes))
-    (gemini-companion-hunks-start view buffer)
-    (let ((proposal (gemini-companion-view-proposal view)))
-      (with-current-buffer buffer
-        (gemini-companion-inline--look-like proposal (gemini-companion-review-visiting review))
-        (gemini-companion-inline-text-decorate
-         (with-current-buffer proposal (line-number-at-pos (point-max) t))
-         proposal (gemini-companion-hunks-current view))))
-    (gemini-companion-hunks-compare view 1)
+      (gemini-companion-proposal-enable-modal-modes)
+      (setq gemini-companion-inline--of-buffer view
+            gemini-companion-comment-place-function #'gemini-companion-inline--comment-place)
+      (gemini-companion-inline--read-file view)
+      (gemini-companion-inline--look-like proposal (gemini-companion-review-visiting review))
+      (gemini-companion-inline-text-decorate
+       (with-current-buffer proposal (line-number-at-pos (point-max) t))
+       proposal (gemini-companion-inline--current view)))
+    (gemini-companion-inline--compare view 1)
     (select-window (gemini-companion-inline--display view))))
 
 (defun gemini-companion-inline--look-like (proposal visiting)
   "Have the current buffer look like the buffer VISITING, if that is not nil.
 PROPOSAL is the one with the proposal, which has the major mode of the file."
   (set-syntax-table (with-current-buffer proposal (syntax-table)))
-  (gemini-companion-inline--copy-variables gemini-companion-inline--syntax proposal)
+  ;; For commands that read the text.
+  (gemini-companion-inline--copy-variables
+   '(comment-start comment-start-skip comment-end
+                   outline-regexp outline-level outline-heading-alist)
+   proposal)
   (gemini-companion-proposal-take-over-display gemini-companion-review-of-buffer)
   (when visiting
-    (gemini-companion-inline--copy-variables gemini-companion-inline--display visiting)))
+    (gemini-companion-inline--copy-variables
+     '(line-spacing face-remapping-alist ctl-arrow buffer-display-table cursor-type
+                    bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
+     visiting)))
 
 (defun gemini-companion-inline--copy-variables (variables buffer)
   "Give VARIABLES the values that they have in BUFFER, if they are local there."
@@ -146,132 +163,102 @@ PROPOSAL is the one with the proposal, which has the major mode of the file."
     (when (local-variable-p variable buffer)
       (set (make-local-variable variable) (buffer-local-value variable buffer)))))
 
+(cl-defmethod gemini-companion-view-buffers ((view gemini-companion-inline--view))
+  "Return the buffer of VIEW and the proposal, which may be shown."
+  (list (gemini-companion-inline--buffer view) (gemini-companion-view-proposal view)))
+
 (cl-defmethod gemini-companion-view-parts ((view gemini-companion-inline--view))
   "Return the buffer of VIEW, or the proposal while that is edited in its place."
   (let ((proposal (gemini-companion-view-proposal view)))
     (list (if (gemini-companion-ui-window-of proposal) proposal
-            (gemini-companion-hunks-buffer view)))))
+            (gemini-companion-inline--buffer view)))))
 
 (cl-defmethod gemini-companion-view-clean-up ((view gemini-companion-inline--view))
-  "Kill the buffers of VIEW; if the proposal was edited here, end that."
+  "Kill the buffers of VIEW, and stop watching and editing the proposal."
+  (gemini-companion-inline--cancel-timer view)
   (when-let* ((proposal (gemini-companion-view-proposal view)))
     (with-current-buffer proposal
-      (gemini-companion-inline-edit-mode -1)))
-  (cl-call-next-method))
+      (gemini-companion-inline-edit-mode -1)
+      (setq gemini-companion-inline--of-buffer nil)
+      (remove-hook 'gemini-companion-comment-change-hook #'gemini-companion-inline--show-comments t)
+      (remove-hook 'after-change-functions #'gemini-companion-inline--proposal-changed t)))
+  (gemini-companion-ui-kill-buffer (gemini-companion-inline--buffer view))
+  (gemini-companion-ui-kill-buffer (gemini-companion-inline--current view)))
 
 (defun gemini-companion-inline--header (review)
   "Return the header line for the change of REVIEW in the current buffer."
   (gemini-companion-proposal-header
-   review (cons 1 (gemini-companion-inline--describe-place gemini-companion-inline-text-hunks))
+   review (cons 1 (gemini-companion-inline-text-describe-place))
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
-     ,@(unless (seq-empty-p gemini-companion-inline-text-hunks)
+     ,@(unless (null gemini-companion-inline-text-hunks)
          '((gemini-companion-inline-drop "drops") (gemini-companion-inline-keep "keeps")))
      (gemini-companion-inline-edit "edits")
      (gemini-companion-comment "comments")
      (gemini-companion-accept-all "accepts all")
-     (gemini-companion-hunks-undo "undoes"))))
-
-(defun gemini-companion-inline--describe-place (hunks)
-  "Return at which of HUNKS point is, for the header line."
-  (let ((here (seq-position hunks (gemini-companion-inline-text-hunk-at (line-beginning-position))
-                            #'eq))
-        (count (length hunks)))
-    (cond (here (format "hunk %d of %d" (1+ here) count))
-          ((= count 0) "no hunk left")
-          (t (format (ngettext "%d hunk" "%d hunks" count) count)))))
+     (gemini-companion-inline-undo "undoes"))))
 
 ;;;; The window
 
-(cl-defmethod gemini-companion-view-suitable-frame ((view gemini-companion-inline--view))
-  "Return the frame on which the file of VIEW is visible, else the usual one."
-  (if-let* ((window (gemini-companion-inline--file-window view)))
-      (window-frame window)
-    (cl-call-next-method)))
-
-(defun gemini-companion-inline--file-window (view)
-  "Return a window that shows the file of VIEW and may be taken over, or nil."
-  (when-let* ((visiting (gemini-companion-review-visiting (gemini-companion-view-review view))))
-    (seq-find (lambda (window)
-                (and (not (window-dedicated-p window))
-                     (>= (window-body-height window) gemini-companion-inline--min-height)
-                     (not (and (eq window (selected-window))
-                               (gemini-companion-inline--typing-p view)))))
-              (mapcan #'gemini-companion-ui-windows-of
-                      (cons visiting (seq-filter (lambda (it)
-                                                   (eq (buffer-base-buffer it) visiting))
-                                                 (buffer-list)))))))
-
-(defun gemini-companion-inline--typing-p (view)
-  "Return non-nil if the user is to go on typing in the selected window.
-That is so, by the focus of VIEW, unless the user is known to be in another
-program."
-  (and (eq (gemini-companion-view-focus view) 'keep)
-       (frame-focus-state)))
-
 (defun gemini-companion-inline--display (view)
   "Display VIEW, at the line at which the user is in the file; return the window."
-  (let ((window (display-buffer (gemini-companion-hunks-buffer view)
-                                `((display-buffer-reuse-window
-                                   gemini-companion-inline-display-in-file-window
-                                   gemini-companion-inline-display-in-new-window)
-                                  (inhibit-same-window
-                                   . ,(gemini-companion-inline--typing-p view))))))
+  (let ((window (gemini-companion-view-display
+                 view (gemini-companion-inline--buffer view)
+                 #'gemini-companion-inline--display-in-file-window)))
     (with-selected-window window
       (set-window-hscroll window 0)
-      (apply #'gemini-companion-inline--go-where-file-was view
-             (gemini-companion-view-take view window))
-      (unless (seq-empty-p gemini-companion-inline-text-hunks)
+      (gemini-companion-inline--go-where-file-was view)
+      (when-let* ((first (car gemini-companion-inline-text-hunks)))
         (let ((visible (gemini-companion-inline--visible-hunk)))
-          (gemini-companion-inline--go (or visible (aref gemini-companion-inline-text-hunks 0))
-                                       visible))))
+          (gemini-companion-inline--go (or visible first) visible))))
     window))
 
-(defun gemini-companion-inline-display-in-file-window (buffer _alist)
-  "Display BUFFER, one of a review, in a window of the file.
-This is an action function for `display-buffer'.  A window in which the
-user types is not used."
-  (when-let* ((view (buffer-local-value 'gemini-companion-hunks-of-buffer buffer))
-              (window (gemini-companion-inline--file-window view)))
+(defun gemini-companion-inline--display-in-file-window (buffer alist)
+  "Display BUFFER in a window of the file, for `display-buffer' with ALIST.
+Return nil if there is none that may be taken over."
+  (when-let* ((view (alist-get 'gemini-companion-view alist))
+              (visiting (gemini-companion-review-visiting (gemini-companion-view-review view)))
+              (buffers (seq-filter (lambda (it)
+                                     (memq visiting (list it (buffer-base-buffer it))))
+                                   (cons visiting (buffer-list))))
+              (window (seq-find (lambda (window)
+                                  (not (or (window-dedicated-p window)
+                                           (< (window-body-height window) 4)
+                                           (and (eq window (selected-window))
+                                                (gemini-companion-view-typing-p view)))))
+                                (mapcan #'gemini-companion-ui-windows-of buffers))))
     (set-window-buffer window buffer)
     window))
 
-(defun gemini-companion-inline-display-in-new-window (buffer _alist)
-  "Display BUFFER, one of a review, in a window above those of the user.
-This is an action function for `display-buffer'."
-  (when-let* ((view (buffer-local-value 'gemini-companion-hunks-of-buffer buffer))
-              (window (gemini-companion-view-make-window view)))
-    (set-window-buffer window buffer)
-    window))
-
-(defun gemini-companion-inline--go-where-file-was (view &optional buffer start point)
+(defun gemini-companion-inline--go-where-file-was (view)
   "Go to the line at which the selected window was in the file of VIEW.
-BUFFER, START and POINT are what `gemini-companion-view-take' has returned."
-  (when (and buffer
-             (eq (or (buffer-base-buffer buffer) buffer)
-                 (gemini-companion-review-visiting (gemini-companion-view-review view))))
-    ;; The header line takes the first line of the window, so that the others can stay.
-    (set-window-start nil (gemini-companion-inline-text-file-position
-                           (- (cdr start) (if (= (car start) 1) 1 0))))
-    (goto-char (gemini-companion-inline-text-file-position (1- (cdr point))))))
+If VIEW has not taken it over, or it showed another buffer, do nothing."
+  (pcase-let ((`(,_ ,buffer ,start ,point ,_) (gemini-companion-view-taken view)))
+    (when (and buffer
+               (eq (or (buffer-base-buffer buffer) buffer)
+                   (gemini-companion-review-visiting (gemini-companion-view-review view))))
+      ;; The header line takes the first line of the window, so that the others can stay.
+      (set-window-start nil (gemini-companion-inline-text-file-position
+                             (+ (cdr start) (if (= (car start) 1) 0 1))))
+      (goto-char (gemini-companion-inline-text-file-position (cdr point))))))
 
 (defun gemini-companion-inline--visible-hunk ()
   "Return the first hunk whose start is visible in the selected window, or nil."
   ;; To find out whether a position is visible takes a while.
   (when-let* ((hunk (seq-find (lambda (it)
-                                (>= (gemini-companion-inline-text-hunk-start it) (window-start)))
+                                (>= (gemini-companion-hunk-start it) (window-start)))
                               gemini-companion-inline-text-hunks)))
-    (and (pos-visible-in-window-p (gemini-companion-inline-text-hunk-start hunk))
+    (and (pos-visible-in-window-p (gemini-companion-hunk-start hunk))
          hunk)))
 
 (defun gemini-companion-inline--go (hunk &optional stay)
   "Go to HUNK, and show all of it if possible; do not scroll if STAY is non-nil.
 If it is outside of what the user has narrowed to, widen."
-  (unless (<= (point-min) (gemini-companion-inline-text-hunk-start hunk) (point-max))
+  (unless (<= (point-min) (gemini-companion-hunk-start hunk) (point-max))
     (widen))
-  (goto-char (gemini-companion-inline-text-hunk-start hunk))
+  (goto-char (gemini-companion-hunk-start hunk))
   (let ((height (window-body-height))
-        (end (gemini-companion-inline-text-hunk-end hunk)))
+        (end (gemini-companion-hunk-end hunk)))
     (unless (or stay
                 (not (eq (window-buffer) (current-buffer)))
                 (and (>= (point) (window-start))
@@ -280,53 +267,124 @@ If it is outside of what the user has narrowed to, widen."
                   (min 3 (/ height 4))))))
   (force-mode-line-update))
 
-;;;; Hunks
+;;;; Keeping it up to date
 
-(cl-defmethod gemini-companion-hunks-compare ((view gemini-companion-inline--view) line)
+(defun gemini-companion-inline--read-file (view)
+  "Read the file of VIEW as it is now."
+  (let ((before (gemini-companion-inline--current view))
+        (current (gemini-companion-proposal-file-buffer (gemini-companion-view-review view))))
+    (with-current-buffer current
+      ;; A leading space hides it.
+      (rename-buffer (concat " " (buffer-name)) t))
+    (setf (gemini-companion-inline--current view) current
+          ;; What is shown is now out of date.
+          (gemini-companion-inline--tick view) nil)
+    (gemini-companion-ui-kill-buffer before)))
+
+(defun gemini-companion-inline--compare (view line)
   "Make the text of VIEW again, and go to LINE of the proposal."
-  (let* ((current (gemini-companion-hunks-current view))
+  (gemini-companion-inline--cancel-timer view)
+  (let* ((current (gemini-companion-inline--current view))
          (proposal (gemini-companion-view-proposal view))
          (regions (gemini-companion-review-call-once
                    (gemini-companion-view-review view) #'gemini-companion-change-regions
                    (gemini-companion-proposal-text current)
                    (gemini-companion-proposal-text proposal))))
-    (with-current-buffer (gemini-companion-hunks-buffer view)
+    (with-current-buffer (gemini-companion-inline--buffer view)
       (widen)
-      (let ((rows (gemini-companion-hunks-rows))
-            (at-hunk (or (gemini-companion-hunks-edited view)
-                         (gemini-companion-inline-text-removed-p))))
+      (let ((rows (gemini-companion-inline-text-rows))
+            (at-hunk (or (gemini-companion-inline--edited view)
+                         (gemini-companion-inline-text-removed-line))))
         (gemini-companion-inline-text-fill current proposal regions)
-        (gemini-companion-hunks-note-shown view (length regions))
-        (goto-char (gemini-companion-inline-text-position (1- line)))
+        (set-buffer-modified-p nil)
+        (setf (gemini-companion-inline--tick view) (buffer-chars-modified-tick proposal)
+              (gemini-companion-inline--edited view) nil)
+        (gemini-companion-inline--show-comments view)
+        (goto-char (gemini-companion-inline-text-position line))
         (when at-hunk
-          (gemini-companion-inline--go-to-removed))
-        (gemini-companion-hunks-scroll rows)))))
+          (gemini-companion-inline-text-go-to-removed))
+        (gemini-companion-inline-text-scroll rows))))
+  (force-mode-line-update t))
 
-(defun gemini-companion-inline--go-to-removed ()
-  "If a hunk without added lines ends at point, go to its start."
-  (when-let* ((hunk (and (> (point) (point-min))
-                         (gemini-companion-inline-text-hunk-at (1- (point))))))
-    (when (= (gemini-companion-inline-text-hunk-middle hunk)
-             (gemini-companion-inline-text-hunk-end hunk)
-             (point))
-      (goto-char (gemini-companion-inline-text-hunk-start hunk)))))
+(defun gemini-companion-inline--proposal-changed (start _end _length)
+  "Compare again soon, since the proposal in the current buffer changed at START."
+  (when-let* ((view gemini-companion-inline--of-buffer))
+    (gemini-companion-inline--cancel-timer view)
+    (setf (gemini-companion-inline--edited view) start
+          (gemini-companion-inline--timer view)
+          (run-at-time 0.3 nil (lambda ()
+                                 (gemini-companion-log-errors "comparing"
+                                   (with-local-quit
+                                     (gemini-companion-inline--update view))))))))
+;; It stays if the user gives the proposal another major mode.
+(put 'gemini-companion-inline--proposal-changed 'permanent-local-hook t)
 
-(cl-defmethod gemini-companion-hunks-line ((_view gemini-companion-inline--view))
-  "Return the line of the proposal at point."
-  (1+ (gemini-companion-inline-text-line)))
+(defun gemini-companion-inline--cancel-timer (view)
+  "Cancel the timer of VIEW."
+  (when-let* ((timer (gemini-companion-inline--timer view)))
+    (setf (gemini-companion-inline--timer view) nil)
+    (cancel-timer timer)))
 
-(cl-defmethod gemini-companion-hunks-position ((_view gemini-companion-inline--view) line removed)
-  "Return where LINE of the proposal is.
-If REMOVED is non-nil, return where the last line of that is, before LINE."
-  (or (and removed
-           (gemini-companion-inline-text-removed-position
-            (1- line) (car (last (split-string removed "\n")))))
-      (gemini-companion-inline-text-position (1- line))))
+(defun gemini-companion-inline--update (view)
+  "Compare again, and go to the last edit of the proposal of VIEW.
+If there is none, stay at the line where point is."
+  (gemini-companion-inline--compare
+   view
+   (if-let* ((position (gemini-companion-inline--edited view)))
+       (with-current-buffer (gemini-companion-view-proposal view)
+         (line-number-at-pos (min position (1+ (buffer-size))) t))
+     (with-current-buffer (gemini-companion-inline--buffer view)
+       (gemini-companion-inline-text-line)))))
 
-(cl-defmethod gemini-companion-hunks-removed-line ((_view gemini-companion-inline--view))
-  "Return the text of the line at point if it is a removed one."
-  (and (gemini-companion-inline-text-removed-p)
-       (buffer-substring-no-properties (line-beginning-position) (line-end-position))))
+(defun gemini-companion-inline--revert (&rest _)
+  "Read the file again and compare."
+  (let ((view (gemini-companion-inline--view-here)))
+    (gemini-companion-inline--read-file view)
+    (gemini-companion-inline--update view)))
+
+(defun gemini-companion-inline--view-here ()
+  "Return the view of the current buffer, whose review must be open."
+  (let ((view gemini-companion-inline--of-buffer))
+    (unless (and view
+                 (eq (current-buffer) (gemini-companion-inline--buffer view))
+                 ;; If that was killed, the view is about to go away.
+                 (gemini-companion-view-proposal view))
+      (user-error "No proposed change is shown here"))
+    (gemini-companion-review-check-open (gemini-companion-view-review view))
+    view))
+
+(defun gemini-companion-inline--current-view ()
+  "Return the view of the current buffer, which must be up to date.
+Otherwise update it, and signal a `user-error': its hunks would mean other
+lines."
+  (let ((view (gemini-companion-inline--view-here)))
+    (unless (buffer-live-p (gemini-companion-inline--current view))
+      (gemini-companion-inline--revert)
+      (user-error "The file was read again: check the change, then try again"))
+    (unless (and (eql (gemini-companion-inline--tick view)
+                      (buffer-chars-modified-tick (gemini-companion-view-proposal view)))
+                 (not (buffer-modified-p)))
+      (gemini-companion-inline--update view)
+      (user-error "The change was edited: check it, then try again"))
+    view))
+
+;;;; Comments
+
+(defun gemini-companion-inline--comment-place (start end)
+  "Return where in the proposal the lines from START to END are.
+See `gemini-companion-comment-place-function'."
+  (cons (gemini-companion-view-proposal (gemini-companion-inline--current-view))
+        (gemini-companion-inline-text-place start end)))
+
+(defun gemini-companion-inline--show-comments (&optional view)
+  "Show the comments on the proposal of VIEW.
+By default that is the view of the current buffer."
+  (let* ((view (or view gemini-companion-inline--of-buffer))
+         (proposal (gemini-companion-view-proposal view)))
+    (with-current-buffer (gemini-companion-inline--buffer view)
+      (gemini-companion-comment-mirror proposal #'gemini-companion-inline-text-position))))
+
+;;;; Hunks
 
 (defun gemini-companion-inline--hunk-here ()
   "Return the hunk on the current line, or signal a `user-error'."
@@ -337,19 +395,17 @@ If REMOVED is non-nil, return where the last line of that is, before LINE."
 (defun gemini-companion-inline-next (count)
   "Go to the next hunk, or, with a prefix argument, COUNT hunks further."
   (interactive "p" gemini-companion-inline-mode)
-  (gemini-companion-hunks-current-view)
-  (let* ((hunks (append gemini-companion-inline-text-hunks nil))
+  (gemini-companion-inline--current-view)
+  (let* ((point (point))
          (line (line-beginning-position))
+         (starts (mapcar #'gemini-companion-hunk-start gemini-companion-inline-text-hunks))
          (others (if (> count 0)
-                     (seq-filter (lambda (it)
-                                   (> (gemini-companion-inline-text-hunk-start it) (point)))
-                                 hunks)
-                   (nreverse (seq-filter (lambda (it)
-                                           (< (gemini-companion-inline-text-hunk-start it) line))
-                                         hunks)))))
+                     (seq-filter (lambda (start) (> start point)) starts)
+                   (nreverse (seq-filter (lambda (start) (< start line)) starts)))))
     (gemini-companion-inline--go
-     (or (nth (1- (abs count)) others)
-         (user-error "There is no %s hunk" (if (> count 0) "next" "previous"))))))
+     (gemini-companion-inline-text-hunk-at
+      (or (nth (1- (abs count)) others)
+          (user-error "There is no %s hunk" (if (> count 0) "next" "previous")))))))
 
 (defun gemini-companion-inline-previous (count)
   "Go to the previous hunk, or, with a prefix argument, COUNT hunks back."
@@ -363,43 +419,43 @@ If REMOVED is non-nil, return where the last line of that is, before LINE."
                gemini-companion-inline-mode)
   (push-mark)
   (widen)
-  (goto-char (gemini-companion-inline-text-position (1- (max 1 line)))))
-
-(defun gemini-companion-inline--index ()
-  "Return the hunks as an index for Imenu."
-  (cl-loop for hunk across gemini-companion-inline-text-hunks
-           for start = (gemini-companion-inline-text-hunk-start hunk)
-           collect (cons (format "%d: %s" (1+ (gemini-companion-inline-text-hunk-b hunk))
-                                 (save-excursion
-                                   (goto-char start)
-                                   (string-trim (buffer-substring start (line-end-position)))))
-                         (copy-marker start))))
+  (goto-char (gemini-companion-inline-text-position (max 1 line))))
 
 (defun gemini-companion-inline-drop ()
   "Drop the hunk at point, or the changes in the region if that is active.
 The proposal then agrees with the file there.
-\\<gemini-companion-inline-mode-map>\\[gemini-companion-hunks-undo] brings it back."
+\\<gemini-companion-inline-mode-map>\\[gemini-companion-inline-undo] brings it back."
   (interactive nil gemini-companion-inline-mode)
-  (let* ((view (gemini-companion-hunks-current-view))
+  (let* ((view (gemini-companion-inline--current-view))
          (region (and (use-region-p) (cons (region-beginning) (region-end))))
          (hunks (if region
                     (seq-filter (lambda (it)
-                                  (and (< (gemini-companion-inline-text-hunk-start it) (cdr region))
-                                       (< (car region) (gemini-companion-inline-text-hunk-end it))))
+                                  (and (< (gemini-companion-hunk-start it) (cdr region))
+                                       (< (car region) (gemini-companion-hunk-end it))))
                                 gemini-companion-inline-text-hunks)
                   (list (gemini-companion-inline--hunk-here)))))
     (unless hunks
       (user-error "No hunk is in the region"))
-    (gemini-companion-hunks-drop
-     view
+    (gemini-companion-inline-text-replace
+     (gemini-companion-view-proposal view)
      (nreverse (mapcar (lambda (hunk)
                          (cons (gemini-companion-inline-text-added-lines hunk)
                                (gemini-companion-inline-text-without hunk region)))
                        hunks)))
-    (gemini-companion-inline--go-on)))
+    (deactivate-mark)
+    (gemini-companion-inline--go-on view)
+    (message "%s" (substitute-command-keys
+                   (format "Dropped, %s left; \\[gemini-companion-inline-undo] brings it back"
+                           (pcase (length gemini-companion-inline-text-hunks)
+                             (0 "none is")
+                             (1 "one is")
+                             (count (format "%d are" count))))))))
 
-(defun gemini-companion-inline--go-on ()
-  "Go to the hunk at point, or to the next one if there is one."
+(defun gemini-companion-inline--go-on (view)
+  "Show VIEW again, and go to the next hunk unless there is one at point."
+  ;; Start from there, not from what was changed last.
+  (setf (gemini-companion-inline--edited view) nil)
+  (gemini-companion-inline--update view)
   (unless (gemini-companion-inline-text-hunk-at (line-beginning-position))
     (ignore-error user-error
       (gemini-companion-inline-next 1))))
@@ -407,34 +463,23 @@ The proposal then agrees with the file there.
 (defun gemini-companion-inline-keep ()
   "Keep the hunk at point, and go to the next one.
 It is then shown as if it was in the file; what an accept sends is the same.
-\\<gemini-companion-inline-mode-map>\\[gemini-companion-hunks-undo] shows it as a hunk again."
+\\<gemini-companion-inline-mode-map>\\[gemini-companion-inline-undo] shows it as a hunk again."
   (interactive nil gemini-companion-inline-mode)
-  (let* ((view (gemini-companion-hunks-current-view))
+  (let* ((view (gemini-companion-inline--current-view))
          (hunk (gemini-companion-inline--hunk-here))
-         (current (gemini-companion-hunks-current view))
+         (current (gemini-companion-inline--current view))
          (proposal (gemini-companion-view-proposal view))
-         (first (gemini-companion-inline-text-hunk-a hunk))
          (added (gemini-companion-inline-text-added-lines hunk)))
     (with-current-buffer proposal
       (undo-boundary)
       (gemini-companion-inline--set-lines
-       current (cons (1+ first) (- (gemini-companion-inline-text-hunk-a-end hunk) first))
-       (gemini-companion-inline--lines proposal added) (car added))
+       current (gemini-companion-inline-text-removed-lines hunk)
+       (gemini-companion-inline-text-lines proposal added) (car added))
       (undo-boundary))
-    ;; From here to the next one.
-    (setf (gemini-companion-hunks-edited view) nil)
-    (gemini-companion-hunks-update view)
-    (if (zerop (gemini-companion-hunks-count view))
-        (message "%s" (substitute-command-keys "That was the last hunk: \
-\\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts the change"))
-      (gemini-companion-inline--go-on))))
-
-(defun gemini-companion-inline--lines (buffer lines)
-  "Return LINES of BUFFER, a cons of the first one and a number, as text."
-  (with-current-buffer buffer
-    (save-restriction
-      (widen)
-      (apply #'buffer-substring-no-properties (gemini-companion-hunks-bounds lines)))))
+    (gemini-companion-inline--go-on view)
+    (when (null gemini-companion-inline-text-hunks)
+      (message "%s" (substitute-command-keys "That was the last hunk: \
+\\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts the change")))))
 
 (defun gemini-companion-inline--set-lines (buffer lines text line)
   "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
@@ -445,19 +490,30 @@ to do."
   (if (not (buffer-live-p buffer))
       (push '(apply ignore) buffer-undo-list) ; each undo has something to be undone in turn
     (push `(apply gemini-companion-inline--set-lines
-                  ,buffer ,(cons (car lines) (gemini-companion-inline--count-lines text))
-                  ,(gemini-companion-inline--lines buffer lines) ,line)
+                  ,buffer ,(cons (car lines) (gemini-companion-inline-text-count-lines text))
+                  ,(gemini-companion-inline-text-lines buffer lines) ,line)
           buffer-undo-list)
     (let ((inhibit-modification-hooks t))
-      (gemini-companion-hunks-replace buffer (list (cons lines text))))
+      (gemini-companion-inline-text-replace buffer (list (cons lines text))))
     ;; The proposal is as before, but what is shown is out of date.
-    (setf (gemini-companion-hunks-tick gemini-companion-hunks-of-buffer) nil
-          (gemini-companion-hunks-edited gemini-companion-hunks-of-buffer)
+    (setf (gemini-companion-inline--tick gemini-companion-inline--of-buffer) nil
+          (gemini-companion-inline--edited gemini-companion-inline--of-buffer)
           (gemini-companion-ui-line-start line))))
 
-(defun gemini-companion-inline--count-lines (text)
-  "Return the number of lines of TEXT, of which the last may lack a newline."
-  (+ (cl-count ?\n text) (if (string-match-p "[^\n]\\'" text) 1 0)))
+(defun gemini-companion-inline-undo ()
+  "Undo the last change of the proposal, such as a dropped hunk."
+  (interactive nil gemini-companion-inline-mode)
+  (let ((view (gemini-companion-inline--view-here)))
+    (with-current-buffer (gemini-companion-view-proposal view)
+      (deactivate-mark)
+      (when (gemini-companion-inline-text-undone-p)
+        (user-error "No further undo information"))
+      (undo-boundary)
+      ;; Do not continue the undo of another buffer.
+      (let ((last-command nil) (this-command nil))
+        (undo-only))
+      (undo-boundary))
+    (gemini-companion-inline--update view)))
 
 ;;;; Editing
 
@@ -490,11 +546,13 @@ to do."
 \\<gemini-companion-inline-edit-mode-map>\\[gemini-companion-inline-return] \
 or \\[save-buffer] goes back."
   (interactive nil gemini-companion-inline-mode)
-  (let* ((view (gemini-companion-hunks-current-view))
-         (line (gemini-companion-hunks-line view))
+  (let* ((view (gemini-companion-inline--current-view))
+         (proposal (gemini-companion-view-proposal view))
+         (line (gemini-companion-inline-text-line))
          (column (current-column))
          (row (gemini-companion-inline--row)))
-    (gemini-companion-inline--switch (gemini-companion-view-proposal view))
+    (set-window-buffer nil proposal)
+    (set-buffer proposal)
     (gemini-companion-inline-edit-mode)
     (widen)
     (goto-char (gemini-companion-ui-line-start line))
@@ -506,22 +564,18 @@ or \\[save-buffer] goes back."
 (defun gemini-companion-inline-return ()
   "Go back from the proposal to the change, at the same line."
   (interactive nil gemini-companion-inline-edit-mode)
-  (let* ((view gemini-companion-hunks-of-buffer)
+  (let* ((view gemini-companion-inline--of-buffer)
          (line (line-number-at-pos nil t))
          (row (gemini-companion-inline--row)))
     (gemini-companion-inline-edit-mode -1)
-    (gemini-companion-inline--switch (gemini-companion-hunks-buffer view))
-    (gemini-companion-hunks-compare view line)
+    (set-window-buffer nil (gemini-companion-inline--buffer view))
+    (set-buffer (gemini-companion-inline--buffer view))
+    (gemini-companion-inline--compare view line)
     (recenter row)))
 
 (defun gemini-companion-inline--row ()
   "Return the row of point in the selected window."
   (count-screen-lines (window-start) (line-beginning-position)))
-
-(defun gemini-companion-inline--switch (buffer)
-  "Have the selected window show BUFFER of the same view."
-  (set-window-buffer nil buffer)
-  (set-buffer buffer))
 
 ;;;; After an accept
 
@@ -541,18 +595,18 @@ or \\[save-buffer] goes back."
              (progn
                (gemini-companion-log-errors "going back to a change"
                  (gemini-companion-inline--end-editing view))
-               (get-buffer-window (gemini-companion-hunks-buffer view) t)))
+               (get-buffer-window (gemini-companion-inline--buffer view) t)))
         (gemini-companion-inline--freeze view leave)
       (funcall leave))))
 
 (defun gemini-companion-inline--to-be-written-p (view)
   "Return non-nil if the client writes the file that VIEW has taken the place of."
-  (let ((entry (gemini-companion-review-entry (gemini-companion-view-review view))))
-    (and entry
-         (memq (gemini-companion-history-outcome entry) '(accepted closed))
+  (when-let* ((review (gemini-companion-view-review view))
+              (entry (gemini-companion-review-entry review)))
+    (and (memq (gemini-companion-history-outcome entry) '(accepted closed))
          (gemini-companion-view-taken view)
-         (buffer-live-p (gemini-companion-hunks-buffer view))
-         (gemini-companion-review-visiting (gemini-companion-view-review view)))))
+         (buffer-live-p (gemini-companion-inline--buffer view))
+         (gemini-companion-review-visiting review))))
 
 (defun gemini-companion-inline--end-editing (view)
   "If the proposal of VIEW is edited in place of the change, go back to that."
@@ -571,7 +625,7 @@ Then call LEAVE."
                              #'gemini-companion-view-leave-now)))
     (with-current-buffer visiting
       (add-hook 'after-revert-hook #'gemini-companion-view-leave-now nil t))
-    (with-current-buffer (gemini-companion-hunks-buffer view)
+    (with-current-buffer (gemini-companion-inline--buffer view)
       (overlay-put (make-overlay (point-min) (point-max) nil nil t)
                    'keymap gemini-companion-inline--frozen-map))
     (setq gemini-companion-view-leaving

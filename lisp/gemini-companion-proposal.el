@@ -51,11 +51,6 @@ enabled."
   "The function that returns the header line of this buffer, given the review.")
 (put 'gemini-companion-proposal--header 'permanent-local t)
 
-(defvar-local gemini-companion-proposal--text nil
-  "A cons of a modification tick and the text that this buffer had then, or nil.
-Only large texts need it, but all that are read from a file have it.")
-(put 'gemini-companion-proposal--text 'permanent-local t)
-
 ;;;; Faces
 
 ;; Those of Diff mode look purple and teal in dark terminals of 256 colors.  There, these are colors
@@ -157,16 +152,13 @@ Only large texts need it, but all that are read from a file have it.")
   "Explain that the client, not you, writes the file.
 Where you edit the proposal in place of the change, go back to that."
   (interactive nil gemini-companion-review-mode)
-  (funcall (or gemini-companion-proposal-save-function
-               #'gemini-companion-proposal--explain-saving)))
-
-(defun gemini-companion-proposal--explain-saving ()
-  "Say that the client writes the file."
-  (message "%s" (substitute-command-keys
-                 (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
+  (if gemini-companion-proposal-save-function
+      (funcall gemini-companion-proposal-save-function)
+    (message "%s" (substitute-command-keys
+                   (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
 accept: \\[gemini-companion-accept]"
-                         (gemini-companion-review-client-title
-                          gemini-companion-review-of-buffer)))))
+                           (gemini-companion-review-client-title
+                            gemini-companion-review-of-buffer))))))
 
 ;;;; The proposal
 
@@ -225,16 +217,16 @@ If REVIEW is shown three-way, that is the text of the buffer that visits
 the file and has unsaved edits, if there is one.  Otherwise it is what is
 on disk."
   (let ((visiting (gemini-companion-review-visiting review)))
-    (cond ((and visiting (buffer-modified-p visiting)
-                (gemini-companion-review-with-base review))
-           (gemini-companion-proposal--read-only
-            review "current" "Your unsaved buffer"
-            (gemini-companion-review-buffer-text visiting)))
-          ((gemini-companion-proposal-file-p review)
-           (gemini-companion-proposal--read-only
-            review "current" "On disk"
-            (gemini-companion-proposal--file-text review)))
-          (t (gemini-companion-proposal--read-only review "current" "No file yet" "")))))
+    (apply #'gemini-companion-proposal--read-only review "current"
+           (cond ((and visiting (buffer-modified-p visiting)
+                       (gemini-companion-review-with-base review))
+                  (list "Your unsaved buffer" (gemini-companion-review-buffer-text visiting)))
+                 ((gemini-companion-proposal-file-p review)
+                  (let ((bytes (gemini-companion-review-bytes review)))
+                    (unless (stringp bytes)
+                      (error "It is too large, or no longer a regular file that Emacs can read"))
+                    (list "On disk" (gemini-companion-review-text-of-file review bytes))))
+                 (t '("No file yet" ""))))))
 
 (defun gemini-companion-proposal-base-buffer (review)
   "Return a new buffer with the text from which REVIEW was made."
@@ -244,24 +236,15 @@ on disk."
        (gemini-companion-review-text-of-file review bytes)
      "")))
 
-(defun gemini-companion-proposal--file-text (review)
-  "Return the text of the file of REVIEW as it is on disk."
-  (let ((bytes (gemini-companion-review-bytes review)))
-    (unless (stringp bytes)
-      (error "It is too large, or no longer a regular file that Emacs can read"))
-    (gemini-companion-review-text-of-file review bytes)))
-
 (defun gemini-companion-proposal-text (buffer)
   "Return the text of BUFFER, one of a review."
-  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer))
-        (known (buffer-local-value 'gemini-companion-proposal--text buffer)))
-    (cond ((eq buffer (gemini-companion-review-proposal review))
-           (gemini-companion-review-current-text review))
-          ((eql (car known) (buffer-chars-modified-tick buffer)) (cdr known))
-          (t (gemini-companion-review-buffer-text buffer)))))
+  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
+    (if (eq buffer (gemini-companion-review-proposal review))
+        (gemini-companion-review-current-text review)
+      (gemini-companion-review-buffer-text buffer))))
 
 (defun gemini-companion-proposal-positions (buffer regions slot)
-  "Return a vector of where REGIONS start and end in BUFFER, as conses.
+  "Return a list of where REGIONS start and end in BUFFER, as conses.
 SLOT is where each of REGIONS, see `gemini-companion-change-regions', has
 the lines of BUFFER."
   (with-current-buffer buffer
@@ -270,17 +253,14 @@ the lines of BUFFER."
         (widen)
         (goto-char (point-min))
         (let* ((line 0)
-               ;; Building that cache takes a hundred times as long as this needs.
-               (cache-long-scans nil)
+               (cache-long-scans nil)   ; as in `gemini-companion-ui-line-start'
                (position (lambda (target)
                            (forward-line (- target line))
                            (setq line target)
                            (point))))
-          (vconcat
-           (mapcar (lambda (region)
-                     (cons (funcall position (aref region slot))
-                           (funcall position (aref region (1+ slot)))))
-                   regions)))))))
+          (cl-loop for region across regions
+                   collect (cons (funcall position (aref region slot))
+                                 (funcall position (aref region (1+ slot))))))))))
 
 (defun gemini-companion-proposal--read-only (review part title text)
   "Return a new read-only buffer of REVIEW, which contains TEXT.
@@ -290,13 +270,14 @@ PART is for its name, and TITLE for its header line."
       (condition-case error
           (gemini-companion-proposal--fill
            review
-           (lambda (review) (gemini-companion-proposal-header-title review title))
+           (lambda (review)
+             (gemini-companion-proposal--fit
+              `((0 . ,title) ,(gemini-companion-proposal--path review))))
            text)
         ((error quit)
          (kill-buffer buffer)
          (signal (car error) (cdr error))))
-      (setq gemini-companion-proposal--text (cons (buffer-chars-modified-tick) text)
-            buffer-read-only t))
+      (setq buffer-read-only t))
     buffer))
 
 ;;;; Large texts
@@ -305,21 +286,20 @@ PART is for its name, and TITLE for its header line."
   "Characters of both texts beyond which a review is prepared in steps.
 To show it all at once would take too long.")
 
-(defun gemini-companion-proposal-steps (review function &rest arguments)
+(defun gemini-companion-proposal-steps (review)
   "Return functions to be called, one at a time, before REVIEW is shown.
-They do what takes long for large texts.  FUNCTION compares two texts for
-the view, with ARGUMENTS after them; the last step calls it by
-`gemini-companion-review-call-once'."
+They do what takes long for large texts; the last one finds out how they
+differ."
   (let ((bytes (gemini-companion-review-base review)))
     (when (> (+ (length bytes) (length (gemini-companion-review-current-text review)))
              gemini-companion-proposal--large)
       (list (lambda () (gemini-companion-proposal-buffer review))
             (lambda () (gemini-companion-review-text-of-file review bytes))
             (lambda ()
-              (apply #'gemini-companion-review-call-once review function
-                     (gemini-companion-review-text-of-file review bytes)
-                     (gemini-companion-review-current-text review)
-                     arguments))))))
+              (gemini-companion-review-call-once
+               review #'gemini-companion-change-regions
+               (gemini-companion-review-text-of-file review bytes)
+               (gemini-companion-review-current-text review)))))))
 
 ;;;; Any buffer of a review
 
@@ -378,14 +358,14 @@ HEADER is a function that returns the header line, given REVIEW."
 (defun gemini-companion-proposal--enable-keys ()
   "Enable the header line and the keys of a review in the current buffer."
   (setq header-line-format '(:eval (gemini-companion-proposal--header-line)))
+  ;; Emacs does not draw it again for each edit, but it says how many lines change.
   (add-hook 'after-change-functions #'gemini-companion-proposal--note-edit nil t)
   (setq-local bidi-inhibit-bpa t)
   (gemini-companion-review-mode))
 (put 'gemini-companion-proposal--enable-keys 'permanent-local-hook t)
 
 (defun gemini-companion-proposal--note-edit (&rest _)
-  "Have the header line drawn again, since the current buffer was edited.
-Emacs does not do that for each edit, but the line says how many there are."
+  "Have the header line of the current buffer, which was edited, drawn again."
   (force-mode-line-update))
 
 (defun gemini-companion-proposal--header-line ()
@@ -400,23 +380,26 @@ Emacs does not do that for each edit, but the line says how many there are."
 ;;;; Header lines
 
 ;; A header line consists of pieces, each a cons (RANK . TEXT).  If the window is too narrow, those
-;; of the highest rank are omitted first, those of rank 0 never.
-
-(defconst gemini-companion-proposal--path-rank 2
-  "Rank of the file name, of which only directories are omitted.")
+;; of the highest rank are omitted first, those of rank 0 never.  Of the file name, which has rank 2,
+;; only directories are omitted.
 
 (defun gemini-companion-proposal-header (review title keys)
   "Return the header line for a buffer of REVIEW in the window being displayed.
 TITLE says what the buffer shows, as text or as a piece, or is nil.  KEYS
 are (COMMAND LABEL), the most important first."
-  (gemini-companion-proposal--fit
-   `(,@(gemini-companion-proposal--remarks review)
-     ,@(gemini-companion-proposal--count review)
-     ,@(and title (list (if (consp title) title (cons 5 title))))
-     ,@(gemini-companion-proposal--comments review)
-     ,(gemini-companion-proposal--path review)
-     ,(gemini-companion-proposal--size review)
-     ,@(gemini-companion-proposal--keys review keys))))
+  (let ((change (gemini-companion-review-effect-change review))
+        (position (gemini-companion-review-position review))
+        (comments (gemini-companion-comment-count review)))
+    (gemini-companion-proposal--fit
+     `(,@(gemini-companion-proposal--remarks review)
+       ,@(and position `((1 . ,(format "%d of %d" (car position) (cdr position)))))
+       ,@(and title (list (if (consp title) title (cons 5 title))))
+       ,@(and (> comments 0)
+              `((1 . ,(format (ngettext "%d comment" "%d comments" comments) comments))))
+       ,(gemini-companion-proposal--path review)
+       (1 . ,(concat (if (gemini-companion-change-new change) "new file " "")
+                     (gemini-companion-change-size change)))
+       ,@(gemini-companion-proposal--keys review keys)))))
 
 (defun gemini-companion-proposal--keys (review keys)
   "Return pieces with KEYS, (COMMAND LABEL), as they work where the user is.
@@ -437,21 +420,6 @@ accept it, reject it and lead to it.  The first two are always shown."
              collect (cons rank (gemini-companion-ui-header-key
                                  command label (or key (format "M-x %s" command)))))))
 
-(defun gemini-companion-proposal--count (review)
-  "Return a list of the piece that says which change of several REVIEW is."
-  (when-let* ((position (gemini-companion-review-position review)))
-    `((1 . ,(format "%d of %d" (car position) (cdr position))))))
-
-(defun gemini-companion-proposal--comments (review)
-  "Return a list of the piece that says how many comments REVIEW has."
-  (let ((count (gemini-companion-comment-count review)))
-    (unless (zerop count)
-      `((1 . ,(format (ngettext "%d comment" "%d comments" count) count))))))
-
-(defun gemini-companion-proposal-header-title (review title)
-  "Return a header line of TITLE and the file name of REVIEW."
-  (gemini-companion-proposal--fit `((0 . ,title) ,(gemini-companion-proposal--path review))))
-
 (defun gemini-companion-proposal--remarks (review)
   "Return pieces that warn about REVIEW, of which the first is always shown."
   (append
@@ -467,33 +435,26 @@ accept it, reject it and lead to it.  The first two are always shown."
 
 (defun gemini-companion-proposal--path (review)
   "Return the piece with the file name of REVIEW."
-  (cons gemini-companion-proposal--path-rank
+  (cons 2
         (propertize (gemini-companion-review-project-path review)
                     'help-echo (gemini-companion-ui-one-line
                                 (gemini-companion-review-path review)))))
 
-(defun gemini-companion-proposal--size (review)
-  "Return the piece with the size of the change of REVIEW."
-  (let ((change (gemini-companion-review-effect-change review)))
-    (cons 1 (concat (if (gemini-companion-change-new change) "new file " "")
-                    (gemini-companion-change-size change)))))
-
 (defun gemini-companion-proposal--fit (pieces)
   "Return PIECES as one line, if possible no wider than the window."
-  (let* ((line (string-join (mapcar #'cdr pieces) "  "))
-         ;; A space precedes it.
-         (excess (- (string-width line) (1- (window-width))))
-         (least (seq-reduce (lambda (one other) (if (> (car other) (car one)) other one))
-                            pieces '(0))))
-    (cond ((or (<= excess 0) (= (car least) 0)) line)
-          ((= (car least) gemini-companion-proposal--path-rank)
-           (gemini-companion-proposal--fit
-            (mapcar (lambda (piece)
-                      (if (eq piece least)
-                          (gemini-companion-proposal--shorten (cdr least) excess)
-                        piece))
-                    pieces)))
-          (t (gemini-companion-proposal--fit (remq least pieces))))))
+  (let (line excess rank)
+    (while (and (setq line (string-join (mapcar #'cdr pieces) "  ")
+                      ;; A space precedes it.
+                      excess (- (string-width line) (1- (window-width)))
+                      rank (apply #'max (mapcar #'car pieces)))
+                (> excess 0)
+                (> rank 0))
+      (let ((piece (assq rank pieces)))
+        (setq pieces (if (= rank 2)
+                         (cl-substitute
+                          (gemini-companion-proposal--shorten (cdr piece) excess) piece pieces)
+                       (remq piece pieces)))))
+    line))
 
 (defun gemini-companion-proposal--shorten (path excess)
   "Return a piece with PATH shortened at the start by EXCESS columns.
@@ -508,18 +469,6 @@ The file name without directories remains."
 
 (defvar rng-nxml-auto-validate-flag)
 
-(defconst gemini-companion-proposal--modes '(prog-mode text-mode conf-mode)
-  "Parents of the major modes that are used; others may do anything with a text.")
-
-(defconst gemini-companion-proposal--substitutes '((org-mode . outline-mode))
-  "Alist of major modes that execute what a text says, and their substitutes.
-Org's fontification calls any function that a text names.")
-
-(defconst gemini-companion-proposal--modes-in-text
-  '(org-src-fontify-natively markdown-fontify-code-blocks-natively
-                             adoc-fontify-code-blocks)
-  "Options to fontify parts of a text in the major mode that the text names.")
-
 (defun gemini-companion-proposal--set-major-mode (path)
   "Set the major mode of the current buffer, still empty, for the file PATH."
   (condition-case error
@@ -527,17 +476,18 @@ Org's fontification calls any function that a text names.")
         (gemini-companion-proposal-set-mode
          ;; Inside, since libraries may call modes when they are loaded.
          (lambda () (funcall (gemini-companion-proposal--major-mode path))))
-        (gemini-companion-proposal--distrust)
-        ;; With these the text would say which major modes to call.
-        (dolist (option gemini-companion-proposal--modes-in-text)
-          (set (make-local-variable option) nil)))
+        (gemini-companion-proposal--distrust))
     (error
      (gemini-companion-proposal-set-mode #'fundamental-mode)
      (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error)))))
 
 (defun gemini-companion-proposal--distrust ()
-  "Keep commands from running code in the text of the current buffer.
-Completion in Emacs Lisp expands macros."
+  "Keep Emacs from running code in the text of the current buffer.
+Completion in Emacs Lisp expands macros; and the text would say which major
+modes are called, by options to fontify parts of it in these."
+  (dolist (option '(org-src-fontify-natively markdown-fontify-code-blocks-natively
+                                             adoc-fontify-code-blocks))
+    (set (make-local-variable option) nil))
   (setq-local untrusted-content t)
   (unless (fboundp 'trusted-content-p)
     (remove-hook 'completion-at-point-functions #'elisp-completion-at-point t)))
@@ -591,11 +541,14 @@ Otherwise return nil."
     (gemini-companion-log-errors (format "the mode %s" mode)
       (let ((warning-suppress-log-types '((treesit)))) ; a grammar may be missing
         (autoload-do-load (symbol-function mode) mode)
-        (cond ((cdr (seq-find (lambda (it) (provided-mode-derived-p mode (car it)))
-                              gemini-companion-proposal--substitutes)))
-              ((and (apply #'provided-mode-derived-p mode gemini-companion-proposal--modes)
-                    (gemini-companion-proposal--grammar-p mode))
-               mode))))))
+        (cond
+         ;; Org's fontification calls any function that a text names.
+         ((provided-mode-derived-p mode 'org-mode) #'outline-mode)
+         ;; Others may do anything with a text.
+         ((and (seq-some (lambda (parent) (provided-mode-derived-p mode parent))
+                         '(prog-mode text-mode conf-mode))
+               (gemini-companion-proposal--grammar-p mode))
+          mode))))))
 
 (defun gemini-companion-proposal--grammar-p (mode)
   "Return non-nil unless MODE needs a tree-sitter grammar that is missing.

@@ -196,7 +196,7 @@ could not type meanwhile if it was done all at once."
   "Return the steps that precede showing REVIEW."
   (let ((view (gemini-companion-review-view review)))
     (gemini-companion-review-popup--load-function view)
-    (when-let* ((steps (and (symbolp view) (get view 'gemini-companion-steps))))
+    (when-let* ((steps (and (symbolp view) (function-get view 'gemini-companion-steps))))
       (funcall steps review))))
 
 (defun gemini-companion-review-popup--show (review)

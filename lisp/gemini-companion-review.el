@@ -47,7 +47,6 @@ file in a smaller one.  What a terminal beside or below takes does not count.
 `gemini-companion-ediff-show' compares the file and the proposal in Ediff.
 `gemini-companion-inline-show' shows the proposal, with the lines that it
 removes, in the window of the file.
-`gemini-companion-diff-show' shows one unified diff.
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-other-view] \
 in a review shows it in another way.
 
@@ -60,7 +59,6 @@ review off the screen again."
   :type '(choice (const :tag "Ediff, or the file's window in a small frame" auto)
                  (function-item :tag "Ediff" gemini-companion-ediff-show)
                  (function-item :tag "In the window of the file" gemini-companion-inline-show)
-                 (function-item :tag "One diff, hunk by hunk" gemini-companion-diff-show)
                  (function :tag "Another function"))
   :risky t
   :package-version '(gemini-companion . "0.1.0"))

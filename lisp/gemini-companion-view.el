@@ -10,33 +10,34 @@
 ;; view is a structure that includes `gemini-companion-view' and implements the generic functions
 ;; below.  The simplest kind, for new files, is at the end of this file.
 ;;
-;; Windows belong to the user.  A view makes its own windows above those of the user, which only
-;; shrink, and at the end deletes its own if they still show it.  A window in which the user has
+;; `display-buffer' chooses where, so users can choose another frame, tab or window by
+;; `display-buffer-alist'.  By default a view is above the user's windows, which only shrink.
+;;
+;; Windows belong to the user.  At the end a view deletes the windows that were made for it, if they
+;; still show it, and gives back the one that it has taken over.  A window in which the user has
 ;; displayed something else stays, and so does what the user has opened, closed or selected.
 ;;
 ;; If the frame is too small for that, the other windows of the user are deleted.  They are
 ;; restored at the end, unless the user has rearranged the frame in the meantime.
-;;
-;; A view may also take a window of the user over, and give it back at the end with what it showed.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'tab-bar)
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-log)
 (require 'gemini-companion-proposal)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
-(defconst gemini-companion-view--min-width 70
-  "Minimum width of windows that are side by side.")
-
 (defconst gemini-companion-view--min-kept-height 6
   "Minimum height of the window in which the user goes on typing.")
 
 (defconst gemini-companion-view--min-height 12
   "Minimum height of a view that leaves the windows of the user alone.")
+
+;; A snapshot of a window is a list (WINDOW BUFFER POINT START HSCROLL EDGES).
 
 (cl-defstruct (gemini-companion-view
                (:constructor nil)
@@ -46,32 +47,20 @@
   (frame nil :documentation "The frame on which it is shown.")
   (focus nil :documentation "`keep' or `select', as in `gemini-companion-diff-focus'.")
   (selected nil :documentation "The window that was selected before.")
-  (configuration nil :documentation "The window configuration before.")
-  (before nil :documentation "Snapshots of the user's windows before.")
+  (configurations nil :documentation "Alist of the frames before, and their configurations.")
+  (before nil :documentation "Snapshots of all windows before.")
   (beside nil :documentation "Snapshots of the user's windows once it was shown.")
-  (windows nil :documentation "The windows made for it, including deleted ones.")
-  (taken nil :documentation "A `gemini-companion-view--taken' for each window taken over.")
-  (emptied nil :documentation "Windows whose buffer, one of the view, was killed."))
+  (made nil :documentation "The windows made for it, including deleted ones.")
+  (emptied nil :documentation "Windows whose buffer, one of the view, was killed.")
+  (taken nil :documentation "A window of the user that shows it, and what that showed: a list
+of the window, the buffer, the place of its start and that of point, and the
+number of columns by which it was scrolled; or nil."))
 
-(cl-defstruct (gemini-companion-view--snapshot
-               (:constructor gemini-companion-view--snapshot
-                             (window &aux
-                                     (buffer (window-buffer window))
-                                     (point (window-point window))
-                                     (start (window-start window))
-                                     (hscroll (window-hscroll window))
-                                     (edges (window-edges window)))
-                             "Return a snapshot of WINDOW.")
-               (:copier nil))
-  "A window, and what it shows at a moment."
-  window buffer point start hscroll edges)
-
-(cl-defstruct (gemini-companion-view--taken (:copier nil))
-  "A window that was taken over, and what it showed."
-  window buffer
-  (start nil :documentation "A `gemini-companion-view--place'.")
-  (point nil :documentation "A `gemini-companion-view--place'.")
-  hscroll)
+(defconst gemini-companion-view--hooks
+  '((window-selection-change-functions . gemini-companion-view--note-selection)
+    (delete-frame-functions . gemini-companion-view--note-deleted-frame)
+    (tab-bar-tab-pre-close-functions . gemini-companion-view--note-closed-tab))
+  "Hooks and the functions that are on them while a view is on screen.")
 
 (defvar gemini-companion-view--current nil
   "The view on screen, or nil.")
@@ -102,31 +91,19 @@ and any buffer of it may have been killed.")
 
 (cl-defgeneric gemini-companion-view-parts (view)
   "Return those buffers of VIEW that are always in a window."
-  (list (car (gemini-companion-view-buffers view))))
+  (gemini-companion-view-buffers view))
 
 (cl-defgeneric gemini-companion-view-update-keys (_view)
   "Show the keys of VIEW as they work in the selected window.
 Header lines need nothing else."
   nil)
 
-(cl-defgeneric gemini-companion-view-suitable-frame (_view)
-  "Return the frame on which VIEW should be shown.
-By default, the selected frame, or the frame of which it is a child."
-  (let ((frame (selected-frame)))
-    (while (frame-parent frame)
-      (setq frame (frame-parent frame)))
-    frame))
-
 (cl-defgeneric gemini-companion-view-leave (view)
   "Take VIEW, which is not the current one any more, off the screen.
 First its windows, then its buffers."
   (gemini-companion-log-errors "windows"
-    (gemini-companion-view--expect-absent view)
-    (gemini-companion-view-select-other view)
-    (mapc (lambda (taken) (gemini-companion-view--give-back view taken))
-          (gemini-companion-view-taken view))
-    (when (frame-live-p (gemini-companion-view-frame view))
-      (gemini-companion-view--delete-windows view)))
+    (gemini-companion-view--take-off view)
+    (gemini-companion-view--take-off-tabs view))
   (gemini-companion-view-clean-up view))
 
 (defun gemini-companion-view-proposal (view)
@@ -141,50 +118,50 @@ First its windows, then its buffers."
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (gemini-companion-view-leave-now)
   (gemini-companion-view--record-windows view focus)
-  (condition-case error
-      (gemini-companion-ui-delay-gc
-        (gemini-companion-view-start view)
-        (gemini-companion-view--select view)
-        (setf (gemini-companion-review-front (gemini-companion-view-review view))
-              (car (gemini-companion-view-buffers view))
-              (gemini-companion-review-intact-function (gemini-companion-view-review view))
-              (lambda () (gemini-companion-view--intact-p view))
-              (gemini-companion-view-beside view)
-              (gemini-companion-view--snapshots view))
-        (gemini-companion-view--watch view)
-        (gemini-companion-view--note-selection))
-    ((error quit)
-     (gemini-companion-view--hide view)
-     (signal (car error) (cdr error))))
+  (let ((review (gemini-companion-view-review view))
+        (selected (selected-window)))
+    (condition-case error
+        (gemini-companion-ui-delay-gc
+          (gemini-companion-view-start view)
+          (when (and (eq focus 'keep) (window-live-p selected))
+            (select-window selected))
+          (setf (gemini-companion-review-front review) (car (gemini-companion-view-buffers view))
+                (gemini-companion-review-intact-function review)
+                (lambda ()
+                  (and (seq-every-p #'gemini-companion-ui-window-of
+                                    (gemini-companion-view-parts view))
+                       (not (gemini-companion-view--alone-p view))))
+                (gemini-companion-view-beside view) (gemini-companion-view--snapshots view))
+          (gemini-companion-view--watch view)
+          (gemini-companion-view--note-selection))
+      ((error quit)
+       (gemini-companion-view--hide view)
+       (signal (car error) (cdr error)))))
   (lambda () (gemini-companion-view--hide view)))
-
-(defun gemini-companion-view--intact-p (view)
-  "Return non-nil if all parts of VIEW are visible, and the user's windows, too."
-  (and (seq-every-p #'gemini-companion-ui-window-of (gemini-companion-view-parts view))
-       (not (gemini-companion-view--alone-p view))))
 
 (defun gemini-companion-view--hide (view)
   "Take VIEW off the screen."
-  (setf (gemini-companion-review-front (gemini-companion-view-review view)) nil
-        (gemini-companion-review-intact-function (gemini-companion-view-review view)) nil)
-  (gemini-companion-view--unwatch view)
+  (let ((review (gemini-companion-view-review view)))
+    (setf (gemini-companion-review-front review) nil
+          (gemini-companion-review-intact-function review) nil))
+  (setq gemini-companion-view--current nil)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-view--hooks)
+    (remove-hook hook function))
   (gemini-companion-view-leave view))
 
 (defun gemini-companion-view--record-windows (view focus)
   "Record in VIEW the windows as they are before it is shown, and FOCUS."
-  (setf (gemini-companion-view-focus view) focus)
-  (let ((frame (gemini-companion-view-suitable-frame view)))
-    (setf (gemini-companion-view-frame view) frame
+  (let ((frame (selected-frame)))
+    ;; Not on a child frame, such as one of completions.
+    (while (frame-parent frame)
+      (setq frame (frame-parent frame)))
+    (setf (gemini-companion-view-focus view) focus
+          (gemini-companion-view-frame view) frame
           (gemini-companion-view-selected view) (selected-window)
-          (gemini-companion-view-configuration view) (current-window-configuration frame)
+          (gemini-companion-view-configurations view)
+          (mapcar (lambda (it) (cons it (current-window-configuration it))) (frame-list))
           (gemini-companion-view-before view)
-          (mapcar #'gemini-companion-view--snapshot (window-list frame 'no-minibuffer)))))
-
-(defun gemini-companion-view--select (view)
-  "Select the window from before VIEW again, if its focus is `keep'."
-  (when (and (eq (gemini-companion-view-focus view) 'keep)
-             (window-live-p (gemini-companion-view-selected view)))
-    (select-window (gemini-companion-view-selected view))))
+          (mapcar #'gemini-companion-view--snapshot (window-list-1 nil 'no-minibuffer t)))))
 
 ;;;; Removed by something else
 
@@ -195,20 +172,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (add-hook 'kill-buffer-hook #'gemini-companion-view--note-killed-buffer nil t))))
-  (add-hook 'window-selection-change-functions #'gemini-companion-view--note-selection)
-  (add-hook 'delete-frame-functions #'gemini-companion-view--note-deleted-frame)
-  (add-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-view--note-closed-tab))
-
-(defun gemini-companion-view--unwatch (view)
-  "Undo `gemini-companion-view--watch' for VIEW."
-  (setq gemini-companion-view--current nil)
-  (dolist (buffer (gemini-companion-view-buffers view))
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer
-        (remove-hook 'kill-buffer-hook #'gemini-companion-view--note-killed-buffer t))))
-  (remove-hook 'window-selection-change-functions #'gemini-companion-view--note-selection)
-  (remove-hook 'delete-frame-functions #'gemini-companion-view--note-deleted-frame)
-  (remove-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-view--note-closed-tab))
+  (pcase-dolist (`(,hook . ,function) gemini-companion-view--hooks)
+    (add-hook hook function)))
 
 (defun gemini-companion-view--note-selection (&rest _)
   "Have the view show the keys that work in the window that is now selected."
@@ -233,12 +198,12 @@ This is for hooks.  The rest is taken down when they have run."
 An indirect clone of that, with the same hooks, does not count."
   (when-let* ((view gemini-companion-view--current)
               ((memq (current-buffer) (gemini-companion-view-buffers view))))
-    ;; When the rest is taken down, Emacs has put other buffers there.
-    (cl-callf2 append (append (get-buffer-window-list nil 'no-minibuffer t)
-                              (and (gemini-companion-view--tab-of view)
-                                   (mapcar #'gemini-companion-view--taken-window
-                                           (gemini-companion-view-taken view))))
-               (gemini-companion-view-emptied view))
+    (gemini-companion-log-errors "windows"
+      (gemini-companion-view--give-back view)
+      (gemini-companion-view--take-off-tabs view)
+      ;; When the rest is taken down, Emacs has put other buffers there.
+      (cl-callf2 append (get-buffer-window-list nil 'no-minibuffer t)
+                 (gemini-companion-view-emptied view)))
     (gemini-companion-view-take-down-soon)))
 
 (defun gemini-companion-view--note-deleted-frame (frame)
@@ -250,72 +215,58 @@ An indirect clone of that, with the same hooks, does not count."
 (defun gemini-companion-view--note-closed-tab (tab &rest _)
   "Have the view taken down if it is in TAB, which is being closed."
   (gemini-companion-log-errors "closing"
-    (when (if (eq (car tab) 'current-tab)
-              (seq-some #'get-buffer-window
-                        (seq-filter #'buffer-live-p
-                                    (gemini-companion-view-buffers gemini-companion-view--current)))
-            (gemini-companion-view--in-tab-p gemini-companion-view--current tab))
-      (gemini-companion-view-take-down-soon))))
+    (let ((view gemini-companion-view--current))
+      (when (if (eq (car tab) 'current-tab)
+                (seq-intersection (mapcar #'window-buffer (window-list nil 'no-minibuffer))
+                                  (gemini-companion-view-buffers view) #'eq)
+              (gemini-companion-view--in-tab-p view tab))
+        (gemini-companion-view-take-down-soon)))))
 
 (defun gemini-companion-view--in-tab-p (view tab)
   "Return non-nil if VIEW is in TAB, which is not the current tab."
-  (seq-intersection (gemini-companion-view--tab-buffers tab)
-                    (gemini-companion-view-buffers view) #'eq))
-
-(defun gemini-companion-view--tab-buffers (tab)
-  "Return the buffers in the windows of TAB, which is not the current tab."
-  ;; The saved window state has (buffer NAME ...) in each leaf.
-  (cl-loop for (key name) on (flatten-tree (alist-get 'ws tab))
-           if (and (eq key 'buffer) (stringp name) (get-buffer name)) collect it))
+  (let ((names (mapcar #'buffer-name (remq nil (gemini-companion-view-buffers view)))))
+    ;; The saved window state has (buffer NAME ...) in each leaf.
+    (cl-loop for (key name) on (flatten-tree (alist-get 'ws (cdr tab)))
+             thereis (and (eq key 'buffer) (stringp name) (member name names)))))
 
 ;;;; Its own windows and the user's
+
+(defun gemini-companion-view--snapshot (window)
+  "Return a snapshot of WINDOW."
+  (list window (window-buffer window) (window-point window) (window-start window)
+        (window-hscroll window) (window-edges window)))
+
+(defun gemini-companion-view--snapshots (view)
+  "Return snapshots of the user's windows on the frame of VIEW.
+One that is taken over counts as if it had been given back."
+  (pcase-let ((snapshots (mapcar #'gemini-companion-view--snapshot
+                                 (gemini-companion-view--users-windows view)))
+              (`(,taken ,buffer . ,_) (gemini-companion-view-taken view)))
+    (pcase (assq taken snapshots)
+      (`(,_ ,shown . ,_)
+       (when (memq shown (gemini-companion-view-buffers view))
+         (setf (nth 1 (assq taken snapshots)) buffer))))
+    snapshots))
 
 (defun gemini-companion-view--own-windows (view)
   "Return the windows on the frame of VIEW that exist only to show it.
 Those include windows that the user has split from them, but none in
 which the user has displayed something else."
   (let ((buffers (gemini-companion-view-buffers view)))
-    (cl-loop for window in (window-list (gemini-companion-view-frame view) 'no-minibuffer)
-             if (and (or (memq (window-buffer window) buffers)
-                         (memq window (gemini-companion-view-emptied view)))
-                     (not (gemini-companion-view--find
-                           window (gemini-companion-view-before view))))
-             collect window)))
+    (seq-filter (lambda (window)
+                  (and (or (memq (window-buffer window) buffers)
+                           (memq window (gemini-companion-view-emptied view)))
+                       (not (assq window (gemini-companion-view-before view)))))
+                (window-list (gemini-companion-view-frame view) 'no-minibuffer))))
 
 (defun gemini-companion-view--users-windows (view &optional main)
   "Return the user's windows on the frame of VIEW.
 If MAIN is non-nil, omit side windows."
-  (cl-loop with own = (gemini-companion-view--own-windows view)
-           for window in (window-list (gemini-companion-view-frame view) 'no-minibuffer)
-           unless (or (memq window own)
-                      (and main (window-parameter window 'window-side)))
-           collect window))
-
-(defun gemini-companion-view--snapshots (view)
-  "Return snapshots of the user's windows on the frame of VIEW."
-  (mapcar #'gemini-companion-view--snapshot (gemini-companion-view--users-windows view)))
-
-(defun gemini-companion-view--find (window snapshots)
-  "Return the snapshot of WINDOW in the list SNAPSHOTS, or nil."
-  (seq-find (lambda (it) (eq (gemini-companion-view--snapshot-window it) window)) snapshots))
-
-;;;; Windows for a view
-
-(defun gemini-companion-view-make-window (view)
-  "Return a new window for VIEW, above the user's in the main part of its frame.
-Delete the windows that VIEW has already.  If the user has deleted all
-others, to see more of one of these, bring them back."
-  ;; Restoring windows, or deleting the selected one, changes the current buffer.
-  (save-current-buffer
-    (when (gemini-companion-view--alone-p view)
-      (gemini-companion-view--restore view nil))
-    (let ((main (window-main-window (gemini-companion-view-frame view)))
-          (own (gemini-companion-view--own-windows view)))
-      (if (and own (null (gemini-companion-view--users-windows view 'main)))
-          (gemini-companion-view--empty (gemini-companion-view--delete-others (car own) main))
-        (mapc #'gemini-companion-view--delete-window own)
-        (gemini-companion-view--own view (or (gemini-companion-view--split-above view)
-                                             (gemini-companion-view--replace-windows view)))))))
+  (let ((own (gemini-companion-view--own-windows view)))
+    (seq-remove (lambda (window)
+                  (or (memq window own)
+                      (and main (window-parameter window 'window-side))))
+                (window-list (gemini-companion-view-frame view) 'no-minibuffer))))
 
 (defun gemini-companion-view--alone-p (view)
   "Return non-nil if only windows of VIEW are left where there were others."
@@ -323,116 +274,145 @@ others, to see more of one of these, bring them back."
        (null (gemini-companion-view--users-windows view))
        (gemini-companion-view-beside view)))
 
-(defun gemini-companion-view--empty (window)
-  "Let WINDOW, made for a view, show any buffer, and return WINDOW."
-  (set-window-dedicated-p window nil)
-  (set-window-parameter window 'mode-line-format nil)
+(defun gemini-companion-view-typing-p (view)
+  "Return non-nil if the user is to go on typing in the selected window.
+That is so, by the focus of VIEW, unless the user is known to be in another
+program."
+  (and (eq (gemini-companion-view-focus view) 'keep)
+       (frame-focus-state)))
+
+;;;; Windows for a view
+
+(defun gemini-companion-view-display (view buffer &optional function)
+  "Display BUFFER of VIEW, and return its window.
+FUNCTION is an action function to be tried first, with VIEW in the element
+`gemini-companion-view' of its alist.  Any other windows of VIEW are
+deleted.  If the user has deleted all others, to see more of one of these,
+bring them back."
+  ;; Restoring windows, or deleting the selected one, changes the current buffer.
+  (save-current-buffer
+    (when (gemini-companion-view--alone-p view)
+      (gemini-companion-view--restore view nil))
+    (let ((own (gemini-companion-view--own-windows view)))
+      (if (and own (null (gemini-companion-view--users-windows view 'main)))
+          (let ((window (gemini-companion-view--delete-others (car own))))
+            (set-window-dedicated-p window nil)
+            (set-window-parameter window 'mode-line-format nil)
+            (gemini-companion-view-make view window buffer))
+        (gemini-companion-view--give-back view)
+        (setf (gemini-companion-view-taken view) nil)
+        (mapc #'gemini-companion-view--delete-window own)
+        ;; Those that are left are the user's.
+        (dolist (window (window-list-1 nil 'no-minibuffer t))
+          (unless (assq window (gemini-companion-view-before view))
+            (push (gemini-companion-view--snapshot window) (gemini-companion-view-before view))))
+        (gemini-companion-view--take
+         ;; What C-x 4 4 sets is for the next command of the user.
+         view (let ((display-buffer-overriding-action '(nil)))
+                (display-buffer
+                 buffer
+                 `((,@(and function (list function))
+                    gemini-companion-view--display-above gemini-companion-view--display-alone)
+                   (inhibit-same-window . ,(gemini-companion-view-typing-p view))
+                   (gemini-companion-view . ,view)))))))))
+
+(defun gemini-companion-view--take (view window)
+  "Have WINDOW, in which VIEW was just displayed, belong to it; return WINDOW.
+If it is one of the user's, it is given back at the end, otherwise deleted."
+  (setf (gemini-companion-view-frame view) (window-frame window))
+  (pcase (assq window (gemini-companion-view-before view))
+    (`(,_ ,buffer ,point ,start ,hscroll ,_)
+     (with-current-buffer buffer
+       (setf (gemini-companion-view-taken view)
+             (list window buffer (gemini-companion-view--place start)
+                   (gemini-companion-view--place point) hscroll))))
+    (_ (push window (gemini-companion-view-made view))))
   window)
 
-(defun gemini-companion-view--split-above (view)
-  "Return a new window above the main window of the frame of VIEW.
-Return nil if that is too small."
-  (let* ((main (window-main-window (gemini-companion-view-frame view)))
+(defun gemini-companion-view-make (view window buffer)
+  "Have WINDOW, made for VIEW, show BUFFER; return WINDOW."
+  (set-window-buffer window buffer)
+  (cl-pushnew window (gemini-companion-view-made view))
+  window)
+
+(defun gemini-companion-view--display-above (buffer alist)
+  "Display BUFFER above the windows of the user, for `display-buffer' with ALIST.
+Return nil if their frame is too small."
+  (let* ((view (alist-get 'gemini-companion-view alist))
+         (main (window-main-window (gemini-companion-view-frame view)))
          (total (window-total-height main))
          (needed (window-min-size main))
-         (share (if (gemini-companion-view--typing-in-main-p view)
+         (share (if (and (eq (gemini-companion-view-focus view) 'keep)
+                         (memq (gemini-companion-view-selected view)
+                               (gemini-companion-view--users-windows view 'main)))
                     (max gemini-companion-view--min-kept-height (/ total 3))
                   0))
          (height (- total (max needed share))))
     (when (< height gemini-companion-view--min-height)
       (setq height (- total needed)))
-    (and (>= height gemini-companion-view--min-height)
-         ;; Windows of a fixed size may prevent it.
-         (ignore-errors (split-window main (- height) 'above)))))
+    (when-let* (((>= height gemini-companion-view--min-height))
+                ;; Windows of a fixed size may prevent it.
+                (window (ignore-errors (split-window main (- height) 'above))))
+      (set-window-buffer window buffer)
+      window)))
 
-(defun gemini-companion-view--typing-in-main-p (view)
-  "Return non-nil if the user goes on typing in the main part of VIEW's frame."
-  (and (eq (gemini-companion-view-focus view) 'keep)
-       (memq (gemini-companion-view-selected view)
-             (gemini-companion-view--users-windows view 'main))))
-
-(defun gemini-companion-view--replace-windows (view)
-  "Delete the user's windows in the main part of VIEW's frame, except one.
-Return a new window above that, or that one if it is too small.  If the user
-goes on typing in a side window, delete all others."
-  (let* ((windows (gemini-companion-view--users-windows view 'main))
+(defun gemini-companion-view--display-alone (buffer alist)
+  "Display BUFFER above one window of the user, or in place of that.
+Delete the others in the main part of the frame, or all of them if the user
+goes on typing in a side window.  For `display-buffer', with ALIST."
+  (let* ((view (alist-get 'gemini-companion-view alist))
+         (windows (gemini-companion-view--users-windows view 'main))
          (selected (gemini-companion-view-selected view))
-         (main (window-main-window (gemini-companion-view-frame view)))
          (kept (gemini-companion-view--delete-others
-                (or (car (memq selected windows)) (car windows)) main))
+                (or (car (memq selected windows)) (car windows))))
          (lines (window-total-height kept))
          (height (- lines (min gemini-companion-view--min-kept-height (/ lines 3))))
          (new (ignore-errors (split-window kept (- height) 'above))))
-    (cond ((null new) kept)
-          ((window-parameter selected 'window-side)
-           (gemini-companion-view--delete-others
-            new (window-main-window (gemini-companion-view-frame view))))
-          (t new))))
+    (set-window-buffer (or new kept) buffer)
+    (when (and new (window-parameter selected 'window-side))
+      (gemini-companion-view--delete-others new))
+    (or new kept)))
 
-(defun gemini-companion-view--delete-others (window main)
-  "Delete all other windows below MAIN in the window tree, and return WINDOW."
+(defun gemini-companion-view--delete-others (window)
+  "Delete all other windows in the main part of WINDOW's frame, and return WINDOW."
   ;; `delete-other-windows' deletes side windows, too.
-  (unless (eq window main)
-    (delete-other-windows-internal window main))
+  (let ((main (window-main-window (window-frame window))))
+    (unless (eq window main)
+      (delete-other-windows-internal window main)))
   window)
 
-(defun gemini-companion-view--own (view window)
-  "Record that WINDOW was made for VIEW, and return WINDOW."
-  (push window (gemini-companion-view-windows view))
-  window)
-
-(defun gemini-companion-view-split-off (view window size side)
-  "Split a window of SIZE from WINDOW at SIDE for VIEW, and return it."
-  (gemini-companion-view--own view (split-window window (- size) side)))
-
-(defun gemini-companion-view-split (view window count &optional turned)
-  "Split WINDOW into COUNT windows of equal size for VIEW; return them in order.
-They are side by side if each is then wide enough, and otherwise above each
-other; if TURNED is non-nil it is the other way around."
-  (let* ((wide (>= (window-total-width window)
-                   (* count gemini-companion-view--min-width)))
+(defun gemini-companion-view-split (view window buffers &optional turned)
+  "Show BUFFERS of VIEW in equal parts of WINDOW, and return these in order.
+WINDOW shows the first.  They are side by side if each is then at least 70
+columns wide, and otherwise above each other; if TURNED is non-nil it is
+the other way around."
+  (let* ((wide (>= (window-total-width window) (* 70 (length buffers))))
          (side (if turned (not wide) wide))
          (window-combination-resize t)
-         (last window)
          (windows (list window)))
-    (dotimes (done (1- count))
-      (let* ((size (if side (window-total-width last) (window-total-height last)))
-             (share (/ size (- count done))))
-        (setq last (gemini-companion-view--own
-                    view (split-window last share (if side 'right 'below))))
-        (push last windows)))
+    (cl-loop for buffer in (cdr buffers)
+             for parts downfrom (length buffers)
+             for last = (car windows)
+             for size = (if side (window-total-width last) (window-total-height last))
+             do (push (gemini-companion-view-make
+                       view (split-window last (/ size parts) (if side 'right 'below)) buffer)
+                      windows))
     (nreverse windows)))
 
 (defun gemini-companion-view-omit-mode-lines (view windows)
   "Omit the mode lines of WINDOWS if they are above each other.
-Their header lines say what they show.  Change only windows of VIEW."
+Their header lines say what they show.  Change only windows made for VIEW."
   (unless (apply #'= (mapcar #'window-top-line windows))
     (dolist (window windows)
-      (when (memq window (gemini-companion-view-windows view))
+      (when (memq window (gemini-companion-view-made view))
         (set-window-parameter window 'mode-line-format 'none)))))
 
-;;;; Windows that are taken over
+;;;; Giving a window back
 
-(defun gemini-companion-view-take (view window)
-  "Note that WINDOW now shows VIEW.
-If it is one of the user's, it is given back at the end; return a list of
-the buffer that it showed, its start and its point, both conses of a marker
-and a line.  Otherwise it is deleted; return nil."
-  (if-let* ((was (gemini-companion-view--find window (gemini-companion-view-before view))))
-      (with-current-buffer (gemini-companion-view--snapshot-buffer was)
-        (let ((start (gemini-companion-view--place (gemini-companion-view--snapshot-start was)))
-              (point (gemini-companion-view--place (gemini-companion-view--snapshot-point was))))
-          (push (make-gemini-companion-view--taken
-                 :window window :buffer (current-buffer) :start start :point point
-                 :hscroll (gemini-companion-view--snapshot-hscroll was))
-                (gemini-companion-view-taken view))
-          (list (current-buffer) start point)))
-    (unless (memq window (gemini-companion-view-windows view))
-      (gemini-companion-view--own view window))
-    nil))
+;; A place is a cons of a marker and the number of its line.
 
 (defun gemini-companion-view--place (position)
-  "Return a cons of a marker at POSITION and the number of the line there."
+  "Return the place of POSITION in the current buffer."
   (save-restriction
     (widen)
     (cons (copy-marker position) (line-number-at-pos position))))
@@ -445,40 +425,92 @@ If all of its text was replaced at once, only the line is still known."
         (gemini-companion-ui-line-start line)
       (marker-position marker))))
 
-(defun gemini-companion-view--give-back (view taken)
-  "Have the window of TAKEN show what it showed before VIEW.
+(defun gemini-companion-view--give-back (view)
+  "Have the window that VIEW has taken over, if any, show what it showed before.
 But not if the user has displayed something else there."
-  (let ((window (gemini-companion-view--taken-window taken)))
-    (when (and (window-live-p window)
-               (or (memq (window-buffer window) (gemini-companion-view-buffers view))
-                   (memq window (gemini-companion-view-emptied view))))
-      (gemini-companion-view--show-taken taken window))))
+  (when-let* ((taken (gemini-companion-view-taken view)))
+    (when (and (window-live-p (car taken))
+               (memq (window-buffer (car taken)) (gemini-companion-view-buffers view)))
+      (gemini-companion-view--show-taken taken))))
 
-(defun gemini-companion-view--show-taken (taken window)
-  "Have WINDOW show what it showed when it was TAKEN."
-  (let ((buffer (gemini-companion-view--taken-buffer taken)))
+(defun gemini-companion-view--show-taken (taken)
+  "Have the window in TAKEN show what it showed before."
+  (pcase-let ((`(,window ,buffer ,start ,point ,hscroll) taken))
     (if (not (buffer-live-p buffer))
         (switch-to-prev-buffer window 'bury)
       (set-window-buffer window buffer)
       (with-current-buffer buffer
-        (set-window-point window (gemini-companion-view--position
-                                  (gemini-companion-view--taken-point taken)))
-        (set-window-start window (gemini-companion-view--position
-                                  (gemini-companion-view--taken-start taken))
-                          t)
-        (set-window-hscroll window (gemini-companion-view--taken-hscroll taken))))))
+        (set-window-point window (gemini-companion-view--position point))
+        (set-window-start window (gemini-companion-view--position start) t)
+        (set-window-hscroll window hscroll)))))
 
 ;;;; Deleting the windows of a view
 
-(defun gemini-companion-view--delete-windows (view)
+(defun gemini-companion-view--take-off (view &optional tab)
+  "Take the windows of VIEW off its frame, or off TAB, which that shows for now."
+  (when (frame-live-p (gemini-companion-view-frame view))
+    (gemini-companion-view-select-other view)
+    (gemini-companion-view--give-back view)
+    (gemini-companion-view--delete-windows view tab)))
+
+(defun gemini-companion-view--take-off-tabs (view)
+  "Take the windows of VIEW off the tabs of its frame that are not current."
+  (let ((frame (gemini-companion-view-frame view)))
+    (dolist (tab (and (frame-live-p frame) (frame-parameter frame 'tabs)))
+      (let ((configuration (alist-get 'wc (cdr tab))))
+        (when (and (gemini-companion-view--in-tab-p view tab)
+                   (window-configuration-p configuration)
+                   (eq (window-configuration-frame configuration) frame))
+          (let ((here (gemini-companion-view--configuration frame)))
+            (save-current-buffer
+              (unwind-protect
+                  (gemini-companion-view--take-off-tab view tab)
+                (set-window-configuration here t t)))))))))
+
+(defun gemini-companion-view--take-off-tab (view tab)
+  "Take the windows of VIEW off TAB, which its frame shows from now on."
+  (let ((frame (gemini-companion-view-frame view))
+        (point (alist-get 'wc-point (cdr tab))))
+    (set-window-configuration (alist-get 'wc (cdr tab)) t t)
+    ;; Emacs keeps point of the buffer that was current apart.
+    (when (and (markerp point)
+               (eq (marker-buffer point) (window-buffer (frame-selected-window frame))))
+      (set-window-point (frame-selected-window frame) point))
+    (when (seq-some #'window-live-p (cons (car (gemini-companion-view-taken view))
+                                          (gemini-companion-view-made view)))
+      (gemini-companion-view--take-off view tab)
+      (let ((selected (frame-selected-window frame)))
+        (setf (alist-get 'wc (cdr tab)) (gemini-companion-view--configuration frame)
+              (alist-get 'ws (cdr tab)) (window-state-get (frame-root-window frame) 'writable)
+              (alist-get 'wc-point (cdr tab)) (set-marker (make-marker) (window-point selected)
+                                                          (window-buffer selected)))))))
+
+(defun gemini-companion-view--configuration (frame)
+  "Return the window configuration of FRAME, with point in all windows.
+Restoring one leaves point of the buffer alone that is current now."
+  (with-temp-buffer
+    (current-window-configuration frame)))
+
+(defun gemini-companion-view--delete-windows (view tab)
   "Delete the windows of VIEW, and let the user's be as before.
-If the user has not rearranged the frame, they get back their exact size."
-  (let ((own (gemini-companion-view--own-windows view))
-        (now (gemini-companion-view--snapshots view)))
-    (if (and own (or (null (gemini-companion-view--users-windows view 'main))
-                     (gemini-companion-view--untouched-p view now)))
-        (gemini-companion-view--restore view now)
-      (mapc #'gemini-companion-view--delete-window own))
+If the user has not rearranged the frame, they get back their exact size.
+A frame or tab that was made for VIEW goes, too; TAB is the one in which it
+is, or nil if that is the current one."
+  (let* ((frame (gemini-companion-view-frame view))
+         (known (assq frame (gemini-companion-view-configurations view)))
+         (own (gemini-companion-view--own-windows view))
+         (now (gemini-companion-view--snapshots view))
+         (tabs (frame-parameter frame 'tabs)))
+    (cond ((null own))
+          ((not (or now known (cdr tabs))) (delete-frame frame))
+          ((and (null now)
+                (seq-some (lambda (it) (eq (car (window-parameter it 'quit-restore)) 'tab)) own))
+           (with-selected-frame frame
+             (tab-bar-close-tab (and tab (1+ (seq-position tabs tab #'eq))))))
+          ((and known (or (null (gemini-companion-view--users-windows view 'main))
+                          (gemini-companion-view--untouched-p view now)))
+           (gemini-companion-view--restore view now))
+          (t (mapc #'gemini-companion-view--delete-window own)))
     (gemini-companion-view--scroll-back view now)))
 
 (defun gemini-companion-view-select-other (view)
@@ -489,36 +521,24 @@ If the user has not rearranged the frame, they get back their exact size."
                (window-live-p before)
                (eq (window-frame before) frame)
                (memq (frame-selected-window frame)
-                     (append (mapcar #'gemini-companion-view--taken-window
-                                     (gemini-companion-view-taken view))
-                             (gemini-companion-view--own-windows view))))
+                     (cons (car (gemini-companion-view-taken view))
+                           (gemini-companion-view--own-windows view))))
       (set-frame-selected-window frame before))))
 
 (defun gemini-companion-view--untouched-p (view now)
   "Return non-nil if the user has not rearranged the frame of VIEW.
-NOW are snapshots of the user's windows.  If they are the same as when
-VIEW was shown, of the same size and with the same buffers, that is so."
-  (let ((beside (gemini-companion-view-beside view)))
+That is so if NOW, snapshots of the user's windows, are the same as when VIEW
+was shown, with the same buffers and edges.  A message in the echo area may
+take some lines."
+  (let ((beside (gemini-companion-view-beside view))
+        (lines (max 1 (window-total-height (minibuffer-window)))))
     (and beside
          (= (length beside) (length now))
-         (cl-loop
-          for snapshot in now
-          for was = (gemini-companion-view--find
-                     (gemini-companion-view--snapshot-window snapshot) beside)
-          always (and was
-                      (eq (gemini-companion-view--snapshot-buffer was)
-                          (gemini-companion-view--snapshot-buffer snapshot))
-                      (gemini-companion-view--same-edges-p
-                       (gemini-companion-view--snapshot-edges was)
-                       (gemini-companion-view--snapshot-edges snapshot)))))))
-
-(defun gemini-companion-view--same-edges-p (one other)
-  "Return non-nil if the edges ONE and OTHER are the same.
-A message in the echo area may take some lines."
-  (let ((taken (max 0 (1- (window-total-height (minibuffer-window))))))
-    (cl-loop for a in one
-             for b in other
-             always (<= (abs (- a b)) (1+ taken)))))
+         (cl-loop for (window buffer _ _ _ edges) in now
+                  for (_ buffer-then _ _ _ edges-then) = (assq window beside)
+                  always (and (eq buffer buffer-then)
+                              (cl-every (lambda (a b) (<= (abs (- a b)) lines))
+                                        edges edges-then))))))
 
 (defun gemini-companion-view--delete-window (window)
   "Delete WINDOW, or have it show another buffer if it is the only one."
@@ -535,11 +555,11 @@ selected again."
   (let* ((frame (gemini-companion-view-frame view))
          (selected (frame-selected-window frame))
          (deleted (and now
-                       (seq-remove (lambda (window) (gemini-companion-view--find window now))
-                                   (mapcar #'gemini-companion-view--snapshot-window
-                                           (gemini-companion-view-beside view))))))
+                       (seq-remove (lambda (window) (assq window now))
+                                   (mapcar #'car (gemini-companion-view-beside view))))))
     ;; Neither the frame nor the minibuffer is to be selected or changed by it.
-    (set-window-configuration (gemini-companion-view-configuration view) t t)
+    (set-window-configuration
+     (alist-get frame (gemini-companion-view-configurations view)) t t)
     (dolist (window deleted)
       (when (and (window-live-p window) (window-parameter window 'window-side))
         (gemini-companion-view--delete-window window)))
@@ -549,76 +569,15 @@ selected again."
 (defun gemini-companion-view--scroll-back (view now)
   "Scroll each window of the user as before VIEW, or as in NOW if point has moved.
 NOW are snapshots."
-  (dolist (snapshot now)
-    (let* ((window (gemini-companion-view--snapshot-window snapshot))
-           (was (gemini-companion-view--find window (gemini-companion-view-before view))))
-      (when (and (window-live-p window)
-                 (eq (window-buffer window) (gemini-companion-view--snapshot-buffer snapshot)))
-        (when (and was
-                   (eq (gemini-companion-view--snapshot-buffer was)
-                       (gemini-companion-view--snapshot-buffer snapshot))
-                   (= (gemini-companion-view--snapshot-point was)
-                      (gemini-companion-view--snapshot-point snapshot)))
-          (setq snapshot was))
-        (set-window-point window (gemini-companion-view--snapshot-point snapshot))
-        (set-window-start window (gemini-companion-view--snapshot-start snapshot) t)
-        (set-window-hscroll window (gemini-companion-view--snapshot-hscroll snapshot))))))
-
-;;;; Windows that are absent
-
-;; Windows in a tab that is not current, or in another saved configuration, are not live, but they
-;; are the same objects when they come back.
-
-(defvar gemini-companion-view--absent (make-hash-table :test #'eq :weakness 'key)
-  "Windows of former views, and functions to be called with them.
-That is done should they come back.")
-
-(defun gemini-companion-view--expect-absent (view)
-  "Have the absent windows of VIEW deleted, or given back, when they come back.
-But not if the user has displayed something else in their tab."
-  (let ((expect (lambda (window function)
-                  (unless (window-live-p window)
-                    (puthash window function gemini-companion-view--absent)))))
-    (unless (gemini-companion-view--tab-in-use-p view)
-      (dolist (window (gemini-companion-view-windows view))
-        (funcall expect window #'gemini-companion-view--delete-window)))
-    (dolist (taken (gemini-companion-view-taken view))
-      (let ((window (gemini-companion-view--taken-window taken)))
-        (when (or (gemini-companion-view--tab-of view)
-                  (memq window (gemini-companion-view-emptied view)))
-          (funcall expect window
-                   (apply-partially #'gemini-companion-view--show-taken taken)))))
-    (add-hook 'window-configuration-change-hook #'gemini-companion-view--mend-absent)))
-
-(defun gemini-companion-view--tab-of (view)
-  "Return the tab, not the current one, in which VIEW is, or nil."
-  (let ((frame (gemini-companion-view-frame view)))
-    (and (frame-live-p frame)
-         (seq-find (lambda (tab) (gemini-companion-view--in-tab-p view tab))
-                   (frame-parameter frame 'tabs)))))
-
-(defun gemini-companion-view--tab-in-use-p (view)
-  "Return non-nil if VIEW is in a tab that shows buffers which it did not before.
-The tab is not the current one."
-  (let ((tab (gemini-companion-view--tab-of view)))
-    (seq-difference
-     (gemini-companion-view--tab-buffers tab)
-     (append (gemini-companion-view-buffers view)
-             (mapcar #'gemini-companion-view--snapshot-buffer
-                     (gemini-companion-view-before view)))
-     #'eq)))
-
-(defun gemini-companion-view--mend-absent ()
-  "Delete or give back the windows of former views that have come back."
-  (gemini-companion-log-errors "windows"
-    (maphash (lambda (window function)
-               (when (window-live-p window)
-                 (remhash window gemini-companion-view--absent)
-                 (funcall function window)))
-             gemini-companion-view--absent)
-    (when (zerop (hash-table-count gemini-companion-view--absent))
-      (remove-hook 'window-configuration-change-hook
-                   #'gemini-companion-view--mend-absent))))
+  (pcase-dolist (`(,window ,buffer ,point ,start ,hscroll ,_) now)
+    (when (and (window-live-p window) (eq (window-buffer window) buffer))
+      (pcase (assq window (gemini-companion-view-before view))
+        (`(,_ ,(pred (eq buffer)) ,(pred (= point)) ,start-before ,hscroll-before ,_)
+         (setq start start-before
+               hscroll hscroll-before)))
+      (set-window-point window point)
+      (set-window-start window start t)
+      (set-window-hscroll window hscroll))))
 
 ;;;; New files
 
@@ -663,13 +622,11 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
 
 (cl-defmethod gemini-companion-view-start ((view gemini-companion-view--new-file))
   "Show the proposal of VIEW, read-only for now."
-  (let ((proposal (gemini-companion-proposal-buffer (gemini-companion-view-review view)))
-        (window (gemini-companion-view-make-window view)))
+  (let ((proposal (gemini-companion-proposal-buffer (gemini-companion-view-review view))))
     (with-current-buffer proposal
       (gemini-companion-proposal-set-header #'gemini-companion-view--new-file-header)
       (gemini-companion-new-file-mode))
-    (set-window-buffer window proposal)
-    (select-window window)))
+    (select-window (gemini-companion-view-display view proposal))))
 
 (cl-defmethod gemini-companion-view-buffers ((view gemini-companion-view--new-file))
   "Return the proposal of VIEW, in a list."

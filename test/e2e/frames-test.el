@@ -68,6 +68,33 @@ Emacs itself loses the first key after a terminal has hung up."
             (gemini-companion-test-fake-wait-outcomes client outcomes)
             (gemini-companion-test-fake-wait-restored emacs)))))))
 
+(ert-deftest gemini-companion-frames/users-choose-a-frame-of-its-own ()
+  "It goes with the review, and the others are as before."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (let ((outcomes nil))
+      (dolist (view '(gemini-companion-ediff-show gemini-companion-inline-show))
+        (ert-info ((symbol-name view))
+          (gemini-companion-test-eval
+           emacs `(progn (setq gemini-companion-diff-function ',view
+                               display-buffer-alist '(("\\`\\*gemini "
+                                                       display-buffer-pop-up-frame)))
+                         nil))
+          (gemini-companion-test-fake-propose emacs client "two\n")
+          (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+          (gemini-companion-test-wait-review emacs "two\n")
+          (should (= (gemini-companion-test-eval emacs '(length (frame-list))) 2))
+          (should (gemini-companion-test-eval
+                   emacs '(and (memq (window-buffer) (gemini-companion-test-inner-views))
+                               (gemini-companion-review-intact-p
+                                (gemini-companion-review-shown)))))
+          (gemini-companion-test-keys emacs "C-c" "C-k")
+          (setq outcomes (append outcomes '((rejected "a.txt"))))
+          (gemini-companion-test-fake-wait-outcomes client outcomes)
+          (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
+          (gemini-companion-test-fake-wait-restored emacs)))
+      (gemini-companion-test-eval emacs '(setq display-buffer-alist nil)))))
+
 (defmacro gemini-companion-frames-test--with-daemon (emacs client &rest body)
   "Run BODY with a daemon EMACS that has opened a.txt, and CLIENT connected."
   (declare (indent 2) (debug (symbolp symbolp body)))

@@ -165,8 +165,7 @@ Return the phases in which EMACS was blocked too long, with the seconds."
           (let* ((unit (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--units))
                  (shape (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--shapes))
                  (view (gemini-companion-heavy-e2e--pick
-                        '(gemini-companion-ediff-show gemini-companion-diff-show
-                                                      gemini-companion-inline-show)))
+                        '(gemini-companion-ediff-show gemini-companion-inline-show)))
                  (case (format "%s: %S, %S, %s" name unit shape view))
                  (gaps (gemini-companion-heavy-e2e--run emacs client name unit shape view)))
             (when (getenv "GEMINI_COMPANION_HEAVY_SEED")

@@ -127,31 +127,31 @@ and check that the others are as before."
   "Also if it is alone, and if the user wants new frames."
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
-    (dolist (function '(gemini-companion-ediff-show gemini-companion-diff-show))
-      (gemini-companion-test-eval emacs `(setq gemini-companion-diff-function ',function
-                                               pop-up-frames t))
-      (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
-      (gemini-companion-test-m-x emacs "gemini-companion-review-next")
-      (gemini-companion-test-wait-review emacs "2\n")
-      (gemini-companion-lists-test--show-beside
-       emacs '("gemini-companion-review-list" "gemini-companion-review-history"
-               "gemini-companion-show-context" "gemini-companion-log")
-       "a.txt")
-      (gemini-companion-test-run
-       emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
-      (gemini-companion-lists-test--show-beside
-       emacs '("gemini-companion-review-list") "a.txt")
-      (gemini-companion-test-run
-       emacs '(progn (mapc (lambda (window)
-                             (unless (gemini-companion-ui--review-window-p window)
-                               (delete-window window)))
-                           (window-list))
-                     nil))
-      (gemini-companion-lists-test--show-beside
-       emacs '("gemini-companion-review-list" "gemini-companion-status"
-               "gemini-companion-doctor"))
-      (gemini-companion-test-reject emacs)
-      (gemini-companion-test-wait-no-review emacs))))
+    (gemini-companion-test-eval
+     emacs '(setq gemini-companion-diff-function 'gemini-companion-ediff-show
+                  pop-up-frames t))
+    (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
+    (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+    (gemini-companion-test-wait-review emacs "2\n")
+    (gemini-companion-lists-test--show-beside
+     emacs '("gemini-companion-review-list" "gemini-companion-review-history"
+             "gemini-companion-show-context" "gemini-companion-log")
+     "a.txt")
+    (gemini-companion-test-run
+     emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
+    (gemini-companion-lists-test--show-beside
+     emacs '("gemini-companion-review-list") "a.txt")
+    (gemini-companion-test-run
+     emacs '(progn (mapc (lambda (window)
+                           (unless (gemini-companion-ui--review-window-p window)
+                             (delete-window window)))
+                         (window-list))
+                   nil))
+    (gemini-companion-lists-test--show-beside
+     emacs '("gemini-companion-review-list" "gemini-companion-status"
+             "gemini-companion-doctor"))
+    (gemini-companion-test-reject emacs)
+    (gemini-companion-test-wait-no-review emacs)))
 
 (ert-deftest gemini-companion-lists/another-window-is-used-beside-a-review ()
   :tags '(e2e)

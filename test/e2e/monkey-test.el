@@ -49,16 +49,13 @@ runs in a terminal of Emacs."
 
 (gemini-companion-monkey-test--define
  (5 20 ediff-keeps-the-focus)
- (6 20 diff-keeps-the-focus)
  (11 20 inline-keeps-the-focus)
  (16 20 ediff-keeps-the-focus-with-repeat-mode)
  (10 20 inline-keeps-the-focus-with-repeat-mode)
  (13 20 ediff-takes-the-focus)
- (18 20 diff-takes-the-focus)
  (30 20 inline-takes-the-focus)
  (20 25 ediff-waits-in-the-queue)
  (513 20 terminal-and-ediff t)
- (503 20 terminal-and-diff t)
  (511 20 terminal-and-inline t)
  (517 20 terminal-and-ediff-takes-the-focus t))
 

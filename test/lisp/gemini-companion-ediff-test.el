@@ -254,8 +254,6 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
           (should (equal (buffer-name (window-buffer)) "elsewhere"))
           (should (one-window-p))
           (tab-bar-switch-to-prev-tab)
-          ;; Redisplay runs this hook; a batch Emacs has none.
-          (run-hooks 'window-configuration-change-hook)
           (should (equal (mapcar #'window-buffer (window-list)) before)))
       (tab-bar-close-other-tabs))))
 

@@ -5,7 +5,6 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-diff)
 (require 'gemini-companion-ediff)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-review-history)
@@ -32,8 +31,7 @@
 (ert-deftest gemini-companion-host-review/a-change-is-shown-without-asking-the-host ()
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--visit "a.txt")
-    (dolist (function '(gemini-companion-ediff-show gemini-companion-diff-show
-                                                    gemini-companion-inline-show))
+    (dolist (function '(gemini-companion-ediff-show gemini-companion-inline-show))
       (gemini-companion-test-host-unasked
         (let ((gemini-companion-diff-function function)
               (review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
@@ -47,9 +45,6 @@
             (should (equal (buffer-string) "one\n2\n"))
             (should (string-search "build:a.txt" (gemini-companion-host-review-test--header))))
           (pcase function
-            ('gemini-companion-diff-show
-             (should (string-search "--- build:a.txt (on disk)\n+++ build:a.txt (proposal)\n"
-                                    (buffer-string))))
             ('gemini-companion-inline-show
              (should (equal (with-current-buffer (gemini-companion-review-front review)
                               (buffer-string))

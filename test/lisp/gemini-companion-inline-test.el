@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'ediff)
 (require 'imenu)
 (require 'gemini-companion-inline)
 (require 'gemini-companion-test-companion)
@@ -207,18 +208,21 @@ FOCUS is `select' by default."
         (should (equal (buffer-string) "text\n"))
         (should-error (gemini-companion-review-other-view) :type 'user-error)))))
 
-(ert-deftest gemini-companion-inline/killing-its-buffer-postpones ()
-  (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
-    (let ((before (gemini-companion-inline-test--state)))
-      (gemini-companion-inline-test--show client gemini-companion-test-three-hunks-new)
-      (gemini-companion-inline-test--press "k")
-      (kill-buffer (window-buffer))
-      (gemini-companion-test-wait-taken-down)
-      (should (equal (gemini-companion-inline-test--state) before))
-      (should-not (fake-cli-find-notification client "ide/diffRejected"))
-      (gemini-companion-review-next)
-      (should (equal (gemini-companion-inline-test--accepted client)
-                     (string-replace "2\n2a\n" "two\n" gemini-companion-test-three-hunks-new))))))
+(ert-deftest gemini-companion-inline/killing-its-buffers-postpones ()
+  (dolist (part (list #'gemini-companion-review-front #'gemini-companion-review-proposal))
+    (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
+      (let ((before (gemini-companion-inline-test--state))
+            (review (gemini-companion-inline-test--show
+                     client gemini-companion-test-three-hunks-new)))
+        (gemini-companion-inline-test--press "k")
+        (kill-buffer (funcall part review))
+        (gemini-companion-test-wait-taken-down)
+        (should (equal (gemini-companion-inline-test--state) before))
+        (should-not (fake-cli-find-notification client "ide/diffRejected"))
+        (gemini-companion-review-next)
+        (should (equal (gemini-companion-inline-test--accepted client)
+                       (string-replace "2\n2a\n" "two\n"
+                                       gemini-companion-test-three-hunks-new)))))))
 
 (ert-deftest gemini-companion-inline/it-ends-in-another-tab-too ()
   (dolist (end (list (lambda ()
@@ -237,10 +241,104 @@ FOCUS is `select' by default."
             (funcall end)
             (should (equal (buffer-name (window-buffer)) "*scratch*"))
             (tab-bar-select-tab 1)
-            ;; Redisplay runs this hook; a batch Emacs has none.
-            (run-hooks 'window-configuration-change-hook)
             (should (equal (gemini-companion-inline-test--state) before)))
         (tab-bar-close-other-tabs)))))
+
+;;;; What is shown when
+
+(ert-deftest gemini-companion-inline/the-old-name-of-a-view-shows-this-one ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((gemini-companion-diff-function 'gemini-companion-diff-show))
+      (gemini-companion-inline-test--show client "one\n2\n")
+      (should (equal (gemini-companion-inline-test--lines) '(" one" "-two" "+2")))
+      (should (equal (gemini-companion-inline-test--accepted client) "one\n2\n")))))
+
+(ert-deftest gemini-companion-inline/three-texts-are-shown-in-ediff ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-inline-test--state))
+          (review (gemini-companion-inline-test--show client "2\n")))
+      (gemini-companion-inline-test--press "C-c C-t")
+      (should (equal (list (gemini-companion-review-front review)) ediff-session-registry))
+      (gemini-companion-review-three-way)
+      (should-not ediff-session-registry)
+      (should (equal (gemini-companion-inline-test--lines) '("-one" "-two" "+2")))
+      (gemini-companion-reject)
+      (should (equal (gemini-companion-inline-test--state) before)))))
+
+(ert-deftest gemini-companion-inline/an-emptied-file-is-one-hunk ()
+  (gemini-companion-inline-test--with client "one\0\ntwo\n"
+    (let ((review (gemini-companion-inline-test--show client "")))
+      (should (equal (gemini-companion-inline-test--lines) '("-one\0" "-two")))
+      (gemini-companion-inline-test--press "k")
+      (should (equal (gemini-companion-review-current-text review) "one\0\ntwo\n"))
+      (should (string-match-p "Changes nothing.*no hunk left"
+                              (gemini-companion-inline-test--header)))
+      (should-error (gemini-companion-inline-test--press "k") :type 'user-error))))
+
+(ert-deftest gemini-companion-inline/the-header-warns-of-edits-that-an-accept-would-lose ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (insert "mine ")
+    (gemini-companion-inline-test--show client "one\n2\n")
+    (should (string-match-p "\\` Unsaved edits  C-c C-e merges.*C-c C-c accepts  C-c C-k rejects"
+                            (gemini-companion-inline-test--header)))))
+
+(ert-deftest gemini-companion-inline/a-review-whose-view-fails-waits ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-inline-test--state))
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (cl-letf (((symbol-function 'gemini-companion-change-regions) #'error))
+        (should-error (gemini-companion-review-show review 'select)))
+      (should-not (gemini-companion-review-shown))
+      (should (equal (gemini-companion-inline-test--state) before))
+      (gemini-companion-accept)
+      (should (eq (gemini-companion-review-shown) review))
+      (should (equal (gemini-companion-inline-test--accepted client) "2\n")))))
+
+(ert-deftest gemini-companion-inline/postponing-keeps-dropped-hunks ()
+  (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
+    (let* ((before (gemini-companion-inline-test--state))
+           (review (gemini-companion-inline-test--show
+                    client gemini-companion-test-three-hunks-new))
+           (text (progn (gemini-companion-inline-test--press "k")
+                        (gemini-companion-review-current-text review))))
+      (cl-letf (((symbol-function 'read-multiple-choice)
+                 (lambda (&rest _) (signal 'quit nil))))
+        (gemini-companion-inline-test--press "q"))
+      (should-not (gemini-companion-review-shown))
+      (should (equal (gemini-companion-inline-test--state) before))
+      ;; The view leaves nothing behind in the proposal's buffer.
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should-not (memq #'gemini-companion-inline--proposal-changed after-change-functions))
+        (should-not gemini-companion-inline--of-buffer))
+      (gemini-companion-review-next)
+      (should (string-match-p "of 2" (gemini-companion-inline-test--header)))
+      (should (equal (gemini-companion-inline-test--accepted client) text)))))
+
+(ert-deftest gemini-companion-inline/a-hunk-not-yet-shown-is-not-dropped ()
+  (gemini-companion-inline-test--with client gemini-companion-test-three-hunks-old
+    (let ((review (gemini-companion-inline-test--show
+                   client gemini-companion-test-three-hunks-new)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (insert "zero\n"))
+      (should-error (gemini-companion-inline-test--press "k") :type 'user-error)
+      (should (equal (car (gemini-companion-inline-test--lines)) "+zero"))
+      (should (equal (gemini-companion-review-current-text review)
+                     (concat "zero\n" gemini-companion-test-three-hunks-new))))))
+
+(ert-deftest gemini-companion-inline/g-compares-with-the-current-file ()
+  (gemini-companion-inline-test--with client "one\ntwo\n"
+    (let ((review (gemini-companion-inline-test--show client "2\n")))
+      (gemini-companion-test-file "a.txt" "other\n")
+      ;; What is shown could not be updated, so its hunks do not belong to this file.
+      (cl-letf (((symbol-function 'gemini-companion-change-regions) #'error))
+        (should-error (gemini-companion-inline-test--press "g")))
+      (should-error (gemini-companion-inline-test--press "k") :type 'user-error)
+      (should (equal (gemini-companion-review-current-text review) "2\n"))
+      (gemini-companion-inline-test--press "g")
+      (should (equal (gemini-companion-inline-test--lines) '("-other" "+2")))
+      (gemini-companion-inline-test--press "k")
+      (should (equal (gemini-companion-review-current-text review) "other\n")))))
 
 ;;;; Hunks
 
@@ -351,7 +449,7 @@ FOCUS is `select' by default."
       (cl-loop for (line text) in '((1 "1") (2 "three") (3 "4") (5 "six"))
                do (gemini-companion-inline-goto-line line)
                (should (looking-at-p text))
-               (should (= (gemini-companion-hunks-line gemini-companion-hunks-of-buffer) line)))
+               (should (= (gemini-companion-inline-text-line) line)))
       (should (equal (mapcar #'car (funcall imenu-create-index-function)) '("2: 2" "5: six"))))))
 
 ;;;; Editing
@@ -419,8 +517,6 @@ FOCUS is `select' by default."
       (setq text (gemini-companion-review-current-text review))
       (should-not (equal text gemini-companion-test-three-hunks-new))
       (gemini-companion-inline-test--press "C-c C-v")
-      (should (with-current-buffer (window-buffer) (derived-mode-p 'diff-mode)))
-      (gemini-companion-inline-test--press "C-c C-v")
       (should (= (length ediff-session-registry) 1))
       (with-current-buffer (gemini-companion-review-proposal review)
         (gemini-companion-review-other-view))
@@ -446,7 +542,7 @@ FOCUS is `select' by default."
         ;; A batch Emacs fontifies nothing itself.
         (cl-loop for (buffer text face)
                  in `((,(gemini-companion-review-proposal review) "three" bold)
-                      (,(gemini-companion-hunks-current gemini-companion-hunks-of-buffer)
+                      (,(gemini-companion-inline--current gemini-companion-inline--of-buffer)
                        "two" italic))
                  do (with-current-buffer buffer
                       (with-silent-modifications
@@ -503,12 +599,12 @@ FOCUS is `select' by default."
 (defun gemini-companion-inline-test--comments ()
   "Return the comments in the selected window, with the lines above them."
   (with-current-buffer (window-buffer)
-    (cl-loop for comment in (gemini-companion-comment--list (current-buffer))
+    (cl-loop for (_ _ _ text overlay) in (gemini-companion-comment--list (current-buffer))
              collect (list (save-excursion
-                             (goto-char (overlay-end comment))
+                             (goto-char (overlay-end overlay))
                              (buffer-substring-no-properties (line-beginning-position)
                                                              (line-end-position)))
-                           (overlay-get comment 'gemini-companion-comment)))))
+                           text))))
 
 (ert-deftest gemini-companion-inline/comments-stay-at-their-lines-in-all-views ()
   (gemini-companion-inline-test--with client "one\ntwo\nthree\nfour\n"
@@ -525,13 +621,15 @@ FOCUS is `select' by default."
       (with-current-buffer (window-buffer) (revert-buffer))
       (should (equal (gemini-companion-inline-test--comments) all))
       (gemini-companion-inline-test--press "C-c C-v")
-      (should (equal (gemini-companion-inline-test--comments)
-                     '(("-two" "why?") ("+2" "two!") ("+4" "@see"))))
+      (should (= (length ediff-session-registry) 1))
+      (should (= (gemini-companion-comment-count review) 3))
       ;; Neither is a killed proposal the end of them.
       (kill-buffer (gemini-companion-review-proposal review))
       (gemini-companion-test-wait-taken-down)
       (gemini-companion-review-next)
-      (gemini-companion-inline-test--comment "" "+2")
+      (gemini-companion-review-other-view)
+      (should (equal (gemini-companion-inline-test--comments) all))
+      (gemini-companion-inline-test--comment "" "2")
       (should (equal (mapcar #'cadr (gemini-companion-inline-test--comments)) '("why?" "@see")))
       (should (equal (gemini-companion-comment--prompt review)
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
@@ -545,10 +643,10 @@ FOCUS is `select' by default."
       (narrow-to-region (line-beginning-position) (line-beginning-position 3))
       (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why")))
         (gemini-companion-comment))
-      (should (equal (mapcar (lambda (it)
-                               (buffer-substring-no-properties (overlay-start it) (overlay-end it)))
-                             (gemini-companion-comment--list (current-buffer)))
-                     '("5")))
+      (let ((comment (nth 4 (car (gemini-companion-comment--list (current-buffer))))))
+        (should (equal (buffer-substring-no-properties (overlay-start comment)
+                                                       (overlay-end comment))
+                       "5")))
       (gemini-companion-inline-test--press "n")
       (should (looking-at-p "9")))))
 
@@ -579,7 +677,7 @@ FOCUS is `select' by default."
       (should (memq 'gemini-companion-added-word
                     (ensure-list (get-text-property (point) 'face))))
       (narrow-to-region (point-max) (point-max))
-      (should (= (gemini-companion-inline-text-line) 2)))))
+      (should (= (gemini-companion-inline-text-line) 3)))))
 
 (ert-deftest gemini-companion-inline/a-comment-on-more-than-removed-lines-is-on-the-others ()
   (gemini-companion-inline-test--with client "1\n2\n3\n4\n"
@@ -725,13 +823,13 @@ FOCUS is `select' by default."
                                       (gemini-companion-review-current-text review))))
                     (1 (gemini-companion-inline-drop)
                        (should (equal (car (gemini-companion-inline-test--sides)) file)))
-                    (_ (ignore-error user-error (gemini-companion-hunks-undo))))
+                    (_ (ignore-error user-error (gemini-companion-inline-undo))))
                   (unless (member (gemini-companion-review-current-text review) (list old new))
                     (cl-incf mixed))
                   (should (equal (cadr (gemini-companion-inline-test--sides))
                                  (gemini-companion-review-current-text review)))))
               ;; Back to the client's proposal.
-              (while (ignore-error user-error (gemini-companion-hunks-undo) t))
+              (while (ignore-error user-error (gemini-companion-inline-undo) t))
               (should (equal (gemini-companion-inline-test--sides) (list old new)))))
           (funcall hide)
           (kill-buffer (gemini-companion-review-proposal review))))

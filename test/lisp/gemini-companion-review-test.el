@@ -799,7 +799,7 @@ x
 (ert-deftest gemini-companion-review/a-large-review-is-prepared-in-steps ()
   "Emacs can do something else after each."
   (dolist (gemini-companion-diff-function
-           '(gemini-companion-ediff-show gemini-companion-diff-show gemini-companion-inline-show))
+           '(gemini-companion-ediff-show gemini-companion-inline-show))
     (gemini-companion-test-with-client client
       (let* ((compared 0)
              (count (lambda (&rest _) (cl-incf compared)))
@@ -808,8 +808,7 @@ x
              (review (gemini-companion-test-propose client "a.txt" "2\n"))
              (proposal (lambda () (gemini-companion-review-proposal review)))
              (timers (copy-sequence timer-list)))
-        (dolist (function '(gemini-companion-change-regions gemini-companion-change-diff))
-          (advice-add function :before count))
+        (advice-add 'gemini-companion-change-regions :before count)
         (unwind-protect
             (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
               (should-not (funcall proposal))
@@ -830,8 +829,7 @@ x
               ;; What was found out is used.
               (should (= compared 1))
               (should-not gemini-companion-review-popup--steps))
-          (dolist (function '(gemini-companion-change-regions gemini-companion-change-diff))
-            (advice-remove function count)))))))
+          (advice-remove 'gemini-companion-change-regions count))))))
 
 (ert-deftest gemini-companion-review/what-fails-in-a-step-is-told-when-it-is-shown ()
   (gemini-companion-test-with-client client

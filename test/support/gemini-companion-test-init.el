@@ -96,11 +96,11 @@ With AS-COMMAND non-nil the key f9 does so."
 
 (defun gemini-companion-test-inner-views ()
   "Return a buffer for each review that is shown, in any view.
-That is the control buffer of an Ediff session, the diff, what takes the place
+That is the control buffer of an Ediff session, what takes the place
 of the file, or the proposal of a new file."
   (seq-filter (lambda (buffer)
                 (or (memq (buffer-local-value 'major-mode buffer)
-                          '(ediff-mode gemini-companion-diff-mode gemini-companion-inline-mode))
+                          '(ediff-mode gemini-companion-inline-mode))
                     (gemini-companion-test-inner-whole-p buffer)))
               (buffer-list)))
 
@@ -116,8 +116,7 @@ of both buffers."
                      (get-buffer-window (gemini-companion-review-proposal
                                          gemini-companion-review-of-buffer)
                                         t)))
-            (cond ((or (gemini-companion-test-inner-diff-p view)
-                       (gemini-companion-test-inner-inline-p view))
+            (cond ((gemini-companion-test-inner-inline-p view)
                    (gemini-companion-test-inner--diff))
                   ((gemini-companion-test-inner-whole-p view)
                    `((proposal . ,(gemini-companion-test-inner--text view))))
@@ -154,20 +153,14 @@ Return nil if the session is not visible."
       (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-test-inner-in-proposal-p ()
-  "Return non-nil if the selected window shows a proposal, perhaps as a diff."
+  "Return non-nil if the selected window shows a proposal."
   (seq-some (lambda (view)
-              (eq (if (or (gemini-companion-test-inner-diff-p view)
-                          (gemini-companion-test-inner-inline-p view)
+              (eq (if (or (gemini-companion-test-inner-inline-p view)
                           (gemini-companion-test-inner-whole-p view))
                       view
                     (buffer-local-value 'ediff-buffer-B view))
                   (window-buffer)))
             (gemini-companion-test-inner-views)))
-
-(defun gemini-companion-test-inner-diff-p (buffer)
-  "Return non-nil if BUFFER shows a review hunk by hunk."
-  (memq (buffer-local-value 'major-mode buffer)
-        '(gemini-companion-diff-mode gemini-companion-inline-mode)))
 
 (defun gemini-companion-test-inner-inline-p (buffer)
   "Return non-nil if BUFFER shows a review in the window of its file."
@@ -181,13 +174,12 @@ Return nil if the session is not visible."
 
 (defun gemini-companion-test-inner-edited-by-key-p (buffer)
   "Return non-nil if BUFFER, or its proposal, is edited only after a key."
-  (or (gemini-companion-test-inner-diff-p buffer)
-      (gemini-companion-test-inner-inline-p buffer)
+  (or (gemini-companion-test-inner-inline-p buffer)
       (and (boundp 'gemini-companion-new-file-mode)
            (buffer-local-value 'gemini-companion-new-file-mode buffer))))
 
 (defun gemini-companion-test-inner-in-panel-p ()
-  "Return non-nil if the selected window is Ediff's panel or a diff."
+  "Return non-nil if the selected window is Ediff's panel or a change."
   (memq (window-buffer) (gemini-companion-test-inner-views)))
 
 (defun gemini-companion-test-inner-layout ()

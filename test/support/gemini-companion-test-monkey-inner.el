@@ -630,7 +630,6 @@ nil while the review is open."
     (cond ((minibufferp) 'minibuffer)
           ((gemini-companion-monkey--terminal-p (current-buffer)) 'terminal)
           ((derived-mode-p 'ediff-mode) 'panel)
-          ((derived-mode-p 'gemini-companion-diff-mode) 'diff)
           ((derived-mode-p 'gemini-companion-inline-mode) 'inline)
           ((derived-mode-p 'gemini-companion-review-list-mode) 'list)
           ((derived-mode-p 'gemini-companion-review-history-mode) 'history)
@@ -704,7 +703,7 @@ Those that are excused must have been recognized by Emacs as outdated."
   "Begin to check."
   (require 'gemini-companion-review-list)
   (require 'gemini-companion-ediff)
-  (require 'gemini-companion-diff)
+  (require 'gemini-companion-inline)
   (setq debug-on-error t
         debugger #'gemini-companion-monkey--debugger)
   (advice-add 'gemini-companion-log-add :before #'gemini-companion-monkey--check-log)

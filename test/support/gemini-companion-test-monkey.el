@@ -183,10 +183,10 @@
     (next-difference 4 (panel diff inline) ("n"))
     (previous-difference 2 (panel diff inline) ("p"))
     (other-side 1 (panel) ("a"))
-    (drop 2 (diff inline) ("k"))
+    (drop 2 (inline) ("k"))
     (keep-hunk 2 (inline) ("y"))
-    (undo-hunk 2 (diff inline) ("u"))
-    (edit 2 (diff inline) ("e"))
+    (undo-hunk 2 (inline) ("u"))
+    (edit 2 (inline) ("e"))
     (go-back 2 (proposal) ("C-x" "C-s"))
     (other-view 3 (proposal panel diff inline) ("C-c" "C-v"))
     (quit-list 1 (list history other) ("q"))
@@ -760,7 +760,7 @@ WHAT describes what is waited for."
         (list :policy (gemini-companion-test-monkey--pick run '(pop-up pop-up pop-up queue))
               :focus (gemini-companion-test-monkey--pick run '(keep keep keep select announce))
               :view (gemini-companion-test-monkey--pick
-                     run '(gemini-companion-ediff-show gemini-companion-diff-show
+                     run '(gemini-companion-ediff-show gemini-companion-inline-show
                                                        gemini-companion-inline-show))
               :repeat (zerop (gemini-companion-test-monkey--random run 4)))))
 
