@@ -9,11 +9,9 @@
 ;; The Lisp end of the bridge to the server's thread.  This file owns the running companion and
 ;; calls the functions of the native module, `gemini-companion--mod-...'.
 ;;
-;; The server queues events, and Lisp drains the queue.  Three things trigger that: a byte on a
-;; pipe, which is fast but starved while the user types; a timer that each command starts while
-;; clients are connected; and a repeating timer for what the other two miss.  The last one is fast
-;; while a client waits for the user, slow while clients are connected, and off otherwise.  Without
-;; a pipe, as on MS-Windows, it is fast while clients are connected, and slow otherwise.
+;; The server queues events, and Lisp drains the queue in a timer.  A byte on a pipe starts that at
+;; once, and so does each command, since Emacs reads no pipe while keys wait.  A repeating timer is
+;; there for what these miss; without a pipe, as on MS-Windows, it does all of the work.
 ;;
 ;; The bridge knows no feature: other files define handlers for their events.
 
@@ -48,15 +46,6 @@
  (set-host-reachable companion prefix reachable)
  (host-ignored-p companion prefix root name))
 
-(defconst gemini-companion-bridge--batch 64
-  "Maximum number of events handled at once, so that the user need not wait.")
-
-(defconst gemini-companion-bridge--fast 0.05
-  "Interval in seconds at which events are polled while a client waits.")
-
-(defconst gemini-companion-bridge--slow 1.0
-  "Interval in seconds at which events are polled as a precaution.")
-
 (defvar gemini-companion-clients-functions nil
   "Functions called with the number of sessions when it has changed.")
 
@@ -72,10 +61,7 @@
   "The repeating timer that polls events, or nil.")
 
 (defvar gemini-companion-bridge--soon nil
-  "The timer without delay that the filter of the pipe has started, or nil.")
-
-(defvar gemini-companion-bridge--after-command nil
-  "The timer that the last command has started, or nil.")
+  "The timer without delay that drains the events, or nil.")
 
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
@@ -83,26 +69,16 @@
 (defvar gemini-companion-bridge--clients 0
   "Number of connected sessions.")
 
-(defun gemini-companion-bridge--set-level (option level)
-  "Set OPTION to LEVEL, and apply it."
-  (set-default-toplevel-value option level)
-  (when gemini-companion-bridge--companion
-    (gemini-companion-bridge--adjust-log)))
-
-(defcustom gemini-companion-log-level 'events
-  "What goes into the log that \\[gemini-companion-log] shows.
-If `events', errors and notable events.  If `protocol', also each message
-from and to clients: an arrow, the session, and the message with its long
-strings truncated.  Tokens are never logged, but with `protocol' the
-beginnings of files are."
-  :type '(choice (const :tag "Errors and notable events" events)
-                 (const :tag "Also each message" protocol))
-  :group 'gemini-companion-server
-  :set #'gemini-companion-bridge--set-level
-  :initialize #'custom-initialize-default
-  :package-version '(gemini-companion . "0.1.0"))
+(defvar gemini-companion-bridge-tracing nil
+  "Non-nil if each message from and to clients is logged.
+See `gemini-companion-bridge-trace'.")
 
 ;;;; The companion
+
+(defun gemini-companion-bridge--call (function &rest arguments)
+  "Call FUNCTION of the module with the running companion, if any, and ARGUMENTS."
+  (when gemini-companion-bridge--companion
+    (apply function gemini-companion-bridge--companion arguments)))
 
 (defun gemini-companion-bridge-start (agents port roots max-message)
   "Start a companion that serves AGENTS on PORT; 0 means a free port.
@@ -117,32 +93,31 @@ message in bytes.  Signal an error if the companion cannot start."
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
     (gemini-companion--mod-set-wake-pipe gemini-companion-bridge--companion
                                          gemini-companion-bridge--pipe))
-  (gemini-companion-bridge--adjust-log)
+  (gemini-companion-bridge-trace gemini-companion-bridge-tracing)
   (gemini-companion-bridge--adjust-polling)
   (gemini-companion-bridge-drain))
 
-(defun gemini-companion-bridge--adjust-log ()
-  "Log messages if `gemini-companion-log-level' says so."
-  (gemini-companion--mod-set-tracing gemini-companion-bridge--companion
-                                     (eq gemini-companion-log-level 'protocol)))
+(defun gemini-companion-bridge-trace (on)
+  "Log each message from and to clients from now on if ON is non-nil.
+Tokens are never logged, but the beginnings of files are."
+  (setq gemini-companion-bridge-tracing on)
+  (gemini-companion-bridge--call #'gemini-companion--mod-set-tracing on))
 
 (defun gemini-companion-bridge-restart ()
   "Restart the server of the running companion.
 The port, the sessions of clients and the open reviews are kept.
 Discovery files that are missing or were changed are written again."
-  (gemini-companion--mod-restart gemini-companion-bridge--companion))
+  (gemini-companion-bridge--call #'gemini-companion--mod-restart))
 
 (defun gemini-companion-bridge-stop ()
   "Stop the companion: reject open reviews, delete the discovery files."
   (unwind-protect
-      (when gemini-companion-bridge--companion
-        (gemini-companion--mod-stop gemini-companion-bridge--companion))
+      (gemini-companion-bridge--call #'gemini-companion--mod-stop)
     (setq gemini-companion-bridge--companion nil)
     (gemini-companion-handle-event 'clients 0)
-    (dolist (timer (list gemini-companion-bridge--soon gemini-companion-bridge--after-command))
-      (when timer (cancel-timer timer)))
-    (setq gemini-companion-bridge--soon nil
-          gemini-companion-bridge--after-command nil)
+    (when gemini-companion-bridge--soon
+      (cancel-timer gemini-companion-bridge--soon)
+      (setq gemini-companion-bridge--soon nil))
     ;; The server has stopped: it must never write to a closed pipe.
     (when gemini-companion-bridge--pipe
       (delete-process gemini-companion-bridge--pipe)
@@ -159,7 +134,7 @@ Discovery files that are missing or were changed are written again."
 
 (defun gemini-companion-bridge-port ()
   "Return the port of the running companion."
-  (gemini-companion--mod-port gemini-companion-bridge--companion))
+  (gemini-companion-bridge--call #'gemini-companion--mod-port))
 
 (defun gemini-companion-bridge-token (&optional agent)
   "Return the token of AGENT, by default `gemini', nil if AGENT is not served.
@@ -169,19 +144,19 @@ Never print or log it."
 
 (defun gemini-companion-bridge-port-fault ()
   "Return why the port is not the requested one, or nil if it is."
-  (gemini-companion--mod-port-fault gemini-companion-bridge--companion))
+  (gemini-companion-bridge--call #'gemini-companion--mod-port-fault))
 
 (defun gemini-companion-bridge-discovery-fault ()
   "Return why some clients cannot find a discovery file, or nil."
-  (gemini-companion--mod-discovery-fault gemini-companion-bridge--companion))
+  (gemini-companion-bridge--call #'gemini-companion--mod-discovery-fault))
 
 (defun gemini-companion-bridge-discovery-files ()
   "Return the names of the discovery files."
-  (append (gemini-companion--mod-discovery-files gemini-companion-bridge--companion) nil))
+  (append (gemini-companion-bridge--call #'gemini-companion--mod-discovery-files) nil))
 
 (defun gemini-companion-bridge-damaged-files ()
   "Return the names of discovery files that are missing or were changed."
-  (append (gemini-companion--mod-damaged-files gemini-companion-bridge--companion) nil))
+  (append (gemini-companion-bridge--call #'gemini-companion--mod-damaged-files) nil))
 
 (defun gemini-companion-bridge-clients ()
   "Return the number of connected sessions."
@@ -191,15 +166,13 @@ Never print or log it."
 
 (defun gemini-companion-bridge-set-roots (roots)
   "Announce ROOTS, a list of directories, as the workspace roots."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-set-roots gemini-companion-bridge--companion (vconcat roots))))
+  (gemini-companion-bridge--call #'gemini-companion--mod-set-roots (vconcat roots)))
 
 (defun gemini-companion-bridge-places ()
   "Return the directories in which clients work, each once.
 One of them is nil if there are clients whose directory is not known.  A
 directory on a host begins with the prefix of that."
-  (and gemini-companion-bridge--companion
-       (append (gemini-companion--mod-places gemini-companion-bridge--companion) nil)))
+  (append (gemini-companion-bridge--call #'gemini-companion--mod-places) nil))
 
 (defun gemini-companion-bridge-publish-contexts (contexts)
   "Publish CONTEXTS, a list of (DIRECTORY FILES TRUSTED).
@@ -239,21 +212,18 @@ return a string that says why: \"cannot be read: ...\"."
 If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session
 that proposed it is not sent it again.  Return nil if the review was no
 longer open; an event `close-review' follows then."
-  (and gemini-companion-bridge--companion
-       (gemini-companion--mod-accept-review gemini-companion-bridge--companion review text
-                                            may-omit)))
+  (gemini-companion-bridge--call #'gemini-companion--mod-accept-review review text may-omit))
 
 (defun gemini-companion-bridge-reject (review)
   "Report that the user has rejected the review with id REVIEW.
 Return nil if the review was no longer open; an event `close-review'
 follows then."
-  (and gemini-companion-bridge--companion
-       (gemini-companion--mod-reject-review gemini-companion-bridge--companion review)))
+  (gemini-companion-bridge--call #'gemini-companion--mod-reject-review review))
 
 (defun gemini-companion-bridge-ping ()
   "Ping each client; each answer is an event `pong'.
 Return the number of clients."
-  (gemini-companion--mod-ping gemini-companion-bridge--companion))
+  (gemini-companion-bridge--call #'gemini-companion--mod-ping))
 
 (defun gemini-companion-bridge-sessions ()
   "Return the sessions as a list of vectors, the oldest first.
@@ -265,29 +235,24 @@ number of outcomes that wait for the stream, the directory in which the
 client works, nil if that is not known, t if it is not known yet, and t if
 its user decides changes in a front of its own, such as an editor that
 speaks ACP with it."
-  (and gemini-companion-bridge--companion
-       (append (gemini-companion--mod-sessions gemini-companion-bridge--companion) nil)))
+  (append (gemini-companion-bridge--call #'gemini-companion--mod-sessions) nil))
 
 (defun gemini-companion-bridge-disconnect (key)
   "End the session with KEY; return nil if there is none."
-  (and gemini-companion-bridge--companion
-       (gemini-companion--mod-disconnect gemini-companion-bridge--companion key)))
+  (gemini-companion-bridge--call #'gemini-companion--mod-disconnect key))
 
 (defun gemini-companion-bridge-awaited-p (call)
   "Return non-nil if the client still waits for the answer to CALL."
-  (and gemini-companion-bridge--companion
-       (gemini-companion--mod-awaited-p gemini-companion-bridge--companion call)))
+  (gemini-companion-bridge--call #'gemini-companion--mod-awaited-p call))
 
 (defun gemini-companion-bridge-answer (call text &optional may-omit)
-  "Answer the tool call with id CALL by TEXT.
+  "Answer the tool call with id CALL with TEXT.
 For MAY-OMIT see `gemini-companion-bridge-accept'."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-answer-call gemini-companion-bridge--companion call text may-omit)))
+  (gemini-companion-bridge--call #'gemini-companion--mod-answer-call call text may-omit))
 
 (defun gemini-companion-bridge-fail (call reason)
-  "Answer the tool call with id CALL by an error, the string REASON."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-fail-call gemini-companion-bridge--companion call reason)))
+  "Answer the tool call with id CALL with an error, the string REASON."
+  (gemini-companion-bridge--call #'gemini-companion--mod-fail-call call reason))
 
 (defun gemini-companion-bridge-tools-adapter ()
   "Return the program that lets a CLI use the tools of Emacs, as JavaScript."
@@ -298,8 +263,7 @@ For MAY-OMIT see `gemini-companion-bridge-accept'."
 Each is [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS], ARGUMENTS a vector
 of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\" or
 \"boolean\"."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-set-tools gemini-companion-bridge--companion (vconcat tools))))
+  (gemini-companion-bridge--call #'gemini-companion--mod-set-tools (vconcat tools)))
 
 ;;;; Hosts
 
@@ -312,15 +276,12 @@ stay the same until the host is closed.  Never print or log them."
 
 (defun gemini-companion-bridge-close-host (prefix)
   "Serve clients on the host with PREFIX no longer; their reviews end."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-close-host gemini-companion-bridge--companion prefix)))
+  (gemini-companion-bridge--call #'gemini-companion--mod-close-host prefix))
 
 (defun gemini-companion-bridge-set-host-reachable (prefix reachable)
   "Record whether clients on the host with PREFIX can reach this Emacs.
 They can if REACHABLE is non-nil; those who do not return then have ended."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-set-host-reachable gemini-companion-bridge--companion
-                                              prefix reachable)))
+  (gemini-companion-bridge--call #'gemini-companion--mod-set-host-reachable prefix reachable))
 
 (defun gemini-companion-bridge-host-sessions (prefix)
   "Return the sessions of clients on the host with PREFIX.
@@ -385,7 +346,8 @@ mostly called."
     (let ((gemini-companion-bridge--draining t)
           ;; An event that was taken off the queue would be lost.
           (inhibit-quit t)
-          (remaining gemini-companion-bridge--batch)
+          ;; The user need not wait for more.
+          (remaining 64)
           event)
       (while (and (> remaining 0)
                   gemini-companion-bridge--companion
@@ -404,23 +366,13 @@ A handler may ask a question that the user quits."
     ((error quit)
      (gemini-companion-log-add "event %s: %s" (aref event 0) (error-message-string problem)))))
 
-(defun gemini-companion-bridge--drain-soon ()
+(defun gemini-companion-bridge--drain-soon (&rest _)
   "Drain the events from a timer, for a process filter must change nothing visible."
   (unless gemini-companion-bridge--soon
-    (gemini-companion-bridge--drain-after 0 'gemini-companion-bridge--soon)))
-
-(defun gemini-companion-bridge--note-command ()
-  "Drain the events shortly after this command, and those that follow it quickly."
-  (unless gemini-companion-bridge--after-command
-    (gemini-companion-bridge--drain-after gemini-companion-bridge--fast
-                                          'gemini-companion-bridge--after-command)))
-
-(defun gemini-companion-bridge--drain-after (seconds variable)
-  "Drain the events after SECONDS; until then VARIABLE holds the timer."
-  (set variable (run-at-time seconds nil
-                             (lambda ()
-                               (set variable nil)
-                               (gemini-companion-bridge-drain)))))
+    (setq gemini-companion-bridge--soon
+          (run-at-time 0 nil (lambda ()
+                               (setq gemini-companion-bridge--soon nil)
+                               (gemini-companion-bridge-drain))))))
 
 (defun gemini-companion-bridge--make-pipe ()
   "Return a pipe process whose filter drains the events."
@@ -430,7 +382,7 @@ A handler may ask a question that the user quits."
                 :name "gemini-companion" :noquery t :coding 'no-conversion
                 ;; Otherwise it gets a buffer with its name, which may be the user's.
                 :buffer (current-buffer)
-                :filter (lambda (_pipe _bytes) (gemini-companion-bridge--drain-soon))
+                :filter #'gemini-companion-bridge--drain-soon
                 :sentinel #'ignore)))
     (set-process-buffer pipe nil)
     pipe))
@@ -438,8 +390,8 @@ A handler may ask a question that the user quits."
 (defun gemini-companion-bridge--adjust-polling ()
   "Poll events as often as the present state requires."
   (if (and gemini-companion-bridge--companion (> gemini-companion-bridge--clients 0))
-      (add-hook 'post-command-hook #'gemini-companion-bridge--note-command)
-    (remove-hook 'post-command-hook #'gemini-companion-bridge--note-command))
+      (add-hook 'post-command-hook #'gemini-companion-bridge--drain-soon)
+    (remove-hook 'post-command-hook #'gemini-companion-bridge--drain-soon))
   (when gemini-companion-bridge--timer
     (cancel-timer gemini-companion-bridge--timer)
     (setq gemini-companion-bridge--timer nil))
@@ -449,11 +401,11 @@ A handler may ask a question that the user quits."
 
 (defun gemini-companion-bridge--interval ()
   "Return the interval in seconds at which events are polled, nil for never."
-  (cond ((not gemini-companion-bridge--companion) nil)
-        ((zerop gemini-companion-bridge--clients)
-         (unless gemini-companion-bridge--pipe gemini-companion-bridge--slow))
-        (gemini-companion-bridge--pipe gemini-companion-bridge--slow)
-        (t gemini-companion-bridge--fast)))
+  (let ((clients (> gemini-companion-bridge--clients 0)))
+    (cond ((not gemini-companion-bridge--companion) nil)
+          (gemini-companion-bridge--pipe (and clients 1.0))
+          (clients 0.05)
+          (t 1.0))))
 
 (provide 'gemini-companion-bridge)
 ;;; gemini-companion-bridge.el ends here

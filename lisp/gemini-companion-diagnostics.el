@@ -7,17 +7,16 @@
 ;;; Commentary:
 
 ;; The tool getDiagnostics: what Flymake or Flycheck report about open files, once they have checked
-;; the present text.  Checkers are processes or language servers, and are polled by a timer.
+;; the present text.  Checkers are processes or language servers; a timer looks for their reports.
 ;;
-;; When a check is complete is known for Flymake's and Flycheck's own checkers.  A language server
-;; publishes diagnostics whenever it likes, and Eglot's backend for Flymake reports those published
-;; last.  So each text that Eglot sends is recorded, and whether diagnostics were published since.
-;; Where that cannot be known, the answer says that it may be out of date.
+;; Flymake and Flycheck know when their own checkers have finished.  A language server publishes
+;; diagnostics whenever it likes, and Eglot's backend for Flymake reports the last ones.  So each
+;; text that Eglot sends is recorded, and whether diagnostics were published since.  Where that
+;; cannot be known, the answer says that it may be out of date.
 ;;
-;; A server that does not name the version of the text may publish in parts, those of the syntax
-;; first, and with its first part what it found in the text before; so such a server is waited for
-;; until it is quiet.  Or it publishes nothing when there was nothing to report and still is not, as
-;; that of TypeScript does; this is not waited for in vain.
+;; A server that names no version of the text may publish in parts, first what it found in the text
+;; before; so wait until it is quiet.  Or it publishes nothing when it still has nothing to report,
+;; as that of TypeScript does; so do not wait long for that.
 
 ;;; Code:
 
@@ -82,9 +81,6 @@ It is the value of `buffer-chars-modified-tick' then.")
   "Non-nil if the server may yet publish none because the text was closed.
 It does so when it has got the text again.")
 
-(defconst gemini-companion-diagnostics--quiet 0.5
-  "Seconds after which a server that names no versions has published all parts.")
-
 (defconst gemini-companion-diagnostics--silence 6
   "Seconds after which a server that names no versions may have nothing to publish.")
 
@@ -129,7 +125,9 @@ VERSION may be nil.  EMPTY is non-nil if it has found nothing."
       ;; Eglot shows them even if they are of an older text.
       (setq gemini-companion-diagnostics--published
             (and (eql tick gemini-companion-diagnostics--sent)
-                 (or unversioned (eql version (gemini-companion-diagnostics--version)))
+                 (or unversioned
+                     (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
+                                      (bound-and-true-p eglot--versioned-identifier))))
                  tick)))
     (setq gemini-companion-diagnostics--reopened nil)))
 
@@ -142,11 +140,6 @@ If URI names no file, the value is no absolute file name."
           ((fboundp 'lsp--uri-to-path) (lsp--uri-to-path uri))
           (t (decode-coding-string
               (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))))
-
-(defun gemini-companion-diagnostics--version ()
-  "Return the version of the text that the server of the current buffer has."
-  (or (bound-and-true-p eglot--docver)  ; since Eglot 1.18
-      (bound-and-true-p eglot--versioned-identifier)))
 
 (defconst gemini-companion-diagnostics--advice
   ;; Not a method: many users define one with the same specializers, which would replace it.
@@ -178,9 +171,8 @@ text, unless there are changes that were not sent."
 (defun gemini-companion-diagnostics--observe ()
   "Record what Eglot's servers have checked, as long as the mode is on."
   ;; The hook is run after a buffer was sent to its server.
-  (unless (and (default-boundp 'eglot-managed-mode-hook)
-               (memq #'gemini-companion-diagnostics--observe-eglot
-                     (default-value 'eglot-managed-mode-hook)))
+  (unless (memq #'gemini-companion-diagnostics--observe-eglot
+                (bound-and-true-p eglot-managed-mode-hook))
     (add-hook 'eglot-managed-mode-hook #'gemini-companion-diagnostics--observe-eglot)
     (gemini-companion-diagnostics--observe-present)))
 
@@ -194,7 +186,6 @@ text, unless there are changes that were not sent."
   "Stop for `unload-feature'.")
 
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-diagnostics-stop)
-(gemini-companion-diagnostics--observe)
 
 (defun gemini-companion-diagnostics-flush ()
   "Let Eglot send the changes of the current buffer now, not when Emacs is idle."
@@ -210,9 +201,9 @@ text, unless there are changes that were not sent."
   "Return non-nil if a server of Eglot has not checked the current buffer yet."
   (and (gemini-companion-diagnostics--eglot-p)
        (or (not (eql gemini-companion-diagnostics--published (buffer-chars-modified-tick)))
+           ;; One that names no versions has published all parts after some time.
            (and gemini-companion-diagnostics--heard
-                (< (float-time) (+ gemini-companion-diagnostics--heard
-                                   gemini-companion-diagnostics--quiet))))))
+                (< (float-time) (+ gemini-companion-diagnostics--heard 0.5))))))
 
 (defun gemini-companion-diagnostics--silent-p ()
   "Return non-nil if a server of Eglot may have nothing to publish any more."
@@ -228,13 +219,6 @@ text, unless there are changes that were not sent."
   "Return the checkers of the current buffer, `flycheck' or `flymake', or nil."
   (cond ((bound-and-true-p flycheck-mode) 'flycheck)
         ((bound-and-true-p flymake-mode) 'flymake)))
-
-(defun gemini-companion-diagnostics--start-check ()
-  "Start the checkers of the current buffer."
-  (gemini-companion-log-errors "starting a check"
-    (pcase (gemini-companion-diagnostics--checkers)
-      ('flycheck (flycheck-buffer))
-      ('flymake (flymake-start)))))
 
 (defun gemini-companion-diagnostics--checking-p ()
   "Return non-nil if checkers of the current buffer have not reported yet."
@@ -315,9 +299,6 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 ;;;; Waiting until they are fresh
 
-(defconst gemini-companion-diagnostics--pause 0.5
-  "Seconds without a key after which changes are checked again.")
-
 (cl-defstruct (gemini-companion-diagnostics--wait (:copier nil))
   "A wait for the diagnostics of a buffer."
   buffer
@@ -326,35 +307,39 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
   (started nil :documentation "The tick of the text for which checkers were started, or nil.")
   (dated nil :documentation "Non-nil if checkers were started before the server had checked."))
 
-(defun gemini-companion-diagnostics-when-fresh (buffer patience callback
-                                                       &optional wanted lazy)
-  "Call CALLBACK with the diagnostics of BUFFER when the present text was checked.
-That is done in a timer.  If it was not checked after PATIENCE seconds, call
-CALLBACK all the same; its arguments are a list of diagnostics, each a
-list (LINE COLUMN SEVERITY TEXT), and whether they are those of the present
-text.  SEVERITY is \"error\", \"warning\" or \"note\".
+(defun gemini-companion-diagnostics-when-fresh (buffers patience callback
+                                                        &optional wanted lazy)
+  "Call CALLBACK once checkers have checked the present text of BUFFERS.
+That is done in a timer, after PATIENCE seconds in any case.  CALLBACK is
+called with a list of (BUFFER DIAGNOSTICS FRESH) for the buffers that are
+live.  For DIAGNOSTICS see `gemini-companion-diagnostics-list'; FRESH is
+non-nil if they are those of the present text.
 
-If BUFFER was killed, there are none.  WANTED, if non-nil, is a function; if
-it returns nil, stop without calling CALLBACK.  If LAZY is non-nil, start
-only checks that the present text needs."
-  (let ((wait (gemini-companion-diagnostics--begin buffer patience lazy)))
-    (gemini-companion-diagnostics--go-on wait)
+WANTED, if non-nil, is a function; if it returns nil, stop without calling
+CALLBACK.  If LAZY is non-nil, start only checks that the present text needs."
+  (gemini-companion-diagnostics--observe)
+  (let ((waits (mapcar (lambda (buffer)
+                         (gemini-companion-diagnostics--begin buffer patience lazy))
+                       buffers)))
+    (mapc #'gemini-companion-diagnostics--go-on waits)
     (gemini-companion-tools-repeat
      (lambda ()
        (or (and wanted (not (funcall wanted)))
-           (let ((state (gemini-companion-diagnostics--go-on wait)))
-             (unless (eq state 'waiting)
+           (let ((states (mapcar #'gemini-companion-diagnostics--go-on waits)))
+             (unless (memq 'waiting states)
                (funcall callback
-                        (and (buffer-live-p buffer)
-                             (gemini-companion-log-errors "diagnostics"
-                               (gemini-companion-diagnostics-list buffer)))
-                        (eq state 'fresh))
+                        (cl-loop for buffer in buffers
+                                 for state in states
+                                 if (buffer-live-p buffer)
+                                 collect (list buffer
+                                               (gemini-companion-log-errors "diagnostics"
+                                                 (gemini-companion-diagnostics-list buffer))
+                                               (eq state 'fresh))))
                t)))))))
 
 (defun gemini-companion-diagnostics--begin (buffer patience lazy)
   "Return a wait for `gemini-companion-diagnostics-when-fresh'.
-BUFFER, PATIENCE and LAZY are as there."
-  (gemini-companion-diagnostics--observe)
+BUFFER is one of its buffers, PATIENCE and LAZY are as there."
   (with-current-buffer buffer
     (gemini-companion-diagnostics-flush)
     (make-gemini-companion-diagnostics--wait
@@ -371,7 +356,12 @@ BUFFER, PATIENCE and LAZY are as there."
     (if (not (buffer-live-p buffer)) 'late
       (with-current-buffer buffer
         (pcase (gemini-companion-diagnostics--step wait)
-          ('fresh (if (gemini-companion-diagnostics--sure-p wait) 'fresh 'late))
+          ;; Is it known what a language server has checked?  That of Eglot may have died.
+          ('fresh (if (or (bound-and-true-p lsp-managed-mode)
+                          (and (gemini-companion-diagnostics--wait-managed wait)
+                               (not (gemini-companion-diagnostics--eglot-p))))
+                      'late
+                    'fresh))
           ('silent 'late)
           (_ (if late 'late 'waiting)))))))
 
@@ -381,7 +371,7 @@ Return `fresh' if they have all reported about the present text, `silent' if
 only a language server has not, and may not do so.  While the user types,
 nothing is started or sent again."
   (let ((started (gemini-companion-diagnostics--wait-started wait))
-        (idle (gemini-companion-ui-idle-p gemini-companion-diagnostics--pause)))
+        (idle (gemini-companion-ui-idle-p 0.5)))
     (when idle (gemini-companion-diagnostics-flush))
     (cond ((gemini-companion-diagnostics--server-behind-p)
            (cond
@@ -403,50 +393,25 @@ nothing is started or sent again."
 DATED is non-nil if its language server has not checked it yet."
   (setf (gemini-companion-diagnostics--wait-started wait) (buffer-chars-modified-tick)
         (gemini-companion-diagnostics--wait-dated wait) dated)
-  (gemini-companion-diagnostics--start-check)
-  nil)
-
-(defun gemini-companion-diagnostics--sure-p (wait)
-  "Return non-nil if it is known what a language server has checked for WAIT."
-  (and (not (bound-and-true-p lsp-managed-mode))
-       ;; It may have died.
-       (or (not (gemini-companion-diagnostics--wait-managed wait))
-           (gemini-companion-diagnostics--eglot-p))))
-
-;;;; What is new
-
-(defun gemini-companion-diagnostics-new (snapshot diagnostics)
-  "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
-Their lines may have moved meanwhile, so only severities and texts count."
-  (let ((known (make-hash-table :test #'equal)))
-    (dolist (diagnostic snapshot)
-      (cl-incf (gethash (cddr diagnostic) known 0)))
-    (cl-loop for diagnostic in diagnostics
-             if (< (cl-decf (gethash (cddr diagnostic) known 0)) 0) collect diagnostic)))
+  (ignore
+   (gemini-companion-log-errors "starting a check"
+     (pcase (gemini-companion-diagnostics--checkers)
+       ('flycheck (flycheck-buffer))
+       ('flymake (flymake-start))))))
 
 ;;;; The tool
 
-(defconst gemini-companion-diagnostics--max-buffers 50
-  "Maximum number of open files whose diagnostics are answered.")
-
 (defun gemini-companion-diagnostics--get (call path wait)
-  "Answer CALL by the diagnostics of PATH, or of all open files.
+  "Answer CALL with the diagnostics of PATH, or of all open files.
 Wait WAIT seconds at most until they are fresh."
   (let ((patience (max 0 (min gemini-companion-tools-patience
                               (or wait gemini-companion-tools-patience)))))
-    (if path
-        (gemini-companion-diagnostics--get-one call path patience)
-      (gemini-companion-diagnostics--get-all call patience))))
-
-(defun gemini-companion-diagnostics--get-one (call path patience)
-  "Answer CALL by the diagnostics of PATH; see `gemini-companion-diagnostics--get'.
-PATIENCE is in seconds."
-  (let ((buffer (gemini-companion-tool-open-buffer call path)))
-    (gemini-companion-diagnostics-take-file buffer)
-    (with-current-buffer buffer
-      (unless (gemini-companion-diagnostics--checkers)
-        (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path)))
-    (gemini-companion-diagnostics--collect call (list buffer) patience)))
+    (if (not path) (gemini-companion-diagnostics--get-all call patience)
+      (let ((buffer (gemini-companion-tool-open-buffer call path)))
+        (gemini-companion-diagnostics-take-file buffer)
+        (unless (gemini-companion-diagnostics-checked-p buffer)
+          (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path))
+        (gemini-companion-diagnostics--collect call (list buffer) patience)))))
 
 (defun gemini-companion-diagnostics-take-file (buffer)
   "Revert BUFFER if its file was changed and that loses no edits."
@@ -455,14 +420,14 @@ PATIENCE is in seconds."
       (gemini-companion-write-revert-now (buffer-file-name buffer)))))
 
 (defun gemini-companion-diagnostics--get-all (call patience)
-  "Answer CALL by the diagnostics of all open files.
-PATIENCE is as in `gemini-companion-diagnostics--get-one'."
+  "Answer CALL with the diagnostics of all open files, of 50 at most.
+PATIENCE is in seconds."
   (let ((found nil))
     (gemini-companion-tool-each
-     call (seq-filter #'gemini-companion-diagnostics-checked-p (buffer-list))
+     call (buffer-list)
      (lambda (buffer)
        (when (and (gemini-companion-diagnostics-checked-p buffer)
-                  (length< found gemini-companion-diagnostics--max-buffers)
+                  (length< found 50)
                   (gemini-companion-tool-visible-p
                    call (buffer-file-name buffer)
                    (length (gemini-companion-diagnostics-list buffer))))
@@ -480,46 +445,32 @@ PATIENCE is as in `gemini-companion-diagnostics--get-one'."
        (with-current-buffer buffer (gemini-companion-diagnostics--checkers))))
 
 (defun gemini-companion-diagnostics--collect (call buffers patience &optional lazy)
-  "Answer CALL when BUFFERS are checked, or after PATIENCE seconds.
+  "Answer CALL when BUFFERS are checked, or after PATIENCE seconds; return nil.
 LAZY is as in `gemini-companion-diagnostics-when-fresh'."
-  (let ((remaining (length buffers))
-        (found nil))
-    (dolist (buffer buffers)
-      (gemini-companion-diagnostics-when-fresh
-       buffer patience
-       (lambda (diagnostics fresh)
-         (push (list buffer diagnostics fresh) found)
-         (when (zerop (cl-decf remaining))
-           (gemini-companion-tool-go-on call
-             (gemini-companion-tool-answer
-              call (gemini-companion-diagnostics--text
-                    call (cl-loop for buffer in buffers collect (assq buffer found)))))))
-       (lambda () (gemini-companion-tool-live-p call))
-       lazy))
-    nil))
+  (ignore
+   (gemini-companion-diagnostics-when-fresh
+    buffers patience
+    (lambda (found)
+      (gemini-companion-tool-go-on call
+        (gemini-companion-tool-answer call (gemini-companion-diagnostics--text call found))))
+    (lambda () (gemini-companion-tool-live-p call))
+    lazy)))
 
 (defun gemini-companion-diagnostics--text (call found)
-  "Return the answer to CALL for FOUND.
-That is a list of (BUFFER DIAGNOSTICS FRESH)."
+  "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
+  (unless found (user-error "The buffer was killed meanwhile"))
   (let ((lines nil) (notes nil))
-    (unless (cl-some (lambda (it) (buffer-live-p (car it))) found)
-      (user-error "The buffer was killed meanwhile"))
     (pcase-dolist (`(,buffer ,diagnostics ,fresh) found)
-      (when (buffer-live-p buffer)
-        (let ((name (gemini-companion-tool-file-name call (buffer-file-name buffer))))
-          (setq lines (append lines (gemini-companion-diagnostics--lines name diagnostics))
-                notes (append notes (gemini-companion-diagnostics--notes name buffer fresh))))))
-    (string-join (append (or (gemini-companion-diagnostics--important lines)
-                             '("No diagnostics."))
+      (let ((name (gemini-companion-tool-file-name call (buffer-file-name buffer))))
+        (pcase-dolist (`(,line ,column ,severity ,text) diagnostics)
+          (push (cons severity (gemini-companion-tool-line "%s:%d:%d: %s: %s"
+                                                           name line column severity text))
+                lines))
+        (setq notes (append notes (gemini-companion-diagnostics--notes name buffer fresh)))))
+    (string-join (append (if lines (gemini-companion-diagnostics--important (nreverse lines))
+                           '("No diagnostics."))
                          notes)
                  "\n")))
-
-(defun gemini-companion-diagnostics--lines (name diagnostics)
-  "Return DIAGNOSTICS of the file NAME as a list of (SEVERITY . LINE)."
-  (cl-loop for (line column severity text) in diagnostics
-           collect (cons severity
-                         (gemini-companion-tool-line "%s:%d:%d: %s: %s"
-                                                     name line column severity text))))
 
 (defun gemini-companion-diagnostics--important (lines)
   "Return LINES, pairs of a severity and a line, as far as they are answered.
@@ -536,21 +487,22 @@ If there are too many, errors come first."
 (defun gemini-companion-diagnostics--notes (name buffer fresh)
   "Return lines about what was not checked in BUFFER, the file NAME.
 FRESH is nil if it is not known that its present text was checked."
-  (let ((disabled (with-current-buffer buffer (gemini-companion-diagnostics--disabled)))
-        (silent (with-current-buffer buffer (gemini-companion-diagnostics--silent-p))))
-    (append (unless fresh
-              (list (format (if silent
-                                "(%s: the language server has reported nothing since the last \
+  (with-current-buffer buffer
+    (let ((disabled (gemini-companion-diagnostics--disabled)))
+      (append (unless fresh
+                (list (format (if (gemini-companion-diagnostics--silent-p)
+                                  "(%s: the language server has reported nothing since the last \
 change, as some do if nothing is wrong)"
-                              "(%s: not all checks have finished, this may be out of date)")
-                            name)))
-            (when disabled
-              (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"
-                                                name (string-join disabled ", ")))))))
+                                "(%s: not all checks have finished, this may be out of date)")
+                              name)))
+              (when disabled
+                (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"
+                                                  name (string-join disabled ", "))))))))
 
 ;;;###autoload
 (defun gemini-companion-diagnostics-define ()
-  "Define the tool of this file."
+  "Define the tool of this file, and observe Eglot."
+  (gemini-companion-diagnostics--observe)
   (gemini-companion-define-tool "getDiagnostics"
     :description "Errors and warnings that Emacs's checkers and language servers report for an \
 open file, or all open files.  Waits until the last change was checked."

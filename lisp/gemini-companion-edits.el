@@ -23,63 +23,47 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-tools)
 
-(defconst gemini-companion-edits--patience 10.0
-  "Seconds after which a checker is not waited for any longer.")
-
-(defconst gemini-companion-edits--max-lines 10
-  "Maximum number of diagnostics that are added to the result of an edit.")
-
-(defconst gemini-companion-edits--max-name 40
-  "Maximum width of the name of a tool in the history.")
-
-(defconst gemini-companion-edits--known-time 60.0
-  "Seconds in which a client reports an edit that the history has already.")
-
-(defconst gemini-companion-edits--snapshot-time 60.0
-  "Seconds for which the diagnostics before an edit are remembered.")
-
 (defvar-local gemini-companion-edits--before nil
   "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")
 
 ;;;; The tool
 
 (defun gemini-companion-edits--note (call path tool before after)
-  "Answer CALL, which tells that TOOL has edited the file PATH.
+  "Answer CALL, which reports that TOOL has edited the file PATH.
 BEFORE and AFTER are its texts, or nil."
-  (when (and after (gemini-companion-edits--own-file-p call path))
+  (when (and after
+             (file-name-absolute-p path)
+             ;; Whoever has the token can report an edit of any file, and the user would undo it by
+             ;; writing what was reported.
+             (let ((file-name-handler-alist nil))
+               (cl-loop for file in (list path (file-truename path))
+                        never (gemini-companion-tool-secret-p call file)))
+             (gemini-companion-file-written-p path after)
+             (not (gemini-companion-edits--known-p path after)))
     (gemini-companion-edits--record call path tool before after))
-  (if-let* ((buffer (gemini-companion-edits--checked-buffer
-                     (gemini-companion-tool-file call path))))
-      (gemini-companion-edits--compare call buffer)
-    ""))
+  (let ((buffer (gemini-companion-tool-buffer (gemini-companion-tool-file call path))))
+    ;; Can checkers be asked about the text of the file?
+    (if (and buffer
+             (not (buffer-modified-p buffer))
+             (gemini-companion-diagnostics-checked-p buffer))
+        (gemini-companion-edits--compare call buffer)
+      "")))
 
 ;;;; The history
 
-(defun gemini-companion-edits--own-file-p (call path)
-  "Return non-nil if PATH is a file that the client of CALL may know of.
-Whoever has the token can tell of an edit of any file, and the user would
-undo it by writing what was told."
-  (and (file-name-absolute-p path)
-       (let ((file-name-handler-alist nil))
-         (cl-loop for file in (list path (file-truename path))
-                  never (gemini-companion-tool-secret-p call file)))))
-
 (defun gemini-companion-edits--record (call file tool before after)
-  "Add the edit of FILE by TOOL to the history, unless it was decided in Emacs.
+  "Add the edit of FILE by TOOL to the history.
 CALL tells who has made it; BEFORE and AFTER are the texts, BEFORE is nil
 if the file is new."
-  (when (and (gemini-companion-file-written-p file after)
-             (not (gemini-companion-edits--known-p file after)))
-    (gemini-companion-history-add
-     :client (format "%s, %s"
-                     (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
-                     (truncate-string-to-width tool gemini-companion-edits--max-name))
-     :path file
-     :outcome 'unreviewed
-     :before (and before (gemini-companion-file-encode
-                          before (gemini-companion-file-read file)))
-     :after after)
-    (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)))
+  (gemini-companion-history-add
+   :client (format "%s, %s"
+                   (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
+                   (truncate-string-to-width tool 40))
+   :path file
+   :outcome 'unreviewed
+   :before (and before (gemini-companion-file-encode before (gemini-companion-file-read file)))
+   :after after)
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-edits--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
@@ -90,53 +74,48 @@ It was decided in Emacs, or the client reports it twice."
                                (gemini-companion-history-list))))
     (and (or (gemini-companion-history-made-p entry)
              (eq (gemini-companion-history-outcome entry) 'closed))
-         (< (float-time (time-since (gemini-companion-history-time entry)))
-            gemini-companion-edits--known-time)
+         (< (float-time (time-since (gemini-companion-history-time entry))) 60)
          (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
                 (gemini-companion-file-plain after)))))
 
 ;;;; Diagnostics
 
-(defun gemini-companion-edits--checked-buffer (file)
-  "Return the buffer of FILE if checkers can be asked about the text of the file."
-  (let ((buffer (gemini-companion-tool-buffer file)))
-    (and buffer
-         (not (buffer-modified-p buffer))
-         (gemini-companion-diagnostics-checked-p buffer)
-         buffer)))
-
 (defun gemini-companion-edits--compare (call buffer)
   "Answer CALL with what checkers report about BUFFER only since the edit."
   ;; A hook makes the snapshot, now or when Emacs took the edit.
   (gemini-companion-diagnostics-take-file buffer)
-  (let ((before (gemini-companion-edits--take-snapshot buffer)))
-    (gemini-companion-diagnostics-when-fresh
-     buffer gemini-companion-edits--patience
-     (lambda (diagnostics _fresh)
-       (gemini-companion-tool-go-on call
-         (gemini-companion-tool-answer
-          call (gemini-companion-edits--describe
-                (gemini-companion-diagnostics-new before diagnostics)))))
-     (lambda () (gemini-companion-tool-live-p call)))
-    nil))
+  (let ((before (with-current-buffer buffer
+                  (pcase (prog1 gemini-companion-edits--before
+                           (setq gemini-companion-edits--before nil))
+                    (`(,(pred (< (- (float-time) 60))) . ,snapshot) snapshot)
+                    (_ (gemini-companion-diagnostics-list buffer))))))
+    (ignore
+     (gemini-companion-diagnostics-when-fresh
+      (list buffer) 10
+      (lambda (found)
+        (gemini-companion-tool-go-on call
+          (gemini-companion-tool-answer
+           call (gemini-companion-edits--describe
+                 (gemini-companion-edits--new before (cadar found))))))
+      (lambda () (gemini-companion-tool-live-p call))))))
 
-(defun gemini-companion-edits--take-snapshot (buffer)
-  "Return the diagnostics of BUFFER from before the edit, and forget them."
-  (with-current-buffer buffer
-    (pcase-let ((`(,time . ,snapshot) gemini-companion-edits--before))
-      (setq gemini-companion-edits--before nil)
-      (if (and time (< (- (float-time) time) gemini-companion-edits--snapshot-time))
-          snapshot
-        (gemini-companion-diagnostics-list buffer)))))
+(defun gemini-companion-edits--new (snapshot diagnostics)
+  "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
+Their lines may have moved meanwhile, so only severities and texts count."
+  (let ((known (make-hash-table :test #'equal)))
+    (dolist (diagnostic snapshot)
+      (cl-incf (gethash (cddr diagnostic) known 0)))
+    (cl-loop for diagnostic in diagnostics
+             if (< (cl-decf (gethash (cddr diagnostic) known 0)) 0) collect diagnostic)))
 
 (defun gemini-companion-edits--describe (diagnostics)
   "Return DIAGNOSTICS as text for the model, empty if there are none."
   (if (null diagnostics) ""
-    (let ((more (- (length diagnostics) gemini-companion-edits--max-lines)))
+    (let ((more (- (length diagnostics) 10)))
       (concat "New in the editor's diagnostics since this edit:\n"
               (mapconcat (pcase-lambda (`(,line ,column ,severity ,text))
                            (format "%d:%d: %s: %s" line column severity text))
-                         (seq-take diagnostics gemini-companion-edits--max-lines) "\n")
+                         (seq-take diagnostics 10) "\n")
               (if (> more 0) (format "\n(%d more)" more) "")))))
 
 (defun gemini-companion-edits--note-diagnostics ()

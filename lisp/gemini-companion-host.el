@@ -31,11 +31,6 @@
 (defvar gemini-companion-host-change-hook nil
   "Hook run when the hosts that are served, or the roots of one, have changed.")
 
-(defvar-local gemini-companion-host--of-buffer nil
-  "The host of this buffer's file, as (FILE HOSTS . HOST), or nil.
-It is valid while HOSTS are the hosts that are served, and FILE is the
-name of the file.")
-
 ;;;; Hosts
 
 (defun gemini-companion-hosts ()
@@ -79,22 +74,13 @@ name of the file.")
 
 (defun gemini-companion-host-of-name (file)
   "Return the host that FILE, a name of Emacs, is on, or nil."
-  (and gemini-companion-host--all
-       (cl-loop for host in gemini-companion-host--all
-                if (string-prefix-p (gemini-companion-host-prefix host) file) return host)))
+  (cl-loop for host in gemini-companion-host--all
+           if (string-prefix-p (gemini-companion-host-prefix host) file) return host))
 
 (defun gemini-companion-host-of-buffer (buffer)
   "Return the host that the file of BUFFER is on, or nil."
-  (when gemini-companion-host--all
-    (let ((file (buffer-local-value 'buffer-file-name buffer))
-          (known (buffer-local-value 'gemini-companion-host--of-buffer buffer)))
-      (cond ((null file) nil)
-            ((and (eq file (car known)) (eq gemini-companion-host--all (cadr known)))
-             (cddr known))
-            (t (with-current-buffer buffer
-                 (cddr (setq gemini-companion-host--of-buffer
-                             `(,file ,gemini-companion-host--all
-                                     . ,(gemini-companion-host-of-name file))))))))))
+  (when-let* ((file (buffer-local-value 'buffer-file-name buffer)))
+    (gemini-companion-host-of-name file)))
 
 (defun gemini-companion-host-local-name (host file)
   "Return what HOST calls FILE, a name of Emacs that is on it."

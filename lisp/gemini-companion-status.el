@@ -236,7 +236,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--insert-log ()
   "Insert the last lines of the log."
   (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log)
-                                    (cons (if (eq gemini-companion-log-level 'protocol)
+                                    (cons (if gemini-companion-bridge-tracing
                                               "without messages"
                                             "with messages")
                                           #'gemini-companion-toggle-protocol-log))

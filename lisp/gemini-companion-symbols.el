@@ -14,6 +14,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'gemini-companion-context)
 (require 'gemini-companion-diagnostics)
 (require 'gemini-companion-tools)
 (require 'gemini-companion-ui)
@@ -30,16 +31,6 @@
 (declare-function xref-backend-definitions "xref" (backend identifier))
 (declare-function xref-item-location "xref" (item) t)
 (declare-function xref-location-group "xref" (location))
-
-(defconst gemini-companion-symbols--max-size (* 1024 1024)
-  "Number of bytes of a file that are read to show lines of it.")
-
-(defconst gemini-companion-symbols--max-places 90
-  "Maximum number of places in an answer.")
-
-(defconst gemini-companion-symbols--no-server
-  "No language server in this buffer: use grep_search"
-  "What is answered where only a language server would know.")
 
 ;;;; Where the symbol is
 
@@ -103,7 +94,7 @@ of more parameters."
     (pcase (gemini-companion-symbols--server)
       ('eglot (gemini-companion-symbols--request-eglot method capability extra done fail))
       ('lsp (gemini-companion-symbols--request-lsp method extra done fail))
-      (_ (user-error "%s" gemini-companion-symbols--no-server)))
+      (_ (user-error "No language server in this buffer: use grep_search")))
     'later))
 
 (defun gemini-companion-symbols--request-eglot (method capability extra done fail)
@@ -127,17 +118,9 @@ For CAPABILITY and EXTRA see `gemini-companion-symbols--request'."
   "Return point as the parameters of a request by Eglot."
   (if (fboundp 'eglot--TextDocumentPositionParams)
       (eglot--TextDocumentPositionParams)
-    (list :textDocument (list :uri (eglot-path-to-uri buffer-file-name))
-          :position (list :line (1- (line-number-at-pos))
-                          :character (gemini-companion-symbols--utf-16-column)))))
-
-(defun gemini-companion-symbols--utf-16-column ()
-  "Return the number of UTF-16 code units before point in its line."
-  (/ (string-bytes (encode-coding-string
-                    (buffer-substring-no-properties
-                     (let ((inhibit-field-text-motion t)) (line-beginning-position)) (point))
-                    'utf-16le t))
-     2))
+    (pcase-let ((`(,line ,character) (gemini-companion-context-line-and-character (point))))
+      (list :textDocument (list :uri (eglot-path-to-uri buffer-file-name))
+            :position (list :line (1- line) :character (1- character))))))
 
 (defun gemini-companion-symbols--request-lsp (method extra done fail)
   "Request METHOD by lsp-mode; call DONE with the result or FAIL with a reason.
@@ -165,7 +148,7 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
 ;;;; Places
 
 (defun gemini-companion-symbols--locations (call result)
-  "Answer CALL by RESULT, the locations that a server has found.
+  "Answer CALL with RESULT, the locations that a server has found.
 RESULT is one location, a vector or list of locations, or nil."
   (let ((locations (if (gemini-companion-symbols--object-p result) (list result)
                      (append result nil))))
@@ -181,27 +164,21 @@ RESULT is one location, a vector or list of locations, or nil."
                             (1+ (gemini-companion-symbols--get start :line)))))))
 
 (defun gemini-companion-symbols--places (call places)
-  "Answer CALL by PLACES, each (FILE . LINE), of which there may be thousands."
-  (let ((visible nil)
-        (more 0))
+  "Answer CALL with PLACES, each (FILE . LINE), and the text of 90 of them."
+  (let* ((places (delete-dups places))
+         (more (max 0 (- (length places) 1000)))
+         (room 90)
+         (lines nil))
     (gemini-companion-tool-each
-     call (delete-dups places)
-     (lambda (place)
-       (if (length= visible gemini-companion-symbols--max-places)
-           (setq more (1+ more))
-         (when (gemini-companion-tool-visible-p call (car place))
-           (push place visible))))
-     (lambda ()
-       (gemini-companion-symbols--read call (nreverse visible) more)))))
-
-(defun gemini-companion-symbols--read (call places more)
-  "Answer CALL by PLACES, and the text there; MORE is how many others there are."
-  (let ((lines nil))
-    (gemini-companion-tool-each
-     call (seq-group-by #'car places)
+     call (seq-group-by #'car (seq-take places 1000))
      (pcase-lambda (`(,file . ,places))
-       (push (gemini-companion-symbols--lines call file (sort (mapcar #'cdr places) #'<))
-             lines))
+       (let* ((count (length places))
+              (kept (seq-take (sort (mapcar #'cdr places) #'<) room)))
+         (if (null kept) (setq more (+ more count))
+           (when (gemini-companion-tool-visible-p call file count)
+             (setq more (+ more (- count (length kept)))
+                   room (- room (length kept)))
+             (push (gemini-companion-symbols--lines call file kept) lines)))))
      (lambda ()
        (gemini-companion-tool-answer
         call (concat (if lines (string-join (nreverse lines) "\n") "Nothing was found.")
@@ -209,108 +186,94 @@ RESULT is one location, a vector or list of locations, or nil."
 
 (defun gemini-companion-symbols--lines (call file numbers)
   "Return lines for the answer to CALL: those of FILE with NUMBERS, in order."
-  (let ((name (gemini-companion-tool-file-name call file))
-        (buffer (gemini-companion-tool-buffer file)))
-    (if buffer
-        (with-current-buffer buffer
-          (gemini-companion-symbols--lines-here name numbers))
-      (with-temp-buffer
-        (gemini-companion-symbols--insert file)
-        (gemini-companion-symbols--lines-here name numbers)))))
+  (let ((name (gemini-companion-tool-file-name call file)))
+    (gemini-companion-symbols--in-file
+     file
+     (lambda ()
+       (let ((inhibit-field-text-motion t)
+             (current 1))
+         (mapconcat (lambda (number)
+                      (forward-line (- number current))
+                      (setq current number)
+                      (gemini-companion-tool-line
+                       "%s:%d: %s" name number
+                       (buffer-substring-no-properties
+                        (point) (min (line-end-position) (+ (point) 1000)))))
+                    numbers "\n"))))))
 
-(defun gemini-companion-symbols--lines-here (name numbers)
-  "Return the lines of the current buffer with NUMBERS, in order; NAME is its file."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (let ((inhibit-field-text-motion t)
-            (current 1))
-        (mapconcat (lambda (number)
-                     (forward-line (- number current))
-                     (setq current number)
-                     (gemini-companion-tool-line
-                      "%s:%d: %s" name number
-                      (buffer-substring-no-properties
-                       (point) (min (line-end-position) (+ (point) 1000)))))
-                   numbers "\n")))))
-
-(defun gemini-companion-symbols--insert (file)
-  "Insert the beginning of FILE, if that can be read."
-  (let ((file-name-handler-alist nil)
-        (format-alist nil)
-        (after-insert-file-functions nil))
-    (when (file-regular-p file)
-      (ignore-errors
-        (insert-file-contents file nil 0 gemini-companion-symbols--max-size)))))
+(defun gemini-companion-symbols--in-file (file function)
+  "Call FUNCTION at the start of the text of FILE, and return its value.
+That is in the buffer that visits FILE, or in one with its first megabyte,
+if it can be read."
+  (if-let* ((buffer (gemini-companion-tool-buffer file)))
+      (with-current-buffer buffer
+        (save-excursion
+          (save-restriction
+            (widen)
+            (goto-char (point-min))
+            (funcall function))))
+    (with-temp-buffer
+      (let ((file-name-handler-alist nil)
+            (format-alist nil)
+            (after-insert-file-functions nil))
+        (when (file-regular-p file)
+          (ignore-errors
+            (insert-file-contents file nil 0 (* 1024 1024)))))
+      (funcall function))))
 
 ;;;; Emacs Lisp
 
 (defun gemini-companion-symbols--elisp-p ()
-  "Return non-nil if the current buffer has Emacs Lisp."
-  (derived-mode-p 'emacs-lisp-mode))
+  "Return non-nil if Emacs itself knows the symbols of the current buffer best."
+  (and (derived-mode-p 'emacs-lisp-mode) (not (gemini-companion-symbols--server))))
 
 (defun gemini-companion-symbols--elisp-definitions (call symbol)
-  "Answer CALL by where SYMBOL is defined, as far as Emacs knows.
+  "Answer CALL with where SYMBOL is defined, as far as Emacs knows.
 The current buffer is searched as well: it may not have been loaded."
   (require 'xref)
-  (let ((files (cl-loop for item in (xref-backend-definitions 'elisp symbol)
-                        for file = (gemini-companion-symbols--source
-                                    (xref-location-group (xref-item-location item)))
-                        if file collect file)))
+  (let* ((here buffer-file-name)
+         (files (cl-loop for item in (xref-backend-definitions 'elisp symbol)
+                         for file = (xref-location-group (xref-item-location item))
+                         if (file-name-absolute-p file) ; else it is part of Emacs's C
+                         collect (replace-regexp-in-string "\\.elc\\'" ".el"
+                                                           (expand-file-name file)))))
     (gemini-companion-symbols--places
      call
-     (cl-loop for file in (delete-dups (cons buffer-file-name files))
-              append (gemini-companion-symbols--elisp-places
-                      file symbol (equal file buffer-file-name))))))
-
-(defun gemini-companion-symbols--source (file)
-  "Return the absolute name of the source FILE, or nil if it is part of Emacs's C."
-  (and (file-name-absolute-p file)
-       (replace-regexp-in-string "\\.elc\\'" ".el" (expand-file-name file))))
-
-(defun gemini-companion-symbols--elisp-places (file symbol here)
-  "Return the places in FILE, as (FILE . LINE), where SYMBOL is defined.
-If there are none, return the start of FILE, unless HERE is non-nil."
-  (let* ((buffer (gemini-companion-tool-buffer file))
-         (lines (if buffer
-                    (with-current-buffer buffer
-                      (gemini-companion-symbols--elisp-lines symbol))
-                  (with-temp-buffer
-                    (gemini-companion-symbols--insert file)
-                    (gemini-companion-symbols--elisp-lines symbol)))))
-    (cond (lines (mapcar (lambda (line) (cons file line)) lines))
-          ((not here) (list (cons file 1))))))
+     (cl-loop for file in (delete-dups (cons here files))
+              append (mapcar (lambda (line) (cons file line))
+                             (or (gemini-companion-symbols--in-file
+                                  file (lambda () (gemini-companion-symbols--elisp-lines symbol)))
+                                 (unless (equal file here) '(1))))))))
 
 (defun gemini-companion-symbols--elisp-lines (symbol)
-  "Return the numbers of the lines of the current buffer that define SYMBOL."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (let ((case-fold-search nil)
-            ;; The numbers bound the time that a hostile text can take.
-            (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
-                            (regexp-quote symbol)
-                            "\\(?:[ \t\n()]\\|$\\)"))
-            (line 1)
-            (counted (point-min)))
-        (cl-loop while (re-search-forward regexp nil t)
-                 for start = (match-beginning 0)
-                 ;; To count from the first line each time would take long for many definitions.
-                 do (setq line (+ line (count-lines counted start))
-                          counted start)
-                 collect line)))))
+  "Return the numbers of the lines after point that define SYMBOL.
+Point is at the start of the buffer."
+  (let ((case-fold-search nil)
+        ;; The numbers bound the time that a hostile text can take.
+        (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
+                        (regexp-quote symbol)
+                        "\\(?:[ \t\n()]\\|$\\)"))
+        (line 1)
+        (counted (point)))
+    (cl-loop while (re-search-forward regexp nil t)
+             for start = (match-beginning 0)
+             ;; To count from the first line each time would take long for many definitions.
+             do (setq line (+ line (count-lines counted start))
+                      counted start)
+             collect line)))
 
 (defun gemini-companion-symbols--elisp-describe (name)
   "Return what is known about the symbol of Emacs Lisp with NAME."
-  (let ((symbol (intern-soft name)))
-    (or (and symbol
-             (let ((parts (delq nil (list (gemini-companion-symbols--describe-function symbol)
-                                          (gemini-companion-symbols--describe-variable symbol)
-                                          (gemini-companion-symbols--describe-face symbol)))))
-               (and parts (string-join parts "\n\n"))))
-        "Nothing is known about it: its file may not be loaded in this Emacs.")))
+  (let* ((symbol (intern-soft name))
+         (parts (and symbol
+                     (delq nil (list (gemini-companion-symbols--describe-function symbol)
+                                     (gemini-companion-symbols--describe-variable symbol)
+                                     (when (facep symbol)
+                                       (format "%s is a face\n%s" symbol
+                                               (or (face-documentation symbol)
+                                                   "Not documented."))))))))
+    (if parts (string-join parts "\n\n")
+      "Nothing is known about it: its file may not be loaded in this Emacs.")))
 
 (defun gemini-companion-symbols--describe-function (symbol)
   "Return what is known about the function SYMBOL, or nil if it is none."
@@ -334,26 +297,21 @@ If there are none, return the start of FILE, unless HERE is non-nil."
             (or (ignore-errors (documentation-property symbol 'variable-documentation))
                 "Not documented."))))
 
-(defun gemini-companion-symbols--describe-face (symbol)
-  "Return what is known about the face SYMBOL, or nil if it is none."
-  (when (facep symbol)
-    (format "%s is a face\n%s" symbol (or (face-documentation symbol) "Not documented."))))
-
 ;;;; The tools
 
 (defun gemini-companion-symbols--find-definition (call path line symbol)
-  "Answer CALL by where SYMBOL on LINE of the file PATH is defined."
+  "Answer CALL with where SYMBOL on LINE of the file PATH is defined."
   (gemini-companion-symbols--call
    call path line symbol
    (lambda ()
-     (if (and (not (gemini-companion-symbols--server)) (gemini-companion-symbols--elisp-p))
+     (if (gemini-companion-symbols--elisp-p)
          (gemini-companion-symbols--elisp-definitions call symbol)
        (gemini-companion-symbols--request
         call "textDocument/definition" :definitionProvider nil
         (lambda (result) (gemini-companion-symbols--locations call result)))))))
 
 (defun gemini-companion-symbols--find-references (call path line symbol)
-  "Answer CALL by where SYMBOL on LINE of the file PATH is used."
+  "Answer CALL with where SYMBOL on LINE of the file PATH is used."
   (gemini-companion-symbols--call
    call path line symbol
    (lambda ()
@@ -363,11 +321,11 @@ If there are none, return the start of FILE, unless HERE is non-nil."
       (lambda (result) (gemini-companion-symbols--locations call result))))))
 
 (defun gemini-companion-symbols--describe (call path line symbol)
-  "Answer CALL by what is known about SYMBOL on LINE of the file PATH."
+  "Answer CALL with what is known about SYMBOL on LINE of the file PATH."
   (gemini-companion-symbols--call
    call path line symbol
    (lambda ()
-     (if (and (not (gemini-companion-symbols--server)) (gemini-companion-symbols--elisp-p))
+     (if (gemini-companion-symbols--elisp-p)
          (gemini-companion-symbols--elisp-describe symbol)
        (gemini-companion-symbols--request
         call "textDocument/hover" :hoverProvider nil

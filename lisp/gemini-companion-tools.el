@@ -13,10 +13,9 @@
 ;; A tool is a function of Lisp, called in a timer.  It returns the answer, or answers later: nothing
 ;; may wait on the main thread.  A client that gives up cancels its call.
 ;;
-;; What is answered goes to a remote model.  So the names of files, in arguments and in results, pass
-;; the rules for the context: private files and files outside of the client's scope are withheld,
-;; which the model learns only as a number.  Only open buffers are used; a file is visited only to be
-;; shown.
+;; Answers go to a remote model.  So the names of files, in arguments and in results, pass the rules
+;; for the context: private files and files outside of the client's scope are withheld, and the model
+;; learns only how many.  Only open buffers are used; a file is visited only to be shown.
 
 ;;; Code:
 
@@ -40,24 +39,12 @@
 (defconst gemini-companion-tools--max-characters 30000
   "Maximum number of characters of an answer.")
 
-(defconst gemini-companion-tools--max-line 400
-  "Maximum number of characters of a line that names a place.")
-
-(defconst gemini-companion-tools--max-calls 20
-  "Number of calls that are remembered for the user.")
-
 (defvar gemini-companion-tools--slice 0.01
   "Seconds for which Emacs works on many items before it does something else.")
-
-(defconst gemini-companion-tools--pause 0.01
-  "Seconds from one slice of such work to the next.")
 
 (defconst gemini-companion-tools-patience 15
   "Seconds for which a call waits for checkers or the user.
 The client is sent an error after 20.")
-
-(defconst gemini-companion-tools--interval 0.05
-  "Seconds between checks of what a call waits for.")
 
 ;;;; The table
 
@@ -123,17 +110,16 @@ A tool with the same NAME is replaced.  To replace one of ours do so in
 (defun gemini-companion-tools--announce ()
   "Let clients know the tools."
   (gemini-companion-bridge-set-tools
-   (mapcar #'gemini-companion-tools--declaration gemini-companion-tools--table)))
-
-(defun gemini-companion-tools--declaration (tool)
-  "Return TOOL as the vector that `gemini-companion-bridge-set-tools' takes."
-  (vector (gemini-companion-tools--tool-name tool)
-          (gemini-companion-tools--tool-description tool)
-          (and (gemini-companion-tools--tool-read-only tool) t)
-          (not (gemini-companion-tools--tool-hidden tool))
-          (vconcat (mapcar (pcase-lambda (`(,name ,type ,description ,optional))
-                             (vector name (symbol-name type) description (not optional)))
-                           (gemini-companion-tools--tool-arguments tool)))))
+   (mapcar (lambda (tool)
+             (vector (gemini-companion-tools--tool-name tool)
+                     (gemini-companion-tools--tool-description tool)
+                     (and (gemini-companion-tools--tool-read-only tool) t)
+                     (not (gemini-companion-tools--tool-hidden tool))
+                     (vconcat (mapcar (pcase-lambda (`(,name ,type ,description ,optional))
+                                        (vector name (symbol-name type) description
+                                                (not optional)))
+                                      (gemini-companion-tools--tool-arguments tool)))))
+           gemini-companion-tools--table)))
 
 ;;;###autoload
 (defun gemini-companion-tools-announce ()
@@ -165,9 +151,7 @@ A tool with the same NAME is replaced.  To replace one of ours do so in
   (started (float-time) :documentation "When it came, in seconds since 1970.")
   (ended nil :documentation "When it ended, or nil.")
   (outcome nil :documentation "How it ended, as text for the user, or nil.")
-  (withheld 0 :documentation "The number of results that are withheld.")
-  (verdicts (make-hash-table :test #'equal)
-            :documentation "By file name, whether it is `visible' or `withheld'."))
+  (withheld 0 :documentation "The number of results that are withheld."))
 
 (defvar gemini-companion-tools--calls nil
   "The last calls, the newest first.")
@@ -187,8 +171,7 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
         (call (make-gemini-companion-tool-call :id id :tool name :agent agent
                                                :directory directory)))
     (setq gemini-companion-tools--calls
-          (cons call (seq-take gemini-companion-tools--calls
-                               (1- gemini-companion-tools--max-calls))))
+          (cons call (seq-take gemini-companion-tools--calls 19)))
     (gemini-companion-log-run-hook 'gemini-companion-tools-change-hook)
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
           ((gemini-companion-workspace-pending-p)
@@ -256,20 +239,20 @@ Another companion may give its calls the same numbers."
            (ignore (gemini-companion-tools--end call "cancelled")))))
 
 (defun gemini-companion-tool-answer (call text)
-  "Answer CALL by TEXT, of which long ones are cut.
+  "Answer CALL with TEXT, truncated if long.
 Return nil if nobody waits for it any more."
   (when (gemini-companion-tool-live-p call)
-    (let ((text (concat (gemini-companion-tools--cut text)
-                        (gemini-companion-tools--withheld-line call))))
+    (let* ((withheld (gemini-companion-tool-call-withheld call))
+           (some (> withheld 0))
+           (text (concat (gemini-companion-tools--cut text)
+                         (and some (format "\n(%d more in files that are withheld)" withheld)))))
       (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
       (gemini-companion-tools--end
-       call (format "answered, %d characters%s" (length text)
-                    (pcase (gemini-companion-tool-call-withheld call)
-                      (0 "")
-                      (count (format ", %d withheld" count))))))))
+       call (concat (format "answered, %d characters" (length text))
+                    (and some (format ", %d withheld" withheld)))))))
 
 (defun gemini-companion-tool-fail (call reason)
-  "Answer CALL by an error, for REASON, a string.
+  "Answer CALL with an error, for REASON, a string.
 Return nil if nobody waits for it any more."
   (when (gemini-companion-tool-live-p call)
     (gemini-companion-bridge-fail (gemini-companion-tool-call-id call) reason)
@@ -296,58 +279,42 @@ Return nil if nobody waits for it any more."
              (and ended (format ", %.0f ms"
                                 (* 1000 (- ended (gemini-companion-tool-call-started call)))))))))
 
-(defvar gemini-companion-tools--index nil
-  "A hash table of buffers by the names of their files, or nil.")
-
-(defmacro gemini-companion-tools--with-index (&rest body)
-  "Evaluate BODY, which looks up the buffers of many files but visits none.
-Otherwise each would be looked for among all buffers."
-  (declare (indent 0) (debug t))
-  `(let ((gemini-companion-tools--index (gemini-companion-tools--make-index)))
-     ,@body))
-
-(defun gemini-companion-tool-poll (call check &optional interval)
+(defun gemini-companion-tool-poll (call check)
   "Call CHECK for CALL every few milliseconds, until it returns non-nil.
-Stop when CALL has ended; an error of CHECK fails it.  INTERVAL is in
-seconds."
+Stop when CALL has ended; an error of CHECK fails it."
   (gemini-companion-tools-repeat
    (lambda ()
      (let ((done t))                    ; unless CHECK returns nil
        (gemini-companion-tool-go-on call
          (setq done (funcall check)))
-       done))
-   interval))
+       done))))
 
 (defun gemini-companion-tool-each (call items function finish)
   "Call FUNCTION with each of ITEMS for CALL, then FINISH; return nil.
-If that takes long, go on in timers, so that the user need not wait.
-FUNCTION must visit no file."
+If that takes long, go on in timers, so that the user need not wait."
   (let ((slice (lambda ()
                  (let ((end (+ (float-time) gemini-companion-tools--slice)))
-                   (gemini-companion-tools--with-index
-                     (while (and items
-                                 (progn (funcall function (pop items)) t)
-                                 (< (float-time) end)))))
+                   (while (and items
+                               (progn (funcall function (pop items)) t)
+                               (< (float-time) end))))
                  (unless items
                    (funcall finish)
                    t))))
     (unless (funcall slice)
-      (gemini-companion-tool-poll call slice gemini-companion-tools--pause))
+      (gemini-companion-tool-poll call slice))
     nil))
 
-(defun gemini-companion-tools-repeat (check &optional interval)
-  "Call CHECK in a timer, until it returns non-nil or signals an error.
-INTERVAL is in seconds."
-  (let* ((interval (or interval gemini-companion-tools--interval))
-         (timer nil)
-         (go-on (lambda ()
-                  (let ((done t))       ; after an error, too
-                    (gemini-companion-log-errors "tools"
-                      (save-current-buffer
-                        (save-match-data
-                          (setq done (funcall check)))))
-                    (when done (cancel-timer timer))))))
-    (setq timer (run-at-time interval interval go-on))))
+(defun gemini-companion-tools-repeat (check)
+  "Call CHECK in a timer, until it returns non-nil or signals an error."
+  (let ((timer nil))
+    (setq timer (run-at-time
+                 0.05 0.05
+                 (lambda ()
+                   (let ((done t))      ; after an error, too
+                     (gemini-companion-log-errors "tools"
+                       (save-current-buffer
+                         (setq done (funcall check))))
+                     (when done (cancel-timer timer))))))))
 
 ;;;; What may be told
 
@@ -374,12 +341,7 @@ If not, this counts as COUNT results that are withheld, by default one."
 
 (defun gemini-companion-tools--withheld-p (call file)
   "Return non-nil if the model may not know of FILE in CALL."
-  (let ((verdicts (gemini-companion-tool-call-verdicts call)))
-    (or gemini-companion-context-paused
-        (eq 'withheld
-            (or (gethash file verdicts)
-                (puthash file (if (gemini-companion-tool-secret-p call file) 'withheld 'visible)
-                         verdicts))))))
+  (or gemini-companion-context-paused (gemini-companion-tool-secret-p call file)))
 
 (defun gemini-companion-tool-secret-p (call file)
   "Return non-nil if FILE is remote, private, or not in the scope of CALL.
@@ -396,20 +358,7 @@ What is not absolute is no file, but perhaps the address of something else."
 (defun gemini-companion-tool-buffer (file)
   "Return the buffer that visits FILE, or nil."
   (let ((file-name-handler-alist nil))
-    (if gemini-companion-tools--index
-        (or (gethash file gemini-companion-tools--index)
-            (gethash (file-truename file) gemini-companion-tools--index))
-      (find-buffer-visiting file))))
-
-(defun gemini-companion-tools--make-index ()
-  "Return a value for `gemini-companion-tools--index'."
-  (let ((index (make-hash-table :test #'equal))
-        (file-name-handler-alist nil))
-    (dolist (buffer (buffer-list) index)
-      (when-let* ((file (buffer-file-name buffer)))
-        (puthash file buffer index)
-        (when-let* ((truename (buffer-local-value 'buffer-file-truename buffer)))
-          (puthash (expand-file-name truename) buffer index))))))
+    (find-buffer-visiting file)))
 
 (defun gemini-companion-tool-open-buffer (call path)
   "Return the buffer that visits PATH in CALL; see `gemini-companion-tool-file'.
@@ -435,15 +384,14 @@ It is relative to the directory of the client if FILE is below that."
            file)))))
 
 (defun gemini-companion-tool-line (format &rest arguments)
-  "Return FORMAT with ARGUMENTS as one line, which is cut if it is long."
+  "Return FORMAT with ARGUMENTS as one line, truncated if long."
   (let* ((text (apply #'format format arguments))
          ;; To replace blanks would take long in a long text.
-         (start (substring text 0 (min (length text) (* 10 gemini-companion-tools--max-line))))
+         (start (substring text 0 (min (length text) 4000)))
          (line (string-trim (replace-regexp-in-string "[[:space:]\n\r]+" " " start))))
-    (cond ((length> line gemini-companion-tools--max-line)
-           (concat (substring line 0 gemini-companion-tools--max-line) "..."))
-          ((length< start (length text)) (concat line "..."))
-          (t line))))
+    (if (or (length> line 400) (length< start (length text)))
+        (concat (substring line 0 (min (length line) 400)) "...")
+      line)))
 
 (defun gemini-companion-tool-trim-end (text chars)
   "Return TEXT without those of CHARS that it ends with.
@@ -468,16 +416,10 @@ take minutes."
             (cond ((> rest 0) "\n(The answer was cut here: it is too long)")
                   ((> more 0) (format "\n(%d more lines)" more))))))
 
-(defun gemini-companion-tools--withheld-line (call)
-  "Return a line that says how many results of CALL are withheld, or nil."
-  (let ((count (gemini-companion-tool-call-withheld call)))
-    (unless (zerop count)
-      (format "\n(%d more in files that are withheld)" count))))
-
 ;;;; Open files
 
 (defun gemini-companion-tools--get-open-files (call)
-  "Answer CALL by the open files, one in a line."
+  "Answer CALL with the open files, one per line."
   (let ((lines nil))
     (gemini-companion-tool-each
      call (seq-filter #'buffer-file-name (buffer-list))
@@ -571,7 +513,6 @@ local variables only safe ones are obeyed."
         (condition-case problem
             (let ((buffer (find-file-noselect file 'nowarn)))
               ;; Its local variables may mark it as private.
-              (remhash file (gemini-companion-tool-call-verdicts call))
               (when (gemini-companion-tools--withheld-p call file)
                 (user-error "This file is withheld"))
               buffer)

@@ -466,9 +466,8 @@ missing or were changed are written again."
 (defun gemini-companion-toggle-protocol-log ()
   "Start or stop logging each message between Emacs and its clients."
   (interactive)
-  (customize-set-variable 'gemini-companion-log-level
-                          (if (eq gemini-companion-log-level 'protocol) 'events 'protocol))
-  (message (if (eq gemini-companion-log-level 'protocol)
+  (gemini-companion-bridge-trace (not gemini-companion-bridge-tracing))
+  (message (if gemini-companion-bridge-tracing
                "Each message is logged from now on"
              "Messages are no longer logged")))
 

@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; What is added to each command and to each edit, and what it takes to gather
-;; what the user looks at: with few and with many buffers, in a small buffer and
+;; What is added to each command, and what it takes to gather what the user looks at: with
+;; few and with many buffers, in a small buffer and
 ;; in one of a million lines.
 
 ;;; Code:
@@ -70,16 +70,7 @@ BASELINE is the name of a figure."
        (insert "x")
        (set-window-point nil (point))
        (gemini-companion-context-gather))
-     "gather: 1 file")
-    (gemini-companion-bench-add
-     "edit: a character" "us"
-     (progn (gemini-companion-context--unwatch-lines)
-            (gemini-companion-bench-times 50 1000 (insert "x"))))
-    (gemini-companion-bench-add
-     "edit: a character in the active file" "us"
-     (progn (gemini-companion-context--watch-lines)
-            (gemini-companion-bench-times 50 1000 (insert "x")))
-     "edit: a character"))
+     "gather: 1 file"))
   (set-buffer-modified-p nil))
 
 (defun gemini-companion-bench--ignore (name line lines baseline)

@@ -89,11 +89,10 @@
     (should-not gemini-companion-bridge--timer))
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "a slow timer"
-                                (lambda () (eql (gemini-companion-bridge--interval)
-                                                gemini-companion-bridge--slow)))
+                                (lambda () (eql (gemini-companion-bridge--interval) 1.0)))
     ;; The pipe tells of what is urgent.
     (gemini-companion-test-propose client "a.txt" "x")
-    (should (eql (gemini-companion-bridge--interval) gemini-companion-bridge--slow))
+    (should (eql (gemini-companion-bridge--interval) 1.0))
     (should gemini-companion-bridge--timer)))
 
 (ert-deftest gemini-companion-bridge/without-a-pipe-it-polls-fast-only-with-clients ()
@@ -110,12 +109,12 @@
                    (format "a look every %s s" interval)
                    (lambda () (eql (timer--repeat-delay gemini-companion-bridge--timer)
                                    interval))))))
-      (funcall wait gemini-companion-bridge--slow)
+      (funcall wait 1.0)
       (let ((client (fake-cli-connect temporary-file-directory gemini-companion-test-project)))
-        (unwind-protect (funcall wait gemini-companion-bridge--fast)
+        (unwind-protect (funcall wait 0.05)
           (fake-cli-disconnect client)))
       (gemini-companion-handle-event 'clients 0)
-      (funcall wait gemini-companion-bridge--slow))
+      (funcall wait 1.0))
     (gemini-companion-mode -1)
     (should-not gemini-companion-bridge--timer)))
 

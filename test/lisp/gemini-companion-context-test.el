@@ -62,7 +62,7 @@
     (with-current-buffer "a"
       (setq gemini-companion-private t)
       (text-mode)
-      (setq gemini-companion-context--verdict nil))
+      (setq gemini-companion-private--verdict nil))
     (should (equal (gemini-companion-context-test--names) '("b")))))
 
 (ert-deftest gemini-companion-context/the-last-file-stays-active-while-the-user-is-elsewhere ()
@@ -159,34 +159,25 @@
         (fake-cli-request client "ping")
         (should (= (length (fake-cli-notifications client)) heard))))))
 
-(defun gemini-companion-context-test--published (changes idle)
-  "Return when the context is published after CHANGES, all in milliseconds.
-CHANGES are the times of keys, or of other changes, as lists.  If IDLE is
-nil, Emacs does not say since when it is idle."
-  (let ((now 0) (key 0) (timer nil) (published nil)
+(defun gemini-companion-context-test--published (&rest changes)
+  "Return when the context is published after CHANGES, all in milliseconds."
+  (let ((now 0) (timer nil) (published nil)
         (gemini-companion-context--timer nil)
         (gemini-companion-context--changed 0))
     (cl-letf (((symbol-function 'run-at-time)
                (lambda (seconds _ function)
                  (setq timer (cons (+ now (round (* 1000 seconds))) function))))
-              ((symbol-function 'current-idle-time)
-               (lambda () (and idle (time-convert (cons (- now key) 1000) 'list))))
-              ((symbol-function 'gemini-companion-context--now)
-               (lambda () (/ now 1000.0)))
+              ((symbol-function 'float-time)
+               (lambda (&optional _) (/ now 1000.0)))
               ((symbol-function 'gemini-companion-context--publish)
                (lambda () (push now published))))
       (while (or changes timer)
-        (pcase (car changes)
-          ((and change (guard change)
-                (let time (if (consp change) (car change) change))
-                (guard (not (and timer (<= (car timer) time)))))
-           (pop changes)
-           (setq now time)
-           (if (consp change) (gemini-companion-context--gather-soon)
-             (setq key now)
-             (gemini-companion-context--publish-soon)))
-          (_ (setq now (car timer))
-             (funcall (cdr (prog1 timer (setq timer nil))))))))
+        (if (and changes (not (and timer (<= (car timer) (car changes)))))
+            (progn
+              (setq now (pop changes))
+              (gemini-companion-context--publish-soon))
+          (setq now (car timer))
+          (funcall (cdr (prog1 timer (setq timer nil)))))))
     (nreverse published)))
 
 (ert-deftest gemini-companion-context/the-last-key-of-a-burst-is-told-soon ()
@@ -198,17 +189,8 @@ nil, Emacs does not say since when it is idle."
                    ;; Two movements with a pause are two.
                    ((0 60) 50 110)
                    ;; While keys go on, they are told four times a second.
-                   ((0 33 66 99 132 165 198 231 264 297 330) 250 380)
-                   ;; A change without a key counts as much: a buffer is killed by a timer.
-                   ((0 (30)) 80)
-                   ((0 20 (30) 40) 90)))
-    (should (equal (gemini-companion-context-test--published changes t) published))))
-
-(ert-deftest gemini-companion-context/without-idle-time-changes-are-told-after-a-whole-pause ()
-  "As while a command waits, and timers run."
-  (should (equal (gemini-companion-context-test--published '(0 10 20) nil) '(100)))
-  (should (equal (gemini-companion-context-test--published '(0 40 80 120 160 200 240 280) nil)
-                 '(250 330))))
+                   ((0 33 66 99 132 165 198 231 264 297 330) 250 380)))
+    (should (equal (apply #'gemini-companion-context-test--published changes) published))))
 
 (defun gemini-companion-context-test--watched-hooks ()
   "Return the hooks in which the context has a function."
@@ -217,7 +199,7 @@ nil, Emacs does not say since when it is idle."
                             (string-prefix-p "gemini-companion-context"
                                              (format "%s" function)))
                           (default-value hook)))
-              (delete-dups (apply #'append (mapcar #'cdr gemini-companion-context--hooks)))))
+              (seq-uniq (apply #'append (mapcar #'cdr gemini-companion-context--hooks)))))
 
 (ert-deftest gemini-companion-context/nothing-is-watched-without-a-client ()
   (gemini-companion-test-with-project
@@ -229,8 +211,7 @@ nil, Emacs does not say since when it is idle."
     (fake-cli-disconnect client)
     (gemini-companion-test-wait "the client to be gone"
                                 (lambda () (zerop (gemini-companion-bridge-clients))))
-    (should-not (gemini-companion-context-test--watched-hooks))
-    (should-not (local-variable-p 'before-change-functions))))
+    (should-not (gemini-companion-context-test--watched-hooks))))
 
 (ert-deftest gemini-companion-context/files-looked-at-before-are-recalled ()
   "Those that were never shown come last, and none of them is active."

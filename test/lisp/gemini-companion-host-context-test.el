@@ -44,8 +44,8 @@ The module has no ignore rules of hosts, so none are in force."
           (should (equal (gemini-companion-host-remote-p "/[ssh/build]/src/a.c")
                          "/[ssh/build]"))
           ;; It is on no machine that is served.
-          (should (eq (gemini-companion-workspace--machine "/[ssh/build]/src/a.c") 'elsewhere))
-          (should-not (gemini-companion-workspace--machine "/[a]/src/a.c")))
+          (should (eq (gemini-companion-workspace-machine "/[ssh/build]/src/a.c") 'elsewhere))
+          (should-not (gemini-companion-workspace-machine "/[a]/src/a.c")))
       (tramp-change-syntax before))))
 
 (defun gemini-companion-host-context-test--serve (prefix &rest roots)
@@ -64,7 +64,7 @@ No host is asked."
   (set-visited-file-modtime '(25000 0))
   ;; Those of others ask the host.
   (gemini-companion-context--file-opened)
-  (gemini-companion-context--gather-soon)
+  (gemini-companion-context--publish-soon)
   (gemini-companion-context--record-focus)
   (current-buffer))
 
@@ -192,7 +192,7 @@ No host is asked."
       ;; What a link leads to counts as well.
       (gemini-companion-host-context-test--pretend "/mock:a:/p/link")
       (setq buffer-file-truename "/mock:a:/home/me/id_rsa"
-            gemini-companion-context--verdict nil)
+            gemini-companion-private--verdict nil)
       (should (equal (gemini-companion-host-context-test--reason "/mock:a:/p" "/mock:a:/p/link")
                      "named by `gemini-companion-private-files'"))
       (should-not (gemini-companion-host-context-test--told "/mock:a:/p")))))

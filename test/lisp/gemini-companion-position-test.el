@@ -32,10 +32,9 @@
       (list line character))))
 
 (defun gemini-companion-position-test--random-edit ()
-  "Edit the current buffer at random, now and then behind the back of hooks."
+  "Edit the current buffer at random."
   (let* ((position (+ (point-min) (random (1+ (- (point-max) (point-min))))))
-         (end (min (point-max) (+ position (random 8))))
-         (inhibit-modification-hooks (zerop (random 4))))
+         (end (min (point-max) (+ position (random 8)))))
     (pcase (random 3)
       (0 (save-excursion
            (goto-char position)
@@ -49,14 +48,12 @@
   (dotimes (n 1000)
     (with-temp-buffer
       (insert (gemini-companion-position-test--random-text (random 200)))
-      (when (zerop (random 2))
-        (gemini-companion-context--watch-lines))
       (dotimes (_ 5)
         (let ((position (1+ (random (1+ (buffer-size))))))
           (when (zerop (random 2))
             (narrow-to-region position (min (point-max) (+ position (random 20)))))
           (ert-info ((format "buffer %d, position %d" n position))
-            (should (equal (gemini-companion-context--line-and-character position)
+            (should (equal (gemini-companion-context-line-and-character position)
                            (gemini-companion-position-test--count position))))
           (widen)
           (gemini-companion-position-test--random-edit))))))
@@ -67,38 +64,21 @@
     (let ((indirect (make-indirect-buffer (current-buffer) "indirect")))
       (unwind-protect
           (let ((line (lambda () (with-current-buffer indirect
-                                   (car (gemini-companion-context--line-and-character (point-max)))))))
-            (with-current-buffer indirect (gemini-companion-context--watch-lines))
+                                   (car (gemini-companion-context-line-and-character (point-max)))))))
             (should (= (funcall line) 4))
             (goto-char 1)
             (insert "0\n")
             (should (= (funcall line) 5)))
         (kill-buffer indirect)))))
 
-(ert-deftest gemini-companion-position/another-major-mode-forgets-nothing ()
-  (with-temp-buffer
-    (insert "1\n2\n3\n")
-    (gemini-companion-context--watch-lines)
-    (should (equal (gemini-companion-context--line-and-character 3) '(2 1)))
-    (text-mode)
-    ;; Emacs sees which functions are left when it next comes to the buffer.
-    (with-temp-buffer)
-    (goto-char (point-max))
-    (insert "4\n")
-    ;; Else all lines would be counted again.
-    (should (equal gemini-companion-context--known
-                   (cons (buffer-chars-modified-tick) '(3 . 2))))
-    (gemini-companion-context--unwatch-lines)
-    (should-not (memq #'gemini-companion-context--text-changed after-change-functions))))
-
 (ert-deftest gemini-companion-position/fields-and-folds-do-not-matter ()
   (with-temp-buffer
     (insert (propertize "prompt> " 'field 'prompt) "text\n")
-    (should (equal (gemini-companion-context--line-and-character 12) '(1 12)))
+    (should (equal (gemini-companion-context-line-and-character 12) '(1 12)))
     (insert "folded\nlines\n")
     (put-text-property 14 20 'invisible t)
     (setq selective-display 1)
-    (should (equal (gemini-companion-context--line-and-character (point-max)) '(4 1)))))
+    (should (equal (gemini-companion-context-line-and-character (point-max)) '(4 1)))))
 
 (ert-deftest gemini-companion-position/the-user-s-state-is-left-alone ()
   (with-temp-buffer
@@ -111,7 +91,7 @@
                                   (point-max) buffer-undo-list kill-ring)))
           (before (list (point) (mark t) mark-active (match-data) (point-min)
                         (point-max) buffer-undo-list kill-ring)))
-      (gemini-companion-context--line-and-character 8)
+      (gemini-companion-context-line-and-character 8)
       (let ((transient-mark-mode t))
         (gemini-companion-context--selection 8 100)
         (let ((rectangle-mark-mode t))

@@ -14,7 +14,7 @@
      (gemini-companion-mode 1)
      (let ((gemini-companion-workspace-roots (list gemini-companion-test-project))
            (gemini-companion-workspace-guess nil)
-           (gemini-companion-context--verdict-lifetime 0))
+           (gemini-companion-private--lifetime 0))
        (gemini-companion-workspace-roots)
        ,@body)))
 
@@ -189,7 +189,7 @@
 
 (ert-deftest gemini-companion-private/a-verdict-holds-for-a-moment-and-for-one-name ()
   (gemini-companion-private-test--with-root
-    (setq gemini-companion-context--verdict-lifetime 1000)
+    (setq gemini-companion-private--lifetime 1000)
     (should-not (gemini-companion-private-test--reason "a"))
     (with-current-buffer "a"
       (let ((gemini-companion-private-files '("*")))
@@ -200,7 +200,7 @@
 
 (ert-deftest gemini-companion-private/what-the-user-marks-or-ignores-is-private-at-once ()
   (gemini-companion-private-test--with-root
-    (setq gemini-companion-context--verdict-lifetime 1000)
+    (setq gemini-companion-private--lifetime 1000)
     (let ((gemini-companion-context-change-hook (list #'ignore)))
       (gemini-companion-context-update)
       (unwind-protect

@@ -202,7 +202,7 @@ The active one has a star.  Without NAME that is not known."
                      '("given/p/b*" "given/notes/a")))
       (should (equal (gemini-companion-scope-test--told "given/p") '("given/p/b*"))))))
 
-;;;; What is gathered anew
+;;;; What is published
 
 (defun gemini-companion-scope-test--act ()
   "Do at random one of the things that users do; run the hooks that Emacs would."
@@ -237,7 +237,6 @@ It is called with the places, and a function that returns what one was told."
            (places (cons nil (mapcar #'gemini-companion-test-file
                                      '("one" "one/nested" "other" "diary"))))
            (gemini-companion-context-paused nil)
-           (gemini-companion-context--lifetime 1000)
            (told nil))
       (random seed)
       (gemini-companion-test-with-told places told
@@ -249,27 +248,11 @@ It is called with the places, and a function that returns what one was told."
             (funcall check places
                      (lambda (place) (alist-get place told nil nil #'equal)))))))))
 
-(ert-deftest gemini-companion-scope/what-is-not-gathered-anew-is-as-it-was ()
-  "While one moves in a project, what is told in others is not looked at."
+(ert-deftest gemini-companion-scope/whatever-users-do-all-places-are-told ()
   (gemini-companion-scope-test--act-at-random
    (lambda (places told)
      (dolist (place places)
        (should (equal (funcall told place) (gemini-companion-context-gather place)))))))
-
-(ert-deftest gemini-companion-scope/of-many-places-that-of-the-active-file-comes-first ()
-  "The others follow, a few at a time."
-  (let ((gemini-companion-context--max-others 1))
-    (gemini-companion-scope-test--act-at-random
-     (lambda (places told)
-       (dolist (place places)
-         (let ((context (gemini-companion-context-gather place)))
-           (when (and context (aref (car context) 2)
-                      (eq (get-file-buffer (aref (car context) 0)) (current-buffer)))
-             (should (equal (funcall told place) context)))))
-       (dotimes (_ (length places))
-         (gemini-companion-context--publish))
-       (dolist (place places)
-         (should (equal (funcall told place) (gemini-companion-context-gather place))))))))
 
 (provide 'gemini-companion-scope-test)
 ;;; gemini-companion-scope-test.el ends here

@@ -116,7 +116,7 @@
            (lambda () (not (seq-some (lambda (timer)
                                        (and (timer--repeat-delay timer)
                                             (= (timer--repeat-delay timer)
-                                               gemini-companion-tools--interval)))
+                                               0.05)))
                                      timer-list))))
           (should (= checks stop))
           (should-not (gemini-companion-test-tools-answer id))

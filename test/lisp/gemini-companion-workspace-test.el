@@ -91,16 +91,16 @@
         (gemini-companion-mode 1)
         (should-not searched)
         (let ((roots (gemini-companion-workspace-test--discovered)))
-          ;; A client may work in either of the nested ones.
-          (should (member (gemini-companion-test-file "repo") roots))
+          (should (member (gemini-companion-test-file "repo/sub") roots))
           (should (member (gemini-companion-test-file "plain") roots)))
         (gemini-companion-test-wait
          "the project that Emacs has found"
-         (lambda () (equal (seq-filter (lambda (root)
-                                         (string-prefix-p (gemini-companion-test-file "repo") root))
-                                       (gemini-companion-workspace-test--discovered))
-                           (list (gemini-companion-test-file "repo/sub")))))
-        (should searched)
+         (lambda () (and searched
+                         (equal (seq-filter (lambda (root)
+                                              (string-prefix-p (gemini-companion-test-file "repo")
+                                                               root))
+                                            (gemini-companion-workspace-test--discovered))
+                                (list (gemini-companion-test-file "repo/sub"))))))
         (should (member (gemini-companion-test-file "plain")
                         (gemini-companion-workspace-test--discovered)))))))
 
@@ -120,26 +120,6 @@
       (setq buffer-file-name "/ssh:nowhere.invalid:/dir/file")
       (should-not (seq-find #'file-remote-p (gemini-companion-workspace-first-roots)))
       (setq buffer-file-name nil))))
-
-(ert-deftest gemini-companion-workspace/a-long-search-is-done-in-slices ()
-  (gemini-companion-test-with-project
-    (make-directory (gemini-companion-test-file "one/.git") t)
-    (make-directory (gemini-companion-test-file "other/.git") t)
-    (find-file-noselect (gemini-companion-test-file "one/a" ""))
-    (find-file-noselect (gemini-companion-test-file "other/b" ""))
-    (let ((gemini-companion-workspace--slice -1)
-          (slices 0)
-          (slice (symbol-function 'gemini-companion-workspace--search-slice)))
-      (cl-letf (((symbol-function 'gemini-companion-workspace--search-slice)
-                 (lambda () (cl-incf slices) (funcall slice))))
-        (gemini-companion-mode 1)
-        (gemini-companion-test-wait
-         "both roots"
-         (lambda () (seq-every-p (lambda (name)
-                                   (member (gemini-companion-test-file name)
-                                           (gemini-companion-workspace-announced)))
-                                 '("one" "other"))))
-        (should (> slices 1))))))
 
 (ert-deftest gemini-companion-workspace/a-faulty-kind-of-project-spoils-no-other ()
   "The user's function finds one whose root nobody knows."

@@ -1,0 +1,195 @@
+;;; gemini-companion-private.el --- Files that clients are never told of -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Clients send what they are told to a remote model, so private files are withheld, each for a
+;; reason that the user can see: its name, a mark, or an ignore file of a CLI.  Names on hosts are
+;; judged as text, and by the ignore files that the host has reported; nothing is asked of it.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-file)
+(require 'gemini-companion-host)
+(require 'gemini-companion-workspace)
+
+(defcustom gemini-companion-private-files
+  '(".env*" "*.env" ".netrc" "_netrc" "authinfo*" ".authinfo*" "*.gpg" "*.pgp" "*.age"
+    "*.pem" "*.key" "*.p12" "*.pfx" "*.jks" "*.keystore" "*.kdbx" "*.kdb" "*.ovpn"
+    "id_rsa*" "id_dsa*" "id_ecdsa*" "id_ed25519*" "*_rsa" "*_ed25519"
+    ".git-credentials" ".npmrc" ".pypirc" ".pgpass" ".my.cnf" ".htpasswd"
+    "credentials" "credentials.json" "credentials.y*ml*" "credentials.toml"
+    "credentials.ini" "credentials.txt" "credentials.csv" "credentials.db" "secrets.*"
+    ".ssh/*" ".gnupg/*" ".aws/*" ".kube/*" ".docker/config.json" ".password-store/*")
+  "Globs for files that clients are never told of.
+A glob with a slash is matched against the end of the absolute file name,
+one without a slash against its last component; case is ignored.  Clients
+learn neither that such a file is open nor where point is in it."
+  :type '(repeat (string :tag "Glob"))
+  :group 'gemini-companion-context
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defvar-local gemini-companion-private nil
+  "Non-nil means never tell clients of this buffer's file.
+Set it in .dir-locals.el for a project or a directory.  Reverting the
+buffer or changing its major mode does not reset it.")
+;; A repository may mark its files; to remove a mark of the user's, it needs a yes.
+;;;###autoload
+(put 'gemini-companion-private 'safe-local-variable #'identity)
+;; Another major mode must not publish a file that was marked by hand or by a hook.
+(put 'gemini-companion-private 'permanent-local t)
+
+(defconst gemini-companion-private--ignore-files '(".geminiignore" ".qwenignore" ".llxprtignore")
+  "Names of the ignore files of Gemini CLI and its forks.
+Each counts for all clients, but on hosts only the first does.")
+
+(defvar gemini-companion-private--lifetime 1.0
+  "Seconds for which a file is known to be private or not.")
+
+(defvar gemini-companion-private--since 0
+  "When ignore rules may have changed last, in seconds since 1970.")
+
+(defvar-local gemini-companion-private--verdict nil
+  "Whether this buffer's file is private, as (TIME FILE . REASON), or nil.
+REASON is nil if FILE was not private at TIME, in seconds since 1970.")
+
+(defvar gemini-companion-private--patterns nil
+  "Regular expressions for private files, as (GLOBS NAME PATH), or nil.
+They were made from GLOBS, the value of `gemini-companion-private-files'.")
+
+(defun gemini-companion-private-forget ()
+  "Judge all files anew from now on, since ignore rules may have changed."
+  (setq gemini-companion-private--since (float-time)))
+
+(defun gemini-companion-private-file-saved ()
+  "Judge all files anew if the current buffer, just saved, is an ignore file."
+  (when (and buffer-file-name
+             (member (gemini-companion-file-nondirectory buffer-file-name)
+                     gemini-companion-private--ignore-files))
+    (gemini-companion-private-forget)))
+
+(defun gemini-companion-context-private-reason ()
+  "Return why the current buffer's file is private, as text for the user.
+Return nil if it is not.  The buffer must visit a local file, or one on a
+host that is served."
+  (pcase-let ((`(,time ,file . ,reason) gemini-companion-private--verdict)
+              (now (float-time)))
+    (if (and time
+             (not gemini-companion-private) ; which costs nothing to look at
+             (equal file buffer-file-name)
+             (< (max gemini-companion-private--since
+                     (- now gemini-companion-private--lifetime))
+                time))
+        reason
+      (setq reason (gemini-companion-private--judge)
+            gemini-companion-private--verdict `(,now ,buffer-file-name . ,reason))
+      reason)))
+
+(defun gemini-companion-context-private-reason-of (file buffer)
+  "Return why FILE, a local file, is private, or nil if it is not.
+BUFFER visits it, or is nil; then its name and directory-local variables
+tell."
+  (if buffer (with-current-buffer buffer (gemini-companion-context-private-reason))
+    (with-temp-buffer
+      ;; The name comes from a client: it must not make Emacs open a connection.
+      (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
+            buffer-file-name file
+            default-directory (file-name-directory file))
+      (unwind-protect
+          (let ((enable-local-variables :safe)
+                (enable-local-eval nil))
+            (when (condition-case nil
+                      (progn
+                        (hack-dir-local-variables)
+                        (alist-get 'gemini-companion-private file-local-variables-alist))
+                    (error t))          ; they cannot be read
+              (setq gemini-companion-private t))
+            (gemini-companion-private--judge))
+        (setq buffer-file-name nil)))))
+
+(defun gemini-companion-private--judge ()
+  "Return why the current buffer's file is private, or nil if it is not.
+An error counts as a reason, so that only this file is withheld."
+  (condition-case err
+      (let* ((host (gemini-companion-host-of-buffer (current-buffer)))
+             (names (delete-dups
+                     (mapcar (lambda (name)
+                               (if host (gemini-companion-host-local-name host name) name))
+                             (list buffer-file-name
+                                   (gemini-companion-file-truename (current-buffer))))))
+             (file (car names)))
+        (cond (gemini-companion-private "marked as private, perhaps in .dir-locals.el")
+              ((memq 'eight-bit (find-charset-string file))
+               "named with bytes that are not text")
+              ((and host (not (string-match-p "\\`/\\(?:[^:]\\|\\'\\)" file)))
+               "named in another way there")
+              ((or (bound-and-true-p epa-file-encrypt-to)
+                   (memq (find-file-name-handler file 'insert-file-contents)
+                         '(epa-file-handler age-file-handler)))
+               "encrypted")
+              ((cl-loop for name in names thereis (gemini-companion-private--named-p name))
+               "named by `gemini-companion-private-files'")
+              (t (gemini-companion-private--ignored-reason names host))))
+    (error (format "cannot be judged: %s" (error-message-string err)))))
+
+(defun gemini-companion-private--named-p (file)
+  "Return non-nil if `gemini-companion-private-files' matches FILE."
+  (unless (eq (car gemini-companion-private--patterns) gemini-companion-private-files)
+    (setq gemini-companion-private--patterns
+          (cl-loop for glob in gemini-companion-private-files
+                   for regexp = (substring (wildcard-to-regexp glob) 2 -2) ; without the anchors
+                   if (string-search "/" glob) collect regexp into paths
+                   else collect regexp into names
+                   finally return (list gemini-companion-private-files
+                                        (format "\\`\\(?:%s\\)\\'" (string-join names "\\|"))
+                                        (format "/\\(?:%s\\)\\'" (string-join paths "\\|"))))))
+  (pcase-let ((`(,_ ,name ,path) gemini-companion-private--patterns)
+              (case-fold-search t))
+    (or (string-match-p name (file-name-nondirectory file))
+        (string-match-p path file))))
+
+(defun gemini-companion-private--ignored-reason (names host)
+  "Return why ignore files make the file with NAMES private, or nil.
+They are those in the workspace roots that it is in, on HOST or, if that is
+nil, on this machine."
+  (let* ((file-name-handler-alist nil)
+         (pairs (cl-loop for name in names
+                         nconc (cl-loop for ignore in (gemini-companion-private--ignore-files-of
+                                                       name host)
+                                        collect (cons name ignore)))))
+    (if (length> pairs 16) "named below more than 16 ignore files"
+      (cl-loop for (name . ignore) in pairs
+               for result = (if host
+                                (gemini-companion-bridge-host-ignored
+                                 (gemini-companion-host-prefix host)
+                                 (directory-file-name (file-name-directory ignore)) name)
+                              (gemini-companion-bridge-ignored ignore name))
+               if result
+               return (if (stringp result) (format "%s %s" ignore result)
+                        (format "named by %s" ignore))))))
+
+(defun gemini-companion-private--ignore-files-of (file host)
+  "Return the ignore files in the directories around FILE, up to a workspace root.
+Those below the root count, too: a client may work there, as in a submodule.
+On HOST, unless that is nil, only those in its workspace roots count, which
+it has reported; they need not exist."
+  (if host
+      (mapcar (lambda (root)
+                (concat (file-name-as-directory root)
+                        (car gemini-companion-private--ignore-files)))
+              (gemini-companion-host-roots-of host file))
+    (cl-loop for directory in (gemini-companion-workspace-directories-of file)
+             nconc (cl-loop for name in gemini-companion-private--ignore-files
+                            for ignore = (concat directory name)
+                            ;; A link to a file that cannot be reached counts.
+                            if (or (file-exists-p ignore) (file-symlink-p ignore))
+                            collect ignore))))
+
+(provide 'gemini-companion-private)
+;;; gemini-companion-private.el ends here
