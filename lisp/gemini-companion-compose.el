@@ -60,20 +60,18 @@ sends, \\[gemini-companion-compose-quit] quits, \
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-compose--complete)))
 
-(defun gemini-companion-compose--name (terminal)
-  "Return the name of the buffer for a prompt to the CLI in TERMINAL."
-  (let ((name (buffer-name terminal)))
-    (if (and (buffer-local-value 'gemini-companion-run-agent terminal)
-             (string-match "\\`\\*\\([^:]+\\): " name))
-        (replace-match "\\1 prompt" t nil name 1)
-      (format "*gemini prompt: %s*" (string-trim name "\\*" "\\*")))))
 
 ;;;###autoload
 (defun gemini-companion-compose ()
   "Compose a prompt for the CLI in a buffer of its own."
   (interactive)
   (let* ((terminal (gemini-companion-send-terminal))
-         (buffer (get-buffer-create (gemini-companion-compose--name terminal))))
+         (name (buffer-name terminal))
+         (buffer (get-buffer-create
+                  (if (and (buffer-local-value 'gemini-companion-run-agent terminal)
+                           (string-match "\\`\\*\\([^:]+\\): " name))
+                      (replace-match "\\1 prompt" t nil name 1)
+                    (format "*gemini prompt: %s*" (string-trim name "\\*" "\\*"))))))
     (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
                             (window-height . 12)))
     ;; Changing the mode would reset the state of a prompt that was begun earlier.
@@ -89,7 +87,10 @@ sends, \\[gemini-companion-compose-quit] quits, \
   (let ((prompt (gemini-companion-compose--prompt)))
     (when (string-empty-p prompt)
       (user-error "There is nothing to send"))
-    (gemini-companion-send-text prompt t (gemini-companion-compose--live-terminal))
+    (unless (process-live-p (get-buffer-process gemini-companion-compose--terminal))
+      (user-error "The CLI has ended; your prompt is still here: run the CLI again, then \
+M-x gemini-companion-compose"))
+    (gemini-companion-send-text prompt t gemini-companion-compose--terminal)
     (gemini-companion-compose-quit)))
 
 (defun gemini-companion-compose--prompt ()
@@ -97,13 +98,6 @@ sends, \\[gemini-companion-compose-quit] quits, \
   (save-restriction
     (widen)
     (string-trim (buffer-substring-no-properties (point-min) (point-max)))))
-
-(defun gemini-companion-compose--live-terminal ()
-  "Return the terminal for the prompt in this buffer; signal if its CLI ended."
-  (unless (process-live-p (get-buffer-process gemini-companion-compose--terminal))
-    (user-error "The CLI has ended; your prompt is still here: run the CLI again, then \
-M-x gemini-companion-compose"))
-  gemini-companion-compose--terminal)
 
 (defun gemini-companion-compose-quit ()
   "Discard the prompt in the current buffer; the history keeps it."
@@ -149,46 +143,36 @@ For `completion-at-point-functions'."
 (add-to-list 'completion-category-defaults '(gemini-companion-file (styles substring)))
 
 (defun gemini-companion-compose--table (names)
-  "Return a completion table of NAMES, those of the project's files."
+  "Return a completion table of NAMES, those of the project's files.
+Files whose own name contains what the user has typed come first."
   (lambda (string predicate action)
-    (if (eq action 'metadata)
-        (let ((sort (apply-partially #'gemini-companion-compose--sort string)))
-          `(metadata (category . gemini-companion-file)
-                     (display-sort-function . ,sort)
-                     (cycle-sort-function . ,sort)))
-      (complete-with-action action names string predicate))))
-
-(defun gemini-companion-compose--sort (string names)
-  "Sort NAMES, first those of files whose own name contains STRING."
-  (let ((names (sort (copy-sequence names) #'string<))
-        (own-p (lambda (name) (string-search string (file-name-nondirectory name)))))
-    (append (seq-filter own-p names) (seq-remove own-p names))))
+    (if (not (eq action 'metadata))
+        (complete-with-action action names string predicate)
+      (let ((sort (lambda (names)
+                    (let ((names (sort (copy-sequence names) #'string<))
+                          (own-p (lambda (name)
+                                   (string-search string (file-name-nondirectory name)))))
+                      (append (seq-filter own-p names) (seq-remove own-p names))))))
+        `(metadata (category . gemini-companion-file)
+                   (display-sort-function . ,sort)
+                   (cycle-sort-function . ,sort))))))
 
 (defun gemini-companion-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
 On another machine these are the files that Emacs visits, since it may take
 long to ask for others, and some users complete as they type."
-  (if (gemini-companion-host-remote-p default-directory)
-      (cl-loop for buffer in (buffer-list)
-               for file = (buffer-file-name buffer)
-               if (and file (string-prefix-p default-directory file))
-               collect (gemini-companion-send-escape (string-remove-prefix default-directory file)))
-    (gemini-companion-compose--local-files)))
-
-(defun gemini-companion-compose--local-files ()
-  "Return the names of the files of a project on this machine, quoted."
-  (let ((project (project-current nil default-directory))
-        (directory (expand-file-name default-directory)))
-    (mapcar (lambda (file)
-              ;; Not `file-in-directory-p', which is slow for many files.
-              (gemini-companion-send-escape
-               (if (string-prefix-p directory file)
-                   (substring file (length directory))
-                 file)))
-            (if project (mapcar #'expand-file-name (project-files project))
-              (seq-filter #'file-regular-p
+  (let* ((remote (gemini-companion-host-remote-p default-directory))
+         (directory (if remote default-directory (expand-file-name default-directory)))
+         (project (and (not remote) (project-current nil directory))))
+    (mapcar
+     ;; Not `file-in-directory-p', which is slow for many files.
+     (lambda (file) (gemini-companion-send-escape (string-remove-prefix directory file)))
+     (cond (remote (seq-filter (lambda (file) (and file (string-prefix-p directory file)))
+                               (mapcar #'buffer-file-name (buffer-list))))
+           (project (mapcar #'expand-file-name (project-files project)))
+           (t (seq-filter #'file-regular-p
                           (directory-files directory t
-                                           directory-files-no-dot-files-regexp))))))
+                                           directory-files-no-dot-files-regexp)))))))
 
 ;;;; Reasons for a rejection
 
@@ -206,7 +190,7 @@ If the reason is empty, just reject REVIEW."
   (let* ((reason (gemini-companion-compose--read-reason review))
          (comments (> (gemini-companion-comment-count review) 0))
          ;; Afterwards, the process of the client may be unknown.
-         (terminal (gemini-companion-compose--terminal-of review)))
+         (terminal (gemini-companion-send-terminal-of review)))
     (cond ((or comments (string-empty-p reason))
            (let ((gemini-companion-compose--reason reason))
              (gemini-companion-review-reject review)))
@@ -227,7 +211,7 @@ put them where the user can paste them."
          (prompt (string-join (delete "" (list gemini-companion-compose--reason lead comments))
                               "\n"))
          (terminal (and (memq outcome '(accepted rejected closed))
-                        (gemini-companion-compose--terminal-of review))))
+                        (gemini-companion-send-terminal-of review))))
     (if terminal
         (gemini-companion-compose--send-reason review prompt terminal 'comments)
       (gemini-companion-compose--keep-reason review prompt 'comments))))
@@ -259,30 +243,11 @@ If REVIEW has ended meanwhile, keep the reason and signal a `user-error'."
       "the kill ring and the clipboard"
     "the kill ring"))
 
-(defun gemini-companion-compose--terminal-of (review)
-  "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
-If the process of the client is unknown, assume that it works in the
-directory of the file."
-  (let ((terminals (gemini-companion-run-terminals))
-        (process (gemini-companion-review-process review))
-        (path (gemini-companion-review-path review)))
-    (if process
-        (gemini-companion-run-terminal-of process (mapcar #'car terminals))
-      (seq-some (lambda (agent)
-                  (car (gemini-companion-send-innermost
-                        path (seq-filter (lambda (terminal)
-                                           (eq (buffer-local-value 'gemini-companion-run-agent
-                                                                   (car terminal))
-                                               agent))
-                                         terminals))))
-                ;; The agent is nil where the user started the CLI.
-                (list (gemini-companion-review-agent review) nil)))))
-
 (defun gemini-companion-compose--send-reason (review reason terminal &optional comments)
   "Send REASON, for which REVIEW was rejected, to the client in TERMINAL.
-If COMMENTS is non-nil, it is the user's comments on REVIEW, which has ended."
+If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
   (let ((title (gemini-companion-review-client-title review))
-        (what (gemini-companion-compose--what comments))
+        (what (if comments "your comments" "the reason"))
         (ended (format "Change to %s %s" (gemini-companion-review-file review)
                        (gemini-companion-review-reason review))))
     (gemini-companion-ui-message
@@ -309,13 +274,9 @@ COMMENTS is as in `gemini-companion-compose--send-reason'."
    review "%s: %s.  Paste %s into %s: it is in %s"
    (gemini-companion-review-file review)
    (gemini-companion-review-reason review)
-   (gemini-companion-compose--what comments)
+   (if comments "your comments" "the reason")
    (gemini-companion-review-client-title review)
    (gemini-companion-compose--kill reason)))
-
-(defun gemini-companion-compose--what (comments)
-  "Return what is sent, for a message: the reason, or COMMENTS if non-nil."
-  (if comments "your comments" "the reason"))
 
 (provide 'gemini-companion-compose)
 ;;; gemini-companion-compose.el ends here

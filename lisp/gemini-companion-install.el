@@ -16,7 +16,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
+(eval-when-compile (require 'cl-lib))
 (require 'compile)
 (require 'subr-x)
 (require 'url)
@@ -53,23 +53,14 @@ this machine."
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-(defconst gemini-companion-install--max-size (* 32 1024 1024)
+(defvar gemini-companion-install--max-size (* 32 1024 1024)
   "Size in bytes beyond which a download cannot be a module.")
 
-(defconst gemini-companion-install--patience 30
+(defvar gemini-companion-install--patience 30
   "Seconds without a new byte after which a download has failed.")
 
-(cl-defstruct (gemini-companion-install--job
-               (:constructor gemini-companion-install--make-job)
-               (:copier nil))
-  "A download or build."
-  (buffer nil :documentation "Its buffer.")
-  (timer nil :documentation "The timer that watches a download.")
-  (size 0 :documentation "The number of bytes that have arrived.")
-  (since (float-time) :documentation "When the last of them arrived."))
-
-(defvar gemini-companion-install--job nil
-  "The download or build in progress, or nil.")
+(defconst gemini-companion-install--build-buffer "*gemini build*"
+  "Name of the buffer in which cargo builds the module.")
 
 (defvar gemini-companion-install--continue #'ignore
   "Function to call, without arguments, when the module is loaded.")
@@ -89,14 +80,13 @@ this machine."
 
 ;;;###autoload
 (defun gemini-companion-install-instead (continue ask)
-  "Get the native module in the background; call CONTINUE when it is loaded.
+  "Get the native module, and call CONTINUE when it is loaded.
 If ASK is non-nil, ask the user how to get it, unless the user has
 declined.  Signal `gemini-companion-native-missing' if nothing can be
 done."
   (setq gemini-companion-install--continue continue)
-  (cond (noninteractive (gemini-companion-install--signal-missing))
-        (gemini-companion-install--job (gemini-companion-install--report-job))
-        (t (gemini-companion-install--start (gemini-companion-install--way ask)))))
+  (if noninteractive (gemini-companion-install--signal-missing)
+    (gemini-companion-install--start (gemini-companion-install--way ask))))
 
 ;;;###autoload
 (defun gemini-companion-install-module (&optional again)
@@ -110,11 +100,10 @@ installed even if there is one already."
           ((gemini-companion-native-named-file)
            (user-error "The module is %s: `gemini-companion-module-file' or \
 GEMINI_COMPANION_MODULE says so" (gemini-companion-native-named-file)))
-          (gemini-companion-install--job (gemini-companion-install--report-job))
           ((and (not again) (ignore-errors (gemini-companion-native-load)))
            (gemini-companion-install--ready))
           (t (gemini-companion-install--start
-              (or (and (not again) (gemini-companion-install--policy))
+              (or (and (not again) (gemini-companion-install--way nil))
                   (gemini-companion-install--ask)))))))
 
 ;;;###autoload
@@ -124,71 +113,52 @@ FILE must be the published module of this version.  To use one that you
 have built yourself, set `gemini-companion-module-file'."
   (interactive "fFile of the native module: ")
   (gemini-companion-install--as-command
-    (let ((checksum (or (gemini-companion-install--checksum)
-                        (gemini-companion-install--signal-unpublished))))
-      (with-temp-buffer
-        (set-buffer-multibyte nil)
-        (insert-file-contents-literally file)
-        (gemini-companion-install--check-sum (point-min) checksum file)
-        (gemini-companion-install--write (point-min))))
-    (gemini-companion-install--installed)))
-
-;;;###autoload
-(defun gemini-companion-install-cancel ()
-  "Stop the download or the build of the native module."
-  (interactive)
-  (unless gemini-companion-install--job
-    (user-error "The native module of gemini-companion is not being installed"))
-  (gemini-companion-install--end)
-  (message "The native module of gemini-companion is not installed: you stopped that"))
+    (gemini-companion-install--check-published)
+    (gemini-companion-install--put-published (gemini-companion-install--bytes file) file)))
 
 ;;;; Which way
 
 (defun gemini-companion-install--way (ask)
   "Return how to get the module: `download', `build', `later' or nil.
 Ask the user if ASK is non-nil, unless the user has declined."
-  (cond ((gemini-companion-install--policy))
+  (cond ((car (memq gemini-companion-install-policy '(download build))))
         ((not (and ask gemini-companion-install-policy)) nil)
         ((equal gemini-companion-install--declined gemini-companion-native-version) 'later)
         (t (gemini-companion-install--ask))))
 
-(defun gemini-companion-install--policy ()
-  "Return what to do without a question, `download' or `build', or nil."
-  (car (memq gemini-companion-install-policy '(download build))))
-
 (defun gemini-companion-install--ask ()
-  "Ask the user how to get the module: `download', `build' or `later'."
-  (let ((choices
-         (delq nil
-               (list (and (gemini-companion-install--checksum)
-                          (list ?d "download" (gemini-companion-install--url)))
-                     (and (gemini-companion-install--manifest)
-                          (list ?b "build" "with cargo, from the sources in this package"))
-                     '(?n "not now" "leave the mode off")))))
-    (unless (cdr choices)
-      (gemini-companion-install--signal-unpublished))
-    (pcase (car (read-multiple-choice
-                 (format "Gemini companion needs its native module, %s for %s"
-                         gemini-companion-native-version (gemini-companion-native-platform))
-                 choices))
-      (?d 'download)
-      (?b 'build)
-      (_ (setq gemini-companion-install--declined gemini-companion-native-version)
-         'later))))
+  "Ask the user how to get the module: `download', `build' or `later'.
+Do not ask while it is being built."
+  (if (get-buffer-process gemini-companion-install--build-buffer) 'build
+    (let ((choices
+           (delq nil
+                 (list (and (gemini-companion-install--checksum)
+                            (list ?d "download" (gemini-companion-install--url)))
+                       (and (gemini-companion-install--manifest)
+                            (list ?b "build" "with cargo, from the sources in this package"))
+                       '(?n "not now" "leave the mode off")))))
+      (unless (cdr choices)
+        (gemini-companion-install--check-published))
+      (pcase (car (read-multiple-choice
+                   (format "Gemini companion needs its native module, %s for %s"
+                           gemini-companion-native-version (gemini-companion-native-platform))
+                   choices))
+        (?d 'download)
+        (?b 'build)
+        (_ (setq gemini-companion-install--declined gemini-companion-native-version)
+           'later)))))
 
 (defun gemini-companion-install--start (way)
   "Get the module by WAY, as `gemini-companion-install--way' returns it."
   (pcase way
+    ((guard (get-buffer-process gemini-companion-install--build-buffer))
+     (message "The native module of gemini-companion is being built in %s"
+              gemini-companion-install--build-buffer))
     ('download (gemini-companion-install--download))
     ('build (gemini-companion-install--build))
     ('later (message "Gemini companion stays off without its native module: \
 M-x gemini-companion-install-module gets it"))
     (_ (gemini-companion-install--signal-missing))))
-
-(defun gemini-companion-install--report-job ()
-  "Show a message that the module is being installed."
-  (message "The native module of gemini-companion is being installed; \
-M-x gemini-companion-install-cancel stops that"))
 
 (defun gemini-companion-install--signal-missing ()
   "Signal that there is no module, and say what to do."
@@ -199,13 +169,14 @@ M-x gemini-companion-install-cancel stops that"))
 interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names a file"
      "M-x gemini-companion-install-module installs it")))
 
-(defun gemini-companion-install--signal-unpublished ()
-  "Signal that there is nothing to download, and say what to do."
-  (gemini-companion-native-signal
-   "version %s is not published for %s%s: see the manual for how to build it from a checkout"
-   gemini-companion-native-version (gemini-companion-native-platform)
-   (if (gemini-companion-install--manifest) ""
-     ", and its sources (Cargo.toml) are not beside this package")))
+(defun gemini-companion-install--check-published ()
+  "Signal an error if there is nothing to download, and say what to do."
+  (unless (gemini-companion-install--checksum)
+    (gemini-companion-native-signal
+     "version %s is not published for %s%s: see the manual for how to build it from a checkout"
+     gemini-companion-native-version (gemini-companion-native-platform)
+     (if (gemini-companion-install--manifest) ""
+       ", and its sources (Cargo.toml) are not beside this package"))))
 
 ;;;; Download
 
@@ -219,94 +190,74 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
           (gemini-companion-native-asset)))
 
 (defun gemini-companion-install--download ()
-  "Download the module in the background, then check and install it."
-  (let ((url (gemini-companion-install--url))
-        (checksum (or (gemini-companion-install--checksum)
-                      (gemini-companion-install--signal-unpublished))))
-    (gemini-companion-install--check-url url)
+  "Download the module, check it and install it; the user can quit."
+  (let ((url (gemini-companion-install--url)))
+    (gemini-companion-install--check-published)
+    (unless (string-match-p "\\`\\(?:https://\\|http://\\(?:127\\.0\\.0\\.1\\|localhost\\)[:/]\\)" url)
+      (gemini-companion-native-signal
+       "%s is not an https address: correct `gemini-companion-module-url'" url))
     (gemini-companion-log-add "downloading %s" url)
-    (condition-case error
-        (let ((url-request-method "GET")
-              (url-request-data nil)
-              (url-request-extra-headers nil)
-              ;; No questions about passwords or certificates; no compression.
-              (url-request-noninteractive t)
-              (url-mime-encoding-string nil))
-          (setq gemini-companion-install--job (gemini-companion-install--make-job))
-          (setf (gemini-companion-install--job-buffer gemini-companion-install--job)
-                (url-retrieve url #'gemini-companion-install--answered
-                              (list gemini-companion-install--job checksum) t t))
-          (gemini-companion-install--start-watching))
-      (error (gemini-companion-install--fail "the server cannot be reached (%s)"
-                                             (error-message-string error))))))
+    (condition-case problem
+        (gemini-companion-install--put-published (gemini-companion-install--fetch url)
+                                                 "what was downloaded")
+      (quit (message "The native module of gemini-companion is not installed: you stopped that"))
+      (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text problem))))))
 
-(defun gemini-companion-install--check-url (url)
-  "Signal an error if URL must not be used."
-  (unless (string-match-p "\\`\\(?:https://\\|http://\\(?:127\\.0\\.0\\.1\\|localhost\\)[:/]\\)" url)
-    (gemini-companion-native-signal
-     "%s is not an https address: correct `gemini-companion-module-url'" url)))
-
-(defun gemini-companion-install--start-watching ()
-  "Show the progress of the download, and make sure that it ends."
-  ;; It may have failed already.
-  (when-let* ((job gemini-companion-install--job))
-    (setf (gemini-companion-install--job-timer job)
-          (run-at-time 0 0.5 #'gemini-companion-install--watch job))))
-
-(defun gemini-companion-install--watch (job)
-  "Show the progress of JOB, a download; give up if nothing arrives."
-  (let* ((buffer (gemini-companion-install--answer-buffer job))
-         (size (if buffer (buffer-size buffer) 0)))
-    (cond ((> size gemini-companion-install--max-size)
-           (gemini-companion-install--fail "the file is too large to be a module"))
-          ((/= size (gemini-companion-install--job-size job))
-           (setf (gemini-companion-install--job-size job) size
-                 (gemini-companion-install--job-since job) (float-time))
-           (gemini-companion-install--show-progress
-            (gemini-companion-install--progress buffer size)))
-          ((> (- (float-time) (gemini-companion-install--job-since job))
-              gemini-companion-install--patience)
-           (gemini-companion-install--fail "nothing arrived for %d seconds"
-                                           gemini-companion-install--patience))
-          ;; Other messages may have hidden it.
-          ((zerop size) (gemini-companion-install--show-progress "")))))
-
-(defun gemini-companion-install--answer-buffer (job)
-  "Return the buffer with the response to JOB, or nil.
-It is a new one after each redirection."
-  (let ((buffer (gemini-companion-install--job-buffer job)))
-    (cl-loop for next = (and (buffer-live-p buffer)
-                             (buffer-local-value 'url-redirect-buffer buffer))
-             while next do (setq buffer next))
-    (and (buffer-live-p buffer) buffer)))
-
-(defun gemini-companion-install--progress (buffer size)
-  "Return the progress of a download, of which SIZE bytes are in BUFFER."
-  (if-let* ((length (with-current-buffer buffer (bound-and-true-p url-http-content-length))))
-      (format " %d%% of %s" (min 100 (/ (* 100 size) (max 1 length)))
-              (file-size-human-readable length 'si " " "B"))
-    (format " %s" (file-size-human-readable size 'si " " "B"))))
-
-(defun gemini-companion-install--show-progress (progress)
-  "Show the PROGRESS of the download, unless that would hide a prompt."
-  (when (not (gemini-companion-ui-key-expected))
-    (let ((message-log-max nil))
-      (message "Downloading %s%s" (gemini-companion-native-asset) progress))))
-
-(defun gemini-companion-install--answered (status job checksum)
-  "Install the module in the current buffer, the response to JOB.
-STATUS is that of `url-retrieve'.  Refuse a file without CHECKSUM."
-  (let ((buffer (current-buffer)))
+(defun gemini-companion-install--fetch (url)
+  "Return the contents of URL, which is read while Emacs shows the progress."
+  (let* ((url-request-method "GET")
+         (url-request-data nil)
+         (url-request-extra-headers nil)
+         ;; No questions about passwords or certificates; no compression.
+         (url-request-noninteractive t)
+         (url-mime-encoding-string nil)
+         ;; Else, a quit while the name of the server is looked up may block Emacs.
+         (url-asynchronous nil)
+         (answer nil)
+         (buffer (condition-case error
+                     (url-retrieve url (lambda (status) (setq answer (list status (current-buffer))))
+                                   nil nil 'inhibit-cookies)
+                   (error (gemini-companion-native-signal "the server cannot be reached (%s)"
+                                                          (error-message-string error))))))
     (unwind-protect
-        (when (eq job gemini-companion-install--job)
-          (condition-case error
-              (let ((start (gemini-companion-install--check-answer status)))
-                (gemini-companion-install--check-sum start checksum "what was downloaded")
-                (gemini-companion-install--write start)
-                (gemini-companion-install--installed))
-            (error (gemini-companion-install--fail
-                    "%s" (gemini-companion-ui-error-text error)))))
-      (kill-buffer buffer))))
+        (progn
+          (gemini-companion-install--await buffer (lambda () answer))
+          (with-current-buffer (setq buffer (cadr answer))
+            (buffer-substring-no-properties
+             (gemini-companion-install--check-answer (car answer)) (point-max))))
+      (gemini-companion-install--drop buffer))))
+
+(defun gemini-companion-install--await (buffer done-p)
+  "Wait until DONE-P returns non-nil, while a download goes into BUFFER.
+Signal an error if no byte arrives for half a minute, or too many do."
+  (let ((size 0)
+        (deadline (+ (float-time) gemini-companion-install--patience)))
+    (while (not (funcall done-p))
+      (accept-process-output nil 0.1)
+      (let ((new (buffer-size (gemini-companion-install--last-buffer buffer))))
+        (cond ((> new gemini-companion-install--max-size)
+               (gemini-companion-native-signal "the file is too large to be a module"))
+              ((/= new size)
+               (setq size new
+                     deadline (+ (float-time) gemini-companion-install--patience)))
+              ((> (float-time) deadline)
+               (gemini-companion-native-signal "nothing arrived for %d seconds"
+                                               gemini-companion-install--patience)))))))
+
+(defun gemini-companion-install--last-buffer (buffer)
+  "Return the buffer of the response to the request of BUFFER.
+It is a new one after each redirection."
+  (let ((next (and (buffer-live-p buffer) (buffer-local-value 'url-redirect-buffer buffer))))
+    (if (buffer-live-p next) (gemini-companion-install--last-buffer next) buffer)))
+
+(defun gemini-companion-install--drop (buffer)
+  "Close the connection of BUFFER, that of a download, and kill BUFFER."
+  (let ((last (gemini-companion-install--last-buffer buffer)))
+    (when-let* ((connection (get-buffer-process last)))
+      ;; That of url.el would connect again.
+      (set-process-sentinel connection #'ignore)
+      (delete-process connection))
+    (gemini-companion-ui-kill-buffer last)))
 
 (defun gemini-companion-install--check-answer (status)
   "Return where the file begins in the current buffer, a server's response.
@@ -346,13 +297,11 @@ Signal an error if it failed, as STATUS, that of `url-retrieve', says."
         (compilation-start
          (format "cargo build --release --locked --lib --manifest-path %s --target-dir %s"
                  (shell-quote-argument manifest) (shell-quote-argument target))
-         nil (lambda (_mode) "*gemini build*"))
-      (let ((job (gemini-companion-install--make-job :buffer (current-buffer))))
-        (setq gemini-companion-install--job job)
-        (add-hook 'compilation-finish-functions
-                  (lambda (_buffer status)
-                    (gemini-companion-install--built job manifest target status))
-                  nil t)))))
+         nil (lambda (_mode) gemini-companion-install--build-buffer))
+      (add-hook 'compilation-finish-functions
+                (lambda (_buffer status)
+                  (gemini-companion-install--built manifest target status))
+                nil t))))
 
 (defun gemini-companion-install--check-tools ()
   "Return the name of the module's Cargo.toml.
@@ -364,7 +313,7 @@ Signal an error if something is missing to build the module."
       (gemini-companion-native-signal
        "cargo is not on `exec-path', so the module cannot be built: install Rust %s or newer, with \
 your system's package manager or as https://rustup.rs says"
-       (gemini-companion-install--rust-version manifest)))
+       (gemini-companion-install--field manifest "rust-version" "[0-9.]+")))
     manifest))
 
 (defun gemini-companion-install--manifest ()
@@ -376,10 +325,6 @@ in a checkout."
            if (gemini-companion-install--field file "name" "gemini-companion-module")
            return file))
 
-(defun gemini-companion-install--rust-version (manifest)
-  "Return the oldest version of Rust that can build MANIFEST."
-  (gemini-companion-install--field manifest "rust-version" "[0-9.]+"))
-
 (defun gemini-companion-install--field (manifest name value)
   "Return the value of NAME in MANIFEST, a file, if it matches the regexp VALUE."
   (when (file-readable-p manifest)
@@ -388,20 +333,20 @@ in a checkout."
       (and (re-search-forward (format "^%s = \"\\(%s\\)\"" name value) nil t)
            (match-string 1)))))
 
-(defun gemini-companion-install--built (job manifest target status)
-  "Install the module that JOB, which ended with STATUS, built in TARGET.
+(defun gemini-companion-install--built (manifest target status)
+  "Install the module that was built in TARGET with STATUS.
 MANIFEST is its Cargo.toml."
-  (when (eq job gemini-companion-install--job)
-    (condition-case error
-        (if (string-prefix-p "finished" status)
-            (progn
-              (gemini-companion-install--copy (gemini-companion-install--built-file target))
-              (delete-directory target t)
-              (gemini-companion-install--installed))
-          (gemini-companion-install--fail
-           "the build failed (%s), and its buffer says why; Rust %s or newer is needed"
-           (string-trim status) (gemini-companion-install--rust-version manifest)))
-      (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text error))))))
+  (condition-case error
+      (if (string-prefix-p "finished" status)
+          (let ((bytes (gemini-companion-install--bytes
+                        (gemini-companion-install--built-file target))))
+            (delete-directory target t)
+            (gemini-companion-install--put bytes))
+        (gemini-companion-install--fail
+         "the build failed (%s), and its buffer says why; Rust %s or newer is needed"
+         (string-trim status)
+         (gemini-companion-install--field manifest "rust-version" "[0-9.]+")))
+    (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text error)))))
 
 (defun gemini-companion-install--built-file (target)
   "Return the file of the module that cargo built in the directory TARGET.
@@ -418,13 +363,21 @@ platform."
 
 ;;;; Putting the module in place
 
-(defun gemini-companion-install--check-sum (start checksum what)
-  "Signal an error if the text from START in this buffer lacks CHECKSUM.
-The error message calls that text WHAT."
-  (let ((found (secure-hash 'sha256 (current-buffer) start (point-max))))
+(defun gemini-companion-install--bytes (file)
+  "Return the contents of FILE as bytes."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert-file-contents-literally file)
+    (buffer-string)))
+
+(defun gemini-companion-install--put-published (bytes what)
+  "Install BYTES if they are the published module; error messages call them WHAT."
+  (let ((found (secure-hash 'sha256 bytes))
+        (checksum (gemini-companion-install--checksum)))
     (unless (equal found checksum)
       (gemini-companion-native-signal
-       "%s is not the published file: its SHA-256 is %s, and must be %s" what found checksum))))
+       "%s is not the published file: its SHA-256 is %s, and must be %s" what found checksum))
+    (gemini-companion-install--put bytes)))
 
 (defun gemini-companion-install--make-directory ()
   "Return the directory for modules; make it, private, if necessary."
@@ -432,28 +385,12 @@ The error message calls that text WHAT."
     (make-directory gemini-companion-module-directory t))
   (file-name-as-directory (expand-file-name gemini-companion-module-directory)))
 
-(defun gemini-companion-install--write (start)
-  "Install the module that begins at START in the current buffer."
-  (gemini-companion-install--put (buffer-substring-no-properties start (point-max))))
-
-(defun gemini-companion-install--copy (built)
-  "Install the file BUILT."
-  (gemini-companion-install--put
-   (with-temp-buffer
-     (set-buffer-multibyte nil)
-     (insert-file-contents-literally built)
-     (buffer-string))))
-
 (defun gemini-companion-install--put (bytes)
-  "Install the module that consists of BYTES.
+  "Install the module that consists of BYTES, load it, and continue.
 It is always a new file: if Emacs dies before it is complete, it leaves no
 incomplete module, and an Emacs that has loaded the old one keeps it."
   (gemini-companion-install--make-directory)
-  (gemini-companion-file-replace (gemini-companion-native-installed-file) bytes #o755))
-
-(defun gemini-companion-install--installed ()
-  "Load the newly installed module, and continue."
-  (gemini-companion-install--end)
+  (gemini-companion-file-replace (gemini-companion-native-installed-file) bytes #o755)
   (gemini-companion-log-add "installed %s" (gemini-companion-native-installed-file))
   (gemini-companion-install--delete-others)
   (gemini-companion-native-load)
@@ -477,39 +414,9 @@ On Windows, modules that an Emacs has loaded cannot be deleted."
                             file)
       (ignore-errors (delete-file file)))))
 
-;;;; The end
-
-(defun gemini-companion-install--end ()
-  "End the download or build, if there is one."
-  (when-let* ((job gemini-companion-install--job))
-    (setq gemini-companion-install--job nil)
-    (when (gemini-companion-install--job-timer job)
-      (cancel-timer (gemini-companion-install--job-timer job)))
-    (let ((buffer (gemini-companion-install--answer-buffer job)))
-      (cond ((not buffer))
-            ((with-current-buffer buffer (derived-mode-p 'compilation-mode))
-             (when-let* ((process (get-buffer-process buffer)))
-               (interrupt-process process)))
-            ;; No callback is called then.
-            (t (when-let* ((connection (get-buffer-process buffer)))
-                 (gemini-companion-install--close connection))
-               (kill-buffer buffer))))))
-
-(defun gemini-companion-install--close (connection)
-  "Close CONNECTION, of a download, as soon as that does not take long.
-While the name of the server is looked up, Emacs would wait for that, and
-forever if it is found at the same moment (in Emacs 28 to 30)."
-  (set-process-query-on-exit-flag connection nil)
-  (if (not (eq (process-status connection) 'connect)) (delete-process connection)
-    (set-process-buffer connection nil)
-    (set-process-filter connection #'ignore)
-    (set-process-sentinel connection (lambda (connection _event)
-                                       (delete-process connection)))))
-
 (defun gemini-companion-install--fail (format &rest arguments)
-  "End the download or build, and warn the user: FORMAT with ARGUMENTS.
+  "Warn the user that the module is not installed: FORMAT with ARGUMENTS.
 The warning also says how else to get the module."
-  (gemini-companion-install--end)
   (let ((reason (apply #'format format arguments)))
     (gemini-companion-log-add "not installed: %s" reason)
     (message "The native module of gemini-companion is not installed")

@@ -14,10 +14,7 @@
 
 (require 'gemini-companion-ui)
 
-(defconst gemini-companion-log--buffer-name "*gemini log*"
-  "Name of the log buffer.")
-
-(defconst gemini-companion-log--max-size 200000
+(defvar gemini-companion-log--max-size 200000
   "Size in characters beyond which the older half of the log is dropped.")
 
 (defvar gemini-companion-log-mode-map
@@ -60,8 +57,8 @@
 
 (defun gemini-companion-log--buffer ()
   "Return the log buffer, made if needed."
-  (or (get-buffer gemini-companion-log--buffer-name)
-      (with-current-buffer (get-buffer-create gemini-companion-log--buffer-name)
+  (or (get-buffer "*gemini log*")
+      (with-current-buffer (get-buffer-create "*gemini log*")
         (gemini-companion-log-mode)
         (buffer-disable-undo)
         (current-buffer))))

@@ -54,12 +54,6 @@ be read-only, and which package managers delete."
 Some package managers make links to these in a directory of their own,
 in which only the compiled files are not links.")
 
-(defconst gemini-companion-native--chunk (* 256 1024)
-  "Number of bytes of a file to read at once when looking for its version.")
-
-(defconst gemini-companion-native--marker 100
-  "A number of bytes larger than the length of a module's version marker.")
-
 (defvar gemini-companion-native--loaded nil
   "The files of native modules that this Emacs has loaded.
 These stay loaded; a new module can only be loaded from another file.")
@@ -194,26 +188,12 @@ PREDICATE is also called with names of files that do not exist."
   (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
-      (let ((size (file-attribute-size (file-attributes file)))
-            (read 0)
-            (version nil))
-        ;; The version is near the beginning; to read the whole file takes milliseconds.
-        (while (and (not version) (< read size))
-          (let ((next (min size (+ read gemini-companion-native--chunk))))
-            (goto-char (point-max))
-            (insert-file-contents-literally file nil read next)
-            (goto-char (max (point-min) (- read gemini-companion-native--marker)))
-            (setq version (gemini-companion-native--version-here)
-                  read next)))
-        version))))
-
-(defun gemini-companion-native--version-here ()
-  "Return the version that a module's bytes after point contain, or nil."
-  (let ((case-fold-search nil))
-    ;; Many times faster than to search for the whole regexp.
-    (and (search-forward "gemini-companion-module:version=" nil t)
-         (looking-at "\\([0-9.]+\\):end")
-         (match-string 1))))
+      (insert-file-contents-literally file)
+      (let ((case-fold-search nil))
+        ;; Many times faster than to search for the whole regexp.
+        (and (search-forward "gemini-companion-module:version=" nil t)
+             (looking-at "\\([0-9.]+\\):end")
+             (match-string 1))))))
 
 (defun gemini-companion-native-describe-missing ()
   "Return which module is missing, and what is there instead."

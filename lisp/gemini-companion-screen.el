@@ -14,25 +14,63 @@
 
 (require 'subr-x)
 
-(defvar ghostel--input-mode)
-(defvar vterm-copy-mode)
-
 ;;;; Questions and prompts
 
-(defconst gemini-companion-screen--question-margin 5
-  "Maximum number of lines below a question.
-There may be a remark on it, or what a terminal did not erase.")
+(defmacro gemini-companion-screen--at-end (&rest body)
+  "Evaluate BODY with point at the end of what the current terminal shows."
+  (declare (indent 0) (debug t))
+  `(save-excursion
+     (save-restriction
+       (widen)
+       (goto-char (point-max))
+       (skip-chars-backward " \t\n")
+       ,@body)))
 
-(defconst gemini-companion-screen--prompt-margin 10
-  "Maximum number of lines above or below the prompt that belong to it.
-The CLI shows its state there; a terminal whose size has changed may show
-remains of other lines.")
+(defun gemini-companion-screen-question-p ()
+  "Return non-nil if the CLI in the current buffer asks the user to choose.
+The choices are in the last box, and the user's prompt is not below it."
+  (gemini-companion-screen--at-end
+    ;; Below it, there may be a remark on it, or what a terminal did not erase.
+    (when-let* ((bottom (re-search-backward "^ *╰" (line-beginning-position -4) t))
+                ;; The border or the beginning of the user's prompt.
+                ((not (save-excursion
+                        (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t)))))
+      (gemini-companion-screen--goto-box)
+      (and (re-search-forward "^ *│ *[●›❯] *[0-9]+\\. " bottom t) t))))
 
-(defconst gemini-companion-screen--choice "^ *│ *[●›❯] *[0-9]+\\. "
-  "Regexp for the selected choice of a question, in a box.")
+(defun gemini-companion-screen--goto-box ()
+  "Go back to the beginning of a box, or as far as one is looked for."
+  (re-search-backward "^ *╭" (gemini-companion-screen--start) 'move))
 
-(defconst gemini-companion-screen--composer "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)"
-  "Regexp for the border or the beginning of the prompt that the user types.")
+(defun gemini-companion-screen--start ()
+  "Return where to stop searching backward from point."
+  (line-beginning-position -200))
+
+(defun gemini-companion-screen-question-start ()
+  "Return where the box of the question on screen begins.
+If it is very long, return how far up it is looked at."
+  (gemini-companion-screen--at-end
+    (gemini-companion-screen--goto-box)
+    (point)))
+
+(defun gemini-companion-screen-end ()
+  "Return the end of what the terminal in the current buffer shows."
+  (gemini-companion-screen--at-end
+    (point)))
+
+(defun gemini-companion-screen-question-title ()
+  "Return the first line of the question on screen, or nil."
+  (gemini-companion-screen--at-end
+    (when (re-search-backward "^ *╭" nil t)
+      (forward-line)
+      (and (looking-at " *│ *\\? +\\(.*?\\) *│")
+           (match-string-no-properties 1)))))
+
+(defun gemini-companion-screen-shell-p ()
+  "Return non-nil if what is typed in the current buffer is for a shell.
+The CLI runs it, and commands in backquotes in it."
+  (let ((prompt (gemini-companion-screen-prompt)))
+    (and (stringp prompt) (string-prefix-p "!" prompt))))
 
 (defconst gemini-companion-screen--prompt-box
   (concat
@@ -43,99 +81,23 @@ remains of other lines.")
    "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 
-(defconst gemini-companion-screen--lines 200
-  "Number of lines at the end of a screen in which a prompt or question begins.")
-
-(defconst gemini-companion-screen--working "esc to cancel"
-  "Regexp for what the CLI shows above the prompt while it works.")
-
-(defun gemini-companion-screen-frozen-p ()
-  "Return non-nil if the current buffer does not follow its terminal."
-  (or (bound-and-true-p vterm-copy-mode)
-      (eq (bound-and-true-p ghostel--input-mode) 'copy)))
-
-(defun gemini-companion-screen-question-p ()
-  "Return non-nil if the CLI in the current buffer asks the user to choose.
-The choices are in the last box, and the user's prompt is not below it."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (gemini-companion-screen--goto-end)
-      (let* ((limit (line-beginning-position (- 1 gemini-companion-screen--question-margin)))
-             (bottom (re-search-backward "^ *╰" limit t)))
-        (and bottom
-             (not (save-excursion
-                    (re-search-forward gemini-companion-screen--composer nil t)))
-             (progn (gemini-companion-screen--goto-box)
-                    (re-search-forward gemini-companion-screen--choice bottom t))
-             t)))))
-
-(defun gemini-companion-screen--goto-box ()
-  "Go back to the beginning of a box, or as far as one is looked for."
-  (re-search-backward "^ *╭" (gemini-companion-screen--start) 'move))
-
-(defun gemini-companion-screen-question-start ()
-  "Return where the box of the question on screen begins.
-If it is very long, return how far up it is looked at."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (gemini-companion-screen--goto-end)
-      (gemini-companion-screen--goto-box)
-      (point))))
-
-(defun gemini-companion-screen-question-title ()
-  "Return the first line of the question on screen, or nil."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (gemini-companion-screen--goto-end)
-      (when (re-search-backward "^ *╭" nil t)
-        (forward-line)
-        (and (looking-at " *│ *\\? +\\(.*?\\) *│")
-             (match-string-no-properties 1))))))
-
-(defun gemini-companion-screen-shell-p ()
-  "Return non-nil if what is typed in the current buffer is for a shell.
-The CLI runs it, and commands in backquotes in it."
-  (let ((prompt (gemini-companion-screen-prompt)))
-    (and (stringp prompt) (string-prefix-p "!" prompt))))
-
 (defun gemini-companion-screen-prompt ()
   "Return what is in the prompt of the CLI in the current buffer.
 The string has no spaces and begins with the sign of the prompt.  Return
 `works' if the CLI works, and nil if there is no prompt."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (gemini-companion-screen--goto-end)
-      (let ((limit (line-beginning-position (- gemini-companion-screen--prompt-margin)))
-            (start (gemini-companion-screen--start)))
-        ;; The last line of the prompt may seem to be empty.
-        (goto-char (point-max))
-        (when (and (re-search-backward gemini-companion-screen--prompt-box start t)
-                   (> (match-end 0) limit))
-          (let ((text (match-string-no-properties 1)))
-            (if (re-search-backward
-                 gemini-companion-screen--working
-                 (line-beginning-position (- gemini-companion-screen--prompt-margin)) t)
-                'works
-              (gemini-companion-screen-without-spaces text))))))))
-
-(defun gemini-companion-screen-end ()
-  "Return the end of what the terminal in the current buffer shows."
-  (save-excursion
-    (gemini-companion-screen--goto-end)
-    (point)))
-
-(defun gemini-companion-screen--goto-end ()
-  "Go to the end of what the terminal in the current buffer shows."
-  (goto-char (point-max))
-  (skip-chars-backward " \t\n"))
-
-(defun gemini-companion-screen--start ()
-  "Return where to stop searching backward from point."
-  (line-beginning-position (- gemini-companion-screen--lines)))
+  (gemini-companion-screen--at-end
+    ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
+    ;; changed may show remains of other lines.
+    (let ((limit (line-beginning-position -10))
+          (start (gemini-companion-screen--start)))
+      ;; The last line of the prompt may seem to be empty.
+      (goto-char (point-max))
+      (when (and (re-search-backward gemini-companion-screen--prompt-box start t)
+                 (> (match-end 0) limit))
+        (let ((text (match-string-no-properties 1)))
+          (if (re-search-backward "esc to cancel" (line-beginning-position -10) t)
+              'works
+            (gemini-companion-screen-without-spaces text)))))))
 
 (defun gemini-companion-screen-without-spaces (text)
   "Return TEXT without the whitespace that a terminal may add or change."
@@ -143,31 +105,20 @@ The string has no spaces and begins with the sign of the prompt.  Return
 
 ;;;; The changes of a turn
 
-(defconst gemini-companion-screen--title
-  " *│ *\\? .* \\([0-9]+\\) of \\([0-9]+\\) *│"
-  "Regexp for the first line of a question if others follow, or have preceded.")
-
-(defconst gemini-companion-screen--queued
-  (concat " *o +\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
-          "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *$")
-  "Regexp for a change that waits behind the question, with its file.")
-
 (defun gemini-companion-screen-turn ()
   "Return what the question on screen says of its turn, or nil.
 The value is a list of its number, the number of all questions, and the
 names of the files whose changes follow, as far as they are legible.
 The CLI shows those in the lines above its question."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (gemini-companion-screen--goto-end)
-      (when (and (re-search-backward "^ *╭" (gemini-companion-screen--start) t)
-                 (save-excursion
-                   (forward-line)
-                   (looking-at gemini-companion-screen--title)))
-        (list (string-to-number (match-string 1))
-              (string-to-number (match-string 2))
-              (gemini-companion-screen--queued-files))))))
+  (gemini-companion-screen--at-end
+    (when (re-search-backward "^ *╭" (gemini-companion-screen--start) t)
+      (let ((title (point)))
+        (forward-line)
+        (when (looking-at " *│ *\\? .* \\([0-9]+\\) of \\([0-9]+\\) *│")
+          (goto-char title)
+          (list (string-to-number (match-string 1))
+                (string-to-number (match-string 2))
+                (gemini-companion-screen--queued-files)))))))
 
 (defun gemini-companion-screen--queued-files ()
   "Return the files named in the lines above point, in order."
@@ -175,7 +126,9 @@ The CLI shows those in the lines above its question."
     (while (and (zerop (forward-line -1))
                 (looking-at " *o +"))
       ;; Other tools wait there, too.
-      (when (looking-at gemini-companion-screen--queued)
+      (when (looking-at
+             (concat " *o +\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
+                     "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *$"))
         (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))
     files))
 

@@ -20,6 +20,7 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-run)
 (require 'gemini-companion-screen)
+(require 'gemini-companion-terminals)
 (require 'gemini-companion-ui)
 
 (declare-function dired-get-marked-files "dired")
@@ -38,9 +39,7 @@
 Each item is one of:
 
   STRING           Send it as it is.
-  (paste . TEXT)   Send TEXT without control characters.
   (shown . TEXT)   Wait until the CLI shows TEXT in its prompt.
-  (submit . TEXT)  Send the key that submits the prompt TEXT.
   FUNCTION         Call it with t and send what it returns, a string or nil.
                    If the CLI ends before, call it with nil.")
 
@@ -61,7 +60,8 @@ Its form is that of a prompt in `gemini-companion-review'.")
   "Send PROMPT, read in the minibuffer, to the CLI."
   (interactive (progn
                  ;; Signals an error before the user types anything.
-                 (gemini-companion-send--check (gemini-companion-send-terminal))
+                 (with-current-buffer (gemini-companion-send-terminal)
+                   (gemini-companion-send--check (gemini-companion-send--fault)))
                  (list (read-string "Prompt: " nil 'gemini-companion-send-history))))
   (when (string-blank-p prompt)
     (user-error "There is nothing to send"))
@@ -103,7 +103,19 @@ interactively the prefix argument, send the prompt as well."
 They are those of Flymake and Flycheck.  With SUBMIT, interactively the
 prefix argument, send the prompt as well."
   (interactive "P")
-  (let ((diagnostics (gemini-companion-send--diagnostics)))
+  (let ((diagnostics
+         (append (and (bound-and-true-p flymake-mode)
+                      (mapcar #'flymake-diagnostic-text
+                              (or (flymake-diagnostics (point))
+                                  (flymake-diagnostics (line-beginning-position)
+                                                       (line-end-position)))))
+                 (and (bound-and-true-p flycheck-mode)
+                      (mapcar #'flycheck-error-message
+                              (or (flycheck-overlay-errors-at (point))
+                                  (seq-filter (lambda (error)
+                                                (eql (flycheck-error-line error)
+                                                     (line-number-at-pos nil t)))
+                                              flycheck-current-errors)))))))
     (unless diagnostics
       (user-error "Neither Flymake nor Flycheck has a diagnostic here"))
     (gemini-companion-send-text
@@ -111,43 +123,22 @@ prefix argument, send the prompt as well."
              (string-join diagnostics "; ") "\n")
      submit)))
 
-(defun gemini-companion-send--diagnostics ()
-  "Return the messages of Flymake and Flycheck at point, or on its line."
-  (append (and (bound-and-true-p flymake-mode)
-               (mapcar #'flymake-diagnostic-text
-                       (or (flymake-diagnostics (point))
-                           (flymake-diagnostics (line-beginning-position)
-                                                (line-end-position)))))
-          (and (bound-and-true-p flycheck-mode)
-               (mapcar #'flycheck-error-message
-                       (or (flycheck-overlay-errors-at (point))
-                           (seq-filter (lambda (error)
-                                         (eql (flycheck-error-line error)
-                                              (line-number-at-pos nil t)))
-                                       flycheck-current-errors))))))
-
 ;;;; Names of files
-
-(defconst gemini-companion-send--special "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]"
-  "Regexp for characters of file names that Gemini CLI wants quoted.")
 
 (defun gemini-companion-send--location (start end)
   "Return the name of the file and the lines from START to END, for a prompt."
-  (let ((first (line-number-at-pos start t))
+  (let ((name (if (not buffer-file-name) (format "buffer %s" (buffer-name))
+                (gemini-companion-send--relative
+                 buffer-file-name
+                 (gemini-companion-send-directory (gemini-companion-send-terminal)))))
+        (first (line-number-at-pos start t))
         (last (line-number-at-pos (if (> end start) (1- end) end) t)))
-    (format "%s, %s"
-            (if buffer-file-name (gemini-companion-send--file-title)
-              (format "buffer %s" (buffer-name)))
+    (format "%s%s, %s"
+            ;; A prompt that begins with a slash is a command of the CLI.
+            (if (file-name-absolute-p name) "file " "")
+            name
             (if (= first last) (format "line %d" first)
               (format "lines %d to %d" first last)))))
-
-(defun gemini-companion-send--file-title ()
-  "Return what to call the current file at the beginning of a prompt."
-  (let ((name (gemini-companion-send--relative
-               buffer-file-name
-               (gemini-companion-send-directory (gemini-companion-send-terminal)))))
-    ;; A prompt that begins with a slash is a command of the CLI.
-    (if (file-name-absolute-p name) (concat "file " name) name)))
 
 (defun gemini-companion-send--relative (file directory)
   "Return the name of FILE for a CLI in DIRECTORY.
@@ -176,14 +167,11 @@ If they are on one other machine, that is a name there."
 
 (defun gemini-companion-send-escape (name)
   "Return the file name NAME, quoted for a prompt of the CLI."
-  (replace-regexp-in-string gemini-companion-send--special
+  (replace-regexp-in-string "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]"
                             (lambda (it) (concat "\\" it))
                             name t t))
 
 ;;;; Answers
-
-(defconst gemini-companion-send--frozen "The terminal is in copy mode: leave that first"
-  "What the user is told if the screen of a CLI may be outdated.")
 
 ;; Without a question, the same key would send what the user has half typed, or interrupt the CLI.
 
@@ -206,7 +194,7 @@ If the question is not on screen, show it instead."
 If the question is not on screen, show it instead."
   (let ((buffer (gemini-companion-send-terminal)))
     (with-current-buffer buffer
-      (gemini-companion-send--check-question)
+      (gemini-companion-send--check (gemini-companion-send--question-fault))
       (cond ((gemini-companion-send--question-seen-p)
              (setq gemini-companion-send--answered (buffer-chars-modified-tick))
              (gemini-companion-send--enqueue buffer (list key))
@@ -222,11 +210,13 @@ If the question is not on screen, show it instead."
 (defun gemini-companion-send--question-seen-p ()
   "Return non-nil if the user can see the question of the current terminal.
 One that does not fit in a window has been shown as far as possible."
-  (and (gemini-companion-send--end-on-screen-p)
-       (or (equal gemini-companion-send--shown (gemini-companion-send--question-text))
-           (let ((start (gemini-companion-screen-question-start)))
-             (seq-some (lambda (window) (<= (window-start window) start))
-                       (gemini-companion-ui-windows-of (current-buffer)))))))
+  (let ((start (gemini-companion-screen-question-start))
+        (end (gemini-companion-screen-end))
+        (shown (equal gemini-companion-send--shown (gemini-companion-send--question-text))))
+    (seq-some (lambda (window)
+                (and (<= (window-start window) end (window-end window t))
+                     (or shown (<= (window-start window) start))))
+              (gemini-companion-ui-windows-of (current-buffer)))))
 
 (defun gemini-companion-send--question-text ()
   "Return the text of the question in the current terminal."
@@ -234,48 +224,32 @@ One that does not fit in a window has been shown as far as possible."
                                   (gemini-companion-screen-end)))
 
 (defun gemini-companion-send--show-question ()
-  "Show the question of the current terminal in a window that is large enough."
-  (gemini-companion-send--show-end)
+  "Show the question of the current terminal in a window that is large enough.
+Leave the selected window selected."
   (setq gemini-companion-send--shown (gemini-companion-send--question-text))
-  (when-let* ((window (get-buffer-window)))
-    (let ((missing (- (1+ (count-lines (gemini-companion-screen-question-start)
-                                       (gemini-companion-screen-end)))
+  (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
+    (set-window-point window (gemini-companion-screen-end))
+    (let ((missing (- (1+ (length (split-string gemini-companion-send--shown "\n")))
                       (window-body-height window))))
       (when (> missing 0)
         ;; The CLI draws it again.
         (ignore-errors
           (window-resize window (min missing (window-max-delta window))))))))
 
-(defun gemini-companion-send--check-question ()
-  "Signal a `user-error' unless the CLI in the current buffer asks a question."
-  (cond (gemini-companion-send--queue
-         (user-error "Something else is still being sent: try again"))
-        ((gemini-companion-screen-frozen-p)
-         (user-error "%s" gemini-companion-send--frozen))
+(defun gemini-companion-send--question-fault ()
+  "Return why no question of the CLI in the current buffer is answered, or nil."
+  (cond (gemini-companion-send--queue "Something else is still being sent: try again")
+        ((gemini-companion-terminals-frozen))
         ((not (gemini-companion-screen-question-p))
-         (user-error "%s asks nothing now" (gemini-companion-send-title)))
+         (format "%s asks nothing now" (gemini-companion-send-title)))
         ((eql gemini-companion-send--answered (buffer-chars-modified-tick))
-         (user-error "Your last answer is not shown yet: try again"))))
-
-(defun gemini-companion-send--end-on-screen-p ()
-  "Return non-nil if the user can see the end of the current terminal."
-  (let ((end (gemini-companion-screen-end)))
-    (seq-some (lambda (window) (<= (window-start window) end (window-end window t)))
-              (gemini-companion-ui-windows-of (current-buffer)))))
-
-(defun gemini-companion-send--show-end ()
-  "Show the end of the current terminal, and leave the selected window selected."
-  (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
-    (set-window-point window (gemini-companion-screen-end))))
+         "Your last answer is not shown yet: try again")))
 
 ;;;; Sending
 
 (defconst gemini-companion-send--chunk 2048
   "Number of characters to send at once.
 A terminal takes a few kilobytes, and then blocks.")
-
-(defconst gemini-companion-send--patience 0.05
-  "Seconds to wait for a terminal that blocks.")
 
 (defvar gemini-companion-send--waiting nil
   "Non-nil while Emacs waits for a terminal, and runs timers meanwhile.")
@@ -304,11 +278,15 @@ On another machine the only one there will do."
   "Paste TEXT into the prompt of the CLI.
 If SUBMIT is non-nil, send the prompt; otherwise, show the CLI.  TERMINAL
 defaults to the value of `gemini-companion-send-terminal'."
-  (let ((buffer (or terminal (gemini-companion-send-terminal))))
-    (gemini-companion-send--check buffer)
+  (let ((buffer (or terminal (gemini-companion-send-terminal)))
+        (text (gemini-companion-send--clean text)))
+    (with-current-buffer buffer
+      (gemini-companion-send--check (gemini-companion-send--fault)))
     (gemini-companion-send--enqueue
      buffer (append (gemini-companion-send--paste text)
-                    (and submit `((shown . ,text) (submit . ,text)))))
+                    (and submit
+                         `((shown . ,text)
+                           ,(lambda (live) (and live (gemini-companion-send--submit text)))))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-run-show buffer))))
@@ -322,17 +300,16 @@ defaults to the value of `gemini-companion-send-terminal'."
 Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (assq (current-buffer) (gemini-companion-run-terminals)))
          (format "No CLI is known to run in %s, and a shell would run the text" (buffer-name)))
-        ((gemini-companion-screen-frozen-p) gemini-companion-send--frozen)
+        ((gemini-companion-terminals-frozen))
         ((gemini-companion-screen-question-p)
          (format "%s asks a question: answer that first" (gemini-companion-send-title)))
         ((gemini-companion-screen-shell-p)
          (format "%s is in shell mode, and would run the text: leave that first"
                  (gemini-companion-send-title)))))
 
-(defun gemini-companion-send--check (terminal)
-  "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
-  (when-let* ((fault (with-current-buffer terminal (gemini-companion-send--fault))))
-    (user-error "%s" fault)))
+(defun gemini-companion-send--check (fault)
+  "Signal a `user-error' with the text FAULT, unless that is nil."
+  (when fault (user-error "%s" fault)))
 
 (defun gemini-companion-send-title ()
   "Return the name of the CLI in the current buffer, for the user."
@@ -341,18 +318,17 @@ Keys for a prompt would answer its question, or be a command for a shell."
     "The CLI"))
 
 (defun gemini-companion-send--paste (text)
-  "Return items of `gemini-companion-send--queue' that paste TEXT."
-  (let ((text (string-replace "\r\n" "\n" text)))
-    `("\e[200~"
-      ,@(cl-loop for start below (length text) by gemini-companion-send--chunk
-                 for end = (min (length text) (+ start gemini-companion-send--chunk))
-                 collect (cons 'paste (substring text start end)))
-      "\e[201~")))
+  "Return items of `gemini-companion-send--queue' that paste TEXT, a clean one."
+  `("\e[200~"
+    ,@(cl-loop for start below (length text) by gemini-companion-send--chunk
+               collect (substring text start (min (length text)
+                                                  (+ start gemini-companion-send--chunk))))
+    "\e[201~"))
 
 (defun gemini-companion-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs."
   (replace-regexp-in-string "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
-                            (string-replace "\r" "\n" text)
+                            (string-replace "\r" "\n" (string-replace "\r\n" "\n" text))
                             t t))
 
 (defun gemini-companion-send--enqueue (buffer items)
@@ -379,19 +355,23 @@ A timer continues with the next one."
               (gemini-companion-send--waiting
                (gemini-companion-send--retry buffer))
               (item
-               (setq gemini-companion-send--tick (buffer-chars-modified-tick))
-               (let ((outcome 'waits))
-                 (unwind-protect
-                     (setq outcome
-                           (gemini-companion-log-errors "sending"
-                             (let ((text (gemini-companion-send--item-text item)))
-                               ;; Its function is called, and the rest of its text is Emacs's.
-                               (setcar gemini-companion-send--queue "")
-                               (gemini-companion-send--write process text))))
-                   (pcase outcome
-                     ('sent (run-at-time 0 nil #'gemini-companion-send--done buffer))
-                     ('waits (gemini-companion-send--retry buffer))
-                     (_ (gemini-companion-send--drop-all)))))))))))
+               (gemini-companion-send--send-item buffer process item)))))))
+
+(defun gemini-companion-send--send-item (buffer process item)
+  "Send ITEM, the first one in the queue of the terminal BUFFER, to PROCESS."
+  (setq gemini-companion-send--tick (buffer-chars-modified-tick))
+  (let ((outcome 'waits))
+    (unwind-protect
+        (setq outcome
+              (gemini-companion-log-errors "sending"
+                (let ((text (if (functionp item) (or (funcall item t) "") item)))
+                  ;; It is sent only once: the rest of its text is Emacs's.
+                  (setcar gemini-companion-send--queue "")
+                  (gemini-companion-send--write process text))))
+      (pcase outcome
+        ('sent (run-at-time 0 nil #'gemini-companion-send--done buffer))
+        ('waits (gemini-companion-send--retry buffer))
+        (_ (gemini-companion-send--drop-all))))))
 
 (defun gemini-companion-send--retry (buffer)
   "Soon try again to send the first item in the queue of the terminal BUFFER."
@@ -412,18 +392,9 @@ else.  It would wait as long as PROCESS does not read, and in a timer, the
 user could not quit."
   (let ((inhibit-quit t)
         (gemini-companion-send--waiting t))
-    (with-timeout (gemini-companion-send--patience 'waits)
-      (process-send-string process text)
+    (with-timeout (0.05 'waits)
+      (gemini-companion-terminals-send process text)
       'sent)))
-
-(defun gemini-companion-send--item-text (item)
-  "Return what to send for ITEM of `gemini-companion-send--queue'."
-  (pcase item
-    ;; Not before, because all chunks of a long text at once would take long.
-    (`(paste . ,text) (gemini-companion-send--clean text))
-    (`(submit . ,text) (gemini-companion-send--submit text))
-    ((pred functionp) (or (gemini-companion-log-errors "sending" (funcall item t)) ""))
-    (_ item)))
 
 (defun gemini-companion-send--submit (text)
   "Return the key that submits the prompt TEXT, which is in the current buffer.
@@ -444,19 +415,6 @@ Return an empty string, and tell the user, if the CLI takes no prompt now."
 
 ;;;; Waiting for the CLI
 
-(defconst gemini-companion-send--quiet-polls 5
-  "Number of polls for which a terminal must not have changed.
-A key that follows a pasted text too closely is taken for a part of it.")
-
-(defconst gemini-companion-send--shown-polls 50
-  "Number of polls until a text counts as shown, as some CLIs are never quiet.")
-
-(defconst gemini-companion-send--rest-polls 300
-  "Number of polls until `gemini-companion-send-at-rest' gives up.")
-
-(defconst gemini-companion-send--turn-polls 6000
-  "Number of polls until it gives up if the CLI is in the middle of a turn.")
-
 (defun gemini-companion-send--poll (read done max finish)
   "Call READ from a timer until DONE, at most MAX times, then call FINISH.
 DONE is called with the value of READ, and with non-nil if that has not
@@ -474,8 +432,8 @@ changed for some polls.  FINISH is called with the last value."
                  (setq polls (1+ polls)
                        same (if (equal value last) (1+ same) 0)
                        last value)
-                 (when (or (>= polls max)
-                           (funcall done value (>= same gemini-companion-send--quiet-polls)))
+                 ;; A key that follows a pasted text too closely is taken for a part of it.
+                 (when (or (>= polls max) (funcall done value (>= same 5)))
                    (cancel-timer timer)
                    (funcall finish value)))))))))
 
@@ -490,14 +448,15 @@ A CLI takes a key that comes with a text for a part of it."
            (and quiet
                 (not (eql tick before))
                 (gemini-companion-send--shown-p buffer text))))
-     gemini-companion-send--shown-polls
+     ;; Some CLIs are never quiet.
+     50
      (lambda (_) (gemini-companion-send--done buffer)))))
 
 (defun gemini-companion-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
 If no prompt is recognized, assume that it shows TEXT."
   (let ((prompt (with-current-buffer buffer (gemini-companion-screen-prompt)))
-        (end (gemini-companion-screen-without-spaces (gemini-companion-send--clean text))))
+        (end (gemini-companion-screen-without-spaces text)))
     (or (not (stringp prompt))
         (string-match-p "\\[Pasted" prompt)
         ;; The rest may be above what is visible.
@@ -509,23 +468,18 @@ If no prompt is recognized, assume that it shows TEXT."
 ;; what the user is typing.  So the screen is checked before a text is pasted, and again before the
 ;; key that sends it.
 
-(defconst gemini-companion-send--empty-prompt "\\`>Typeyourmessageor@"
-  "Regexp for the contents of an empty prompt, without spaces.")
-
-(defconst gemini-companion-send--folded "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
-  "Regexp for what a prompt shows instead of a long text, without spaces.")
-
 (defun gemini-companion-send-at-rest (text terminal finish &optional patiently)
   "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
 Wait for half a minute at most, or, if PATIENTLY is non-nil, for ten.
 Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
 but was not sent, because something else is there too or the CLI works for
 too long; or nil if TEXT could not even be put there, or the CLI has ended."
-  (gemini-companion-send--poll
-   (lambda () (gemini-companion-send--state terminal))
-   (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
-   (if patiently gemini-companion-send--turn-polls gemini-companion-send--rest-polls)
-   (lambda (state) (gemini-companion-send--put text terminal state finish))))
+  (let ((text (gemini-companion-send--clean text)))
+    (gemini-companion-send--poll
+     (lambda () (gemini-companion-send--state terminal))
+     (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
+     (if patiently 6000 300)
+     (lambda (state) (gemini-companion-send--put text terminal state finish)))))
 
 (defun gemini-companion-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
@@ -536,7 +490,7 @@ is unknown."
       'ended
     (with-current-buffer terminal
       (cond ((or gemini-companion-send--queue
-                 (gemini-companion-screen-frozen-p)
+                 (gemini-companion-terminals-frozen)
                  (gemini-companion-screen-shell-p))
              nil)
             ((gemini-companion-screen-question-p) 'asks)
@@ -546,19 +500,17 @@ is unknown."
   "Paste TEXT into the CLI in TERMINAL, which is in STATE, and maybe send it.
 For STATE, see `gemini-companion-send--state'; for FINISH, see
 `gemini-companion-send-at-rest'."
-  (let ((empty (and (stringp state) (string-match-p gemini-companion-send--empty-prompt state))))
+  (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
     (if (not (or (stringp state) (eq state 'works)))
         (funcall finish nil)
       (gemini-companion-send--enqueue
        terminal
-       (append (gemini-companion-send--paste
-                ;; After what is there, on a line of its own.
-                (if empty text (concat "\n" text)))
-               (list (cons 'shown text)
-                     (lambda (live)
-                       (if live
-                           (gemini-companion-send--press text terminal empty finish)
-                         (funcall finish nil)))))))))
+       `(;; After what is there, on a line of its own.
+         ,@(gemini-companion-send--paste (if empty text (concat "\n" text)))
+         (shown . ,text)
+         ,(lambda (live)
+            (if live (gemini-companion-send--press text terminal empty finish)
+              (funcall finish nil))))))))
 
 (defun gemini-companion-send--press (text terminal empty finish)
   "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.
@@ -569,22 +521,17 @@ Call FINISH with `sent' or `put'."
                        (not (gemini-companion-send--fault))
                        (gemini-companion-screen-prompt))))
          (send (and (stringp typed)
-                    (or (equal typed (concat ">" (gemini-companion-screen-without-spaces
-                                                  (gemini-companion-send--clean text))))
-                        (string-match-p gemini-companion-send--folded typed)))))
+                    (or (equal typed (concat ">" (gemini-companion-screen-without-spaces text)))
+                        ;; A long text is folded.
+                        (string-match-p "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)))))
     (funcall finish (if send 'sent 'put))
     (and send "\r")))
 
 ;;;; The prompt of a review
 
-(defconst gemini-companion-send--max-prompt 2000
-  "Maximum number of characters of a prompt to remember.")
-
 (defun gemini-companion-send--remember-prompt (text)
   "Remember that the prompt TEXT was sent to the terminal in this buffer."
-  (setq gemini-companion-send--prompt
-        (cons (substring text 0 (min (length text) gemini-companion-send--max-prompt))
-              (current-time)))
+  (setq gemini-companion-send--prompt (cons (seq-take text 2000) (current-time)))
   (add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-send--prompt-of)
   (add-hook 'pre-command-hook #'gemini-companion-send--forget-prompt nil t))
 
@@ -599,37 +546,40 @@ Its text is unknown.  The answer to a question is not a prompt."
         (setq gemini-companion-send--prompt nil)))))
 
 (defun gemini-companion-send--prompt-of (review)
-  "Return the last prompt that was sent to the client of REVIEW, or nil."
-  (when-let* ((terminals (seq-filter (lambda (buffer)
-                                       (buffer-local-value 'gemini-companion-send--prompt
-                                                           buffer))
-                                     (buffer-list)))
-              (terminal (gemini-companion-send-terminal-of review terminals)))
+  "Return the last prompt that was sent to the client of REVIEW, or nil.
+Do not guess which client of this machine it is."
+  (when-let* (((or (gemini-companion-review-process review)
+                   (gemini-companion-host-of-name (gemini-companion-review-path review))))
+              (terminal (gemini-companion-send-terminal-of review (buffer-list))))
     (buffer-local-value 'gemini-companion-send--prompt terminal)))
 
-(defun gemini-companion-send-terminal-of (review buffers)
-  "Return the terminal among BUFFERS in which the client of REVIEW runs, or nil.
-On another machine nothing is known of processes: there it is the terminal
-of the innermost directory around the file."
-  (let ((client (gemini-companion-review-process review))
-        (path (gemini-companion-review-path review)))
-    (cond (client (gemini-companion-run-terminal-of client buffers))
-          ((gemini-companion-host-of-name path)
-           (car (gemini-companion-send-innermost
-                 path (seq-filter (pcase-lambda (`(,buffer . ,_)) (memq buffer buffers))
-                                  (gemini-companion-run-terminals))))))))
+(defun gemini-companion-send-terminal-of (review &optional buffers)
+  "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
+BUFFERS are those among which to look for its process, by default those of
+CLIs.  If the process is unknown, as on another machine, it is the terminal
+with the innermost directory around the file: one of its agent, or one that
+the user started."
+  (let ((process (gemini-companion-review-process review))
+        (terminals (gemini-companion-run-terminals)))
+    (if process
+        (gemini-companion-run-terminal-of process (or buffers (mapcar #'car terminals)))
+      (seq-some (lambda (agent)
+                  (gemini-companion-send--innermost (gemini-companion-review-path review)
+                                                    terminals agent))
+                (list (gemini-companion-review-agent review) nil)))))
 
-(defun gemini-companion-send-innermost (path terminals)
-  "Return the one of TERMINALS with the innermost directory around PATH, or nil.
-For TERMINALS and the value, see `gemini-companion-run-terminals'."
+(defun gemini-companion-send--innermost (path terminals agent)
+  "Return the one of TERMINALS, of AGENT, with the innermost directory around PATH.
+For TERMINALS, see `gemini-companion-run-terminals'."
   (let ((file-name-handler-alist nil)
         (innermost nil))
     (pcase-dolist (`(,buffer . ,directory) terminals)
       (let ((directory (file-name-as-directory (file-truename directory))))
-        (when (and (string-prefix-p directory path)
+        (when (and (eq (buffer-local-value 'gemini-companion-run-agent buffer) agent)
+                   (string-prefix-p directory path)
                    (length> directory (length (cdr innermost))))
           (setq innermost (cons buffer directory)))))
-    innermost))
+    (car innermost)))
 
 (provide 'gemini-companion-send)
 ;;; gemini-companion-send.el ends here

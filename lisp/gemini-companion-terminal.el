@@ -29,6 +29,7 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-screen)
 (require 'gemini-companion-send)
+(require 'gemini-companion-terminals)
 (require 'gemini-companion-ui)
 
 (defvar gemini-companion-terminal--watched nil
@@ -113,20 +114,16 @@
 
 ;;;; Looking at the screen
 
-(defconst gemini-companion-terminal--pause 0.3
-  "Seconds after which a terminal shows what its CLI has written.
-Some emulators draw their screen a tenth of a second later.")
-
 (defconst gemini-companion-terminal--free-time 1.0
   "Seconds for which a CLI must take prompts until it has given up its changes.
 It writes its screen, and tells Emacs of an answer, at about the same time.")
 
 (defun gemini-companion-terminal--look-soon ()
-  "Look at the screen of the current terminal after a moment."
+  "Look at the screen of the current terminal after a moment.
+Some emulators draw their screen a tenth of a second later."
   (setq gemini-companion-terminal--again nil
         gemini-companion-terminal--timer
-        (run-at-time gemini-companion-terminal--pause nil
-                     #'gemini-companion-terminal--look (current-buffer))))
+        (run-at-time 0.3 nil #'gemini-companion-terminal--look (current-buffer))))
 
 (defun gemini-companion-terminal--look (buffer)
   "Act on what the screen of the terminal BUFFER shows; look again if needed."
@@ -148,7 +145,7 @@ Return non-nil if it must be looked at again, even if it does not change."
   (gemini-companion-bridge-drain)
   (let* ((reviews (gemini-companion-terminal-reviews))
          (asks (gemini-companion-screen-question-p))
-         (prompt (and (not asks) (not (gemini-companion-screen-frozen-p))
+         (prompt (and (not asks) (not (gemini-companion-terminals-frozen))
                       (gemini-companion-screen-prompt))))
     (gemini-companion-terminal--note-turn (and asks (car reviews)))
     (gemini-companion-terminal--set-asking (and asks (null reviews)))
@@ -156,17 +153,19 @@ Return non-nil if it must be looked at again, even if it does not change."
           (and prompt (or gemini-companion-terminal--free-since (float-time))))
     (when (stringp prompt)
       (gemini-companion-terminal--note-left reviews))
-    (let ((abandoned (gemini-companion-terminal--cancel-abandoned
-                      (if asks (seq-remove #'gemini-companion-terminal--asked-p reviews)
-                        reviews))))
+    (when asks
+      ;; The question may be about these.
+      (let ((title (gemini-companion-screen-question-title)))
+        (setq reviews (seq-remove
+                       (lambda (review)
+                         (or (null title)
+                             (string-search (file-name-nondirectory
+                                             (gemini-companion-review-path review))
+                                            title)))
+                       reviews))))
+    (let ((abandoned (gemini-companion-terminal--cancel-abandoned reviews)))
       (or (gemini-companion-terminal--end-turn (stringp prompt))
           abandoned))))
-
-(defun gemini-companion-terminal--asked-p (review)
-  "Return non-nil if the question on screen may be about REVIEW."
-  (let ((title (gemini-companion-screen-question-title)))
-    (or (null title)
-        (string-search (file-name-nondirectory (gemini-companion-review-path review)) title))))
 
 (defun gemini-companion-terminal--cancel-abandoned (reviews)
   "Cancel those of REVIEWS that the CLI of the current terminal has given up.
@@ -190,8 +189,14 @@ REVIEW may be nil.  The CLI counts only what is left."
     (`(,number ,left . ,files)
      (setq gemini-companion-terminal--total (max gemini-companion-terminal--total left))
      (let* ((total gemini-companion-terminal--total)
+            (directory (gemini-companion-send-directory (current-buffer)))
+            (here (if (gemini-companion-host-remote-p directory) directory
+                    (file-truename directory)))
             (turn `(,(+ number (- total left)) ,total
-                    ,(gemini-companion-terminal--absolute (car files)))))
+                    ,(cl-loop for name in (car files)
+                              ;; It has shortened these.
+                              unless (string-search "..." name)
+                              collect (expand-file-name name here)))))
        (unless (equal turn (gemini-companion-review-turn review))
          (setf (gemini-companion-review-turn review) turn)
          (force-mode-line-update t))))
@@ -201,16 +206,6 @@ REVIEW may be nil.  The CLI counts only what is left."
                 (null (gemini-companion-review-turn review)))
        (let ((total gemini-companion-terminal--total))
          (setf (gemini-companion-review-turn review) (list total total nil)))))))
-
-(defun gemini-companion-terminal--absolute (names)
-  "Return the file names NAMES, as the CLI in this terminal shows them, in full.
-Omit those that it has shortened."
-  (let* ((directory (gemini-companion-send-directory (current-buffer)))
-         (here (if (gemini-companion-host-remote-p directory) directory
-                 (file-truename directory))))
-    (cl-loop for name in names
-             unless (string-search "..." name)
-             collect (expand-file-name name here))))
 
 (defun gemini-companion-terminal--note-left (reviews)
   "Record which of REVIEWS, those of the CLI here, are open while it is at rest.
@@ -244,7 +239,12 @@ What it asks about a change shows as a review instead."
   (let ((before (memq (current-buffer) gemini-companion-ui-asking)))
     (cond ((and asking (not before))
            (push (current-buffer) gemini-companion-ui-asking)
-           (gemini-companion-terminal--announce)
+           (unless (gemini-companion-ui-window-of (current-buffer))
+             (gemini-companion-ui-message
+              (current-buffer) "%s asks a question in %s; %s, %s"
+              (gemini-companion-send-title) (buffer-name)
+              (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
+              (gemini-companion-ui-key #'gemini-companion-answer-no "no")))
            (gemini-companion-log-run-hook 'gemini-companion-terminal-asking-functions
                                           (current-buffer)))
           ((and before (not asking))
@@ -266,25 +266,11 @@ What it asks about a change shows as a review instead."
 (defvar gemini-companion-terminal-asking-functions nil
   "Functions called with the buffer of a CLI that has begun to ask something.")
 
-(defun gemini-companion-terminal--announce ()
-  "Tell the user that the CLI in the current buffer asks, if that is hidden."
-  (unless (gemini-companion-ui-window-of (current-buffer))
-    (gemini-companion-ui-message
-     (current-buffer) "%s asks a question in %s; %s, %s"
-     (gemini-companion-send-title) (buffer-name)
-     (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
-     (gemini-companion-ui-key #'gemini-companion-answer-no "no"))))
-
 ;;;; The changes of a CLI
 
 (defun gemini-companion-terminal--of-p (review)
-  "Return non-nil if the client of REVIEW runs in the current buffer.
-If its process is unknown, that is the terminal of the innermost directory."
-  (eq (current-buffer)
-      (if (gemini-companion-review-process review)
-          (gemini-companion-send-terminal-of review (list (current-buffer)))
-        (car (gemini-companion-send-innermost (gemini-companion-review-path review)
-                                              (gemini-companion-run-terminals))))))
+  "Return non-nil if the client of REVIEW runs in the current buffer."
+  (eq (current-buffer) (gemini-companion-send-terminal-of review (list (current-buffer)))))
 
 (defun gemini-companion-terminal--certain-p (review)
   "Return non-nil if the client of REVIEW runs here, and not perhaps elsewhere.
@@ -304,10 +290,6 @@ For one whose process is unknown, there must be no other client."
       reviews)))
 
 ;;;; C-c C-c
-
-(defconst gemini-companion-terminal--accepted-time 3.0
-  "Seconds after an accept in which no key of the user's sends ^C.
-The next change of a turn takes a moment to come.")
 
 (defvar gemini-companion-terminal--mode-map
   (let ((map (make-sparse-keymap))
@@ -340,7 +322,11 @@ Likewise for one of another client that is on screen: its header line names
 keys that MAP leads to."
   (and (gemini-companion-log-errors "a key"
          (or (gemini-companion-terminal--review)
-             (gemini-companion-terminal--just-accepted-p)))
+             (pcase (gemini-companion-review-turn-last-accept)
+               (`(,review . ,time)
+                ;; The next change of a turn takes a moment to come.
+                (and (< (- (float-time) time) 3.0)
+                     (gemini-companion-terminal--of-p review))))))
        map))
 
 (defun gemini-companion-terminal--review ()
@@ -349,13 +335,6 @@ keys that MAP leads to."
     (if (and shown (gemini-companion-review-on-screen-p shown))
         shown
       (car (gemini-companion-terminal-reviews)))))
-
-(defun gemini-companion-terminal--just-accepted-p ()
-  "Return non-nil if a change of the CLI in the current buffer was just accepted."
-  (pcase (gemini-companion-review-turn-last-accept)
-    (`(,review . ,time)
-     (and (< (- (float-time) time) gemini-companion-terminal--accepted-time)
-          (gemini-companion-terminal--of-p review)))))
 
 (defun gemini-companion-terminal-interrupt ()
   "Ask whether to accept the change that waits, or to send ^C to the CLI."

@@ -81,7 +81,7 @@ that work in their directory or above it; but see
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-(defconst gemini-companion-workspace-terminal-modes
+(defvar gemini-companion-workspace-terminal-modes
   '(comint-mode term-mode eshell-mode vterm-mode eat-mode ghostel-mode)
   "Major modes in which a client may run.")
 

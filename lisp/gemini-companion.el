@@ -38,6 +38,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -146,17 +147,8 @@ must exceed the size of your largest file.  Takes effect when
 (defvar gemini-companion--wanted nil
   "Non-nil if the user wants the mode enabled, even if the module is missing.")
 
-(defconst gemini-companion--min-lifetime 60
-  "Seconds that a restarted server must live to be restarted again.")
-
 (defvar gemini-companion--died 0
   "The time at which the server died last.")
-
-(defconst gemini-companion--extension-delay 10
-  "Seconds of idleness after which the extensions of CLIs are checked.")
-
-(defvar gemini-companion--extension-timer nil
-  "The timer that checks the extensions of CLIs, or nil.")
 
 (defvar gemini-companion-mode)
 
@@ -192,6 +184,8 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 
 ;;;; The mode line
 
+;; What it shows is decided here and nowhere else: an option for that would be beside the others, in
+;; this file, and this function would obey it.
 (defun gemini-companion--lighter ()
   "Return the text of the mode line."
   (let ((clients (gemini-companion-bridge-clients))
@@ -205,10 +199,9 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 
 (defun gemini-companion--hidden-question ()
   "Return a terminal that the user does not see, and whose CLI asks something."
-  (cl-loop for buffer in gemini-companion-ui-asking
-           if (and (buffer-live-p buffer)
-                   (not (gemini-companion-ui-window-of buffer)))
-           return buffer))
+  (seq-find (lambda (buffer)
+              (and (buffer-live-p buffer) (not (gemini-companion-ui-window-of buffer))))
+            gemini-companion-ui-asking))
 
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
@@ -349,13 +342,10 @@ get it."
   (condition-case error
       (if (or (gemini-companion-bridge-running-p) (gemini-companion-native-load))
           (gemini-companion--start)
-        (gemini-companion-install-instead #'gemini-companion--go-on ask))
+        (gemini-companion-install-instead
+         (lambda () (when gemini-companion--wanted (gemini-companion-mode 1)))
+         ask))
     (error (gemini-companion--give-up error))))
-
-(defun gemini-companion--go-on ()
-  "Enable the mode now that the module is installed, if that is still wanted."
-  (when gemini-companion--wanted
-    (gemini-companion-mode 1)))
 
 (defun gemini-companion--set-mode (on)
   "Set the variables and the mode line to show that the mode is ON or off."
@@ -379,11 +369,17 @@ The last ones are cut off in a narrow window."
   "Stop whatever has started, and say that ERROR is the reason."
   (gemini-companion--stop)
   (let ((text (format "Gemini companion is off: %s" (gemini-companion-ui-error-text error))))
-    (gemini-companion-log-add "%s" text)
     ;; A signal would end the loading of an init file, and a message would soon be replaced.
-    (if noninteractive
-        (error "%s" text)
-      (display-warning 'gemini-companion text :error))))
+    (if (not noninteractive) (gemini-companion--warn :error "%s" text)
+      (gemini-companion-log-add "%s" text)
+      (error "%s" text))))
+
+(defun gemini-companion--warn (level format &rest arguments)
+  "Log a warning and show it: FORMAT with ARGUMENTS, as in `format'.
+For LEVEL, see `display-warning'."
+  (let ((text (apply #'format format arguments)))
+    (gemini-companion-log-add "%s" text)
+    (display-warning 'gemini-companion text level)))
 
 (defun gemini-companion--start ()
   "Start the companion, for which the native module must be loaded."
@@ -398,16 +394,13 @@ The last ones are cut off in a narrow window."
     (gemini-companion-context-start)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
     (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
-    (setq gemini-companion--extension-timer
-          (run-with-idle-timer gemini-companion--extension-delay nil
-                               #'gemini-companion--check-extensions))
+    (run-with-idle-timer 10 nil #'gemini-companion--check-extensions)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
     (gemini-companion--report-faults))
   (gemini-companion--set-mode t))
 
 (defun gemini-companion--check-extensions ()
   "Bring the extensions of CLIs up to date, if there are any of this package."
-  (setq gemini-companion--extension-timer nil)
   (gemini-companion-log-errors "gemini-companion--check-extensions"
     ;; What it takes is loaded only if there are some.
     (when (cl-loop for agent in (gemini-companion-agent-served)
@@ -427,16 +420,12 @@ The last ones are cut off in a narrow window."
 (defun gemini-companion--report-faults ()
   "Warn if something keeps clients from finding this Emacs."
   (when-let* ((fault (gemini-companion-bridge-port-fault)))
-    (gemini-companion-log-add "%s" fault)
-    (display-warning
-     'gemini-companion
-     (format "%s.  Clients that look only there do not find this Emacs, which listens on \
+    (gemini-companion--warn
+     :warning "%s.  Clients that look only there do not find this Emacs, which listens on \
 port %d: free the port, or change `gemini-companion-port'"
-             fault (gemini-companion-bridge-port))))
+     fault (gemini-companion-bridge-port)))
   (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
-    (gemini-companion-log-add "%s" fault)
-    (display-warning 'gemini-companion
-                     (format "Some clients will not find this Emacs: %s" fault))))
+    (gemini-companion--warn :warning "Some clients will not find this Emacs: %s" fault)))
 
 ;;;###autoload
 (defun gemini-companion-restart ()
@@ -496,23 +485,18 @@ M-x gemini-companion-mode switches it on again" (gemini-companion-ui-error-text 
 
 (gemini-companion-define-handler server-died ()
   "Restart the server, unless it has died twice in a short time."
-  (gemini-companion-log-add "the server died")
-  (if (time-less-p (time-since gemini-companion--died) gemini-companion--min-lifetime)
+  (if (time-less-p (time-since gemini-companion--died) 60)
       (progn
         (gemini-companion--switch-off)
-        (display-warning 'gemini-companion
-                         "The server died twice, and the companion is off.  \
-M-x gemini-companion-log says more, M-x gemini-companion-mode switches it on again"
-                         :error))
+        (gemini-companion--warn :error "The server died twice, and the companion is off.  \
+M-x gemini-companion-log says more, M-x gemini-companion-mode switches it on again"))
     (setq gemini-companion--died (current-time))
     (condition-case error
         (progn
           (gemini-companion--restart-server)
-          (display-warning 'gemini-companion
-                           "The server died and was restarted; clients are served again"))
-      (error
-       (gemini-companion-log-add "%s" (gemini-companion-ui-error-text error))
-       (display-warning 'gemini-companion (gemini-companion-ui-error-text error) :error)))))
+          (gemini-companion--warn
+           :warning "The server died and was restarted; clients are served again"))
+      (error (gemini-companion--warn :error "%s" (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.
@@ -520,9 +504,7 @@ Open reviews are rejected.  If one step signals an error, that is logged,
 and the others are still done."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
   (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
-  (when gemini-companion--extension-timer
-    (cancel-timer gemini-companion--extension-timer)
-    (setq gemini-companion--extension-timer nil))
+  (cancel-function-timers #'gemini-companion--check-extensions)
   (let ((outside inhibit-quit)
         (inhibit-quit t))
     (gemini-companion--stop-part #'gemini-companion-context-stop)

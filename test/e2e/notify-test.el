@@ -16,7 +16,6 @@
                (expand-file-name "../support"
                                  (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
-(require 'gemini-companion-test-desktop)
 (require 'gemini-companion-test-review)
 
 (defmacro gemini-companion-notify-test--with-emacs (spec &rest body)
@@ -82,58 +81,25 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
     (gemini-companion-notify-test--propose emacs client "b.txt")
     (should (= 1 (gemini-companion-notify-test--rung emacs)))))
 
-(defun gemini-companion-notify-test--type-while-waiting (emacs)
-  "Type in EMACS, which waits for a desktop, and check that it responds."
-  (gemini-companion-test-type emacs "typed text")
-  (gemini-companion-test-wait-screen emacs "typed text")
-  (should (gemini-companion-test-eval emacs 'gemini-companion-notify--awaited)))
-
-(defmacro gemini-companion-notify-test--with-emacs-and-desktop (spec &rest body)
-  "Run BODY with an Emacs without the focus and a desktop on its bus.
-SPEC is (EMACS CLIENT DESKTOP KIND)."
-  (declare (indent 1) (debug ((symbolp symbolp symbolp form) body)))
-  (pcase-let ((`(,emacs ,client ,desktop ,kind) spec))
-    `(gemini-companion-test-with-desktop (,desktop ,kind)
-       (gemini-companion-notify-test--with-emacs
-           (,emacs ,client (list (concat "DBUS_SESSION_BUS_ADDRESS="
-                                         (gemini-companion-test-desktop-address ,desktop))))
-         (gemini-companion-test-eval
-          ,emacs '(progn (require 'gemini-companion-notify)
-                         (setq gemini-companion-notify--patience 1000)
-                         (advice-add 'gemini-companion-notify--means :override
-                                     (lambda () 'dbus))
-                         nil))
-         (gemini-companion-notify-test--focus ,emacs nil)
-         ,@body))))
-
-(ert-deftest gemini-companion-notify/emacs-responds-while-a-desktop-does-not ()
-  :tags '(e2e)
-  (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
-    (gemini-companion-notify-test--propose emacs client "a.txt")
-    (gemini-companion-test-desktop-wait desktop "notify")
-    (gemini-companion-notify-test--type-while-waiting emacs)))
-
-(ert-deftest gemini-companion-notify/emacs-responds-while-a-bus-does-not ()
-  :tags '(e2e)
-  (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop 'silent)
-    (gemini-companion-test-desktop-halt desktop)
-    (gemini-companion-notify-test--propose emacs client "a.txt")
-    (gemini-companion-notify-test--type-while-waiting emacs)
-    (should-not (gemini-companion-test-eval emacs '(featurep 'dbus)))))
-
 (ert-deftest gemini-companion-notify/a-click-shows-the-change-on-screen ()
+  "Until then Emacs does not wait for the desktop."
   :tags '(e2e)
-  (gemini-companion-notify-test--with-emacs-and-desktop (emacs client desktop nil)
-    (gemini-companion-notify-test--propose emacs client "a.txt")
-    (gemini-companion-test-desktop-wait desktop "notify")
-    (gemini-companion-test-wait-eval emacs '(eql gemini-companion-notify--id 7))
+  (gemini-companion-notify-test--with-emacs (emacs client)
+    (make-symbolic-link (gemini-companion-test-path "test" "support" "fake-notify-send.sh")
+                        (gemini-companion-test-project emacs "notify-send"))
     (gemini-companion-test-eval
-     emacs '(progn (dbus-call-method-asynchronously
-                    :session gemini-companion-notify--service gemini-companion-notify--path
-                    gemini-companion-notify--service "Click" nil :uint32 7)
+     emacs '(progn (require 'gemini-companion-notify)
+                   (push default-directory exec-path)
+                   (advice-add 'gemini-companion-notify--means :override
+                               (lambda () 'notify-send))
                    nil))
+    (gemini-companion-notify-test--focus emacs nil)
+    (gemini-companion-notify-test--propose emacs client "a.txt")
+    (gemini-companion-test-wait-eval emacs '(process-live-p gemini-companion-notify--shown))
+    (gemini-companion-test-type emacs "typed text")
+    (gemini-companion-test-wait-screen emacs "typed text")
+    (write-region "" nil (gemini-companion-test-project emacs "click"))
     (gemini-companion-test-wait-review emacs "two\n")
-    (gemini-companion-test-reject emacs)
-    (gemini-companion-test-desktop-wait desktop "close")))
+    (gemini-companion-test-reject emacs)))
 
 ;;; notify-test.el ends here

@@ -44,7 +44,6 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
           (process-environment (cons "GEMINI_COMPANION_MODULE" process-environment))
           (gemini-companion-native--loaded nil)
           (gemini-companion-install-policy 'download)
-          (gemini-companion-install--job nil)
           (gemini-companion-install--declined nil)
           (gemini-companion-install-test--loaded nil)
           (gemini-companion-install-test--continued nil)
@@ -61,7 +60,6 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
                     (lambda (_type text &rest _)
                       (push text gemini-companion-install-test--warnings))))
            ,@body)
-       (gemini-companion-install--end)
        (delete-process server)
        (delete-directory directory t))))
 
@@ -77,11 +75,6 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
   "Install the module as the mode does; with ASK, as the command does."
   (gemini-companion-install-instead
    (lambda () (setq gemini-companion-install-test--continued t)) ask))
-
-(defun gemini-companion-install-test--finish ()
-  "Wait until no installation is under way."
-  (gemini-companion-test-wait "the installation to end"
-                              (lambda () (not gemini-companion-install--job))))
 
 (defun gemini-companion-install-test--installed ()
   "Return the names of the installed files."
@@ -115,7 +108,6 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
   "Assert that ANSWER, a string, is refused and that a warning matches REGEXPS."
   (gemini-companion-install-test--in (lambda (_) answer)
     (gemini-companion-install-test--switch-on)
-    (gemini-companion-install-test--finish)
     (apply #'gemini-companion-install-test--is-refused
            ;; The warning says how to install it by hand.
            (concat "install-from-file  with\n  http://127.*/module-v" (regexp-quote gemini-companion-native-version) "/"
@@ -132,8 +124,6 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
           (push path paths)
           (gemini-companion-install-test--good path))
       (gemini-companion-install-test--switch-on)
-      (should gemini-companion-install--job)
-      (gemini-companion-install-test--finish)
       (gemini-companion-install-test--is-installed)
       (should gemini-companion-install-test--continued)
       (should (equal paths (list (format "/module-v%s/%s" gemini-companion-native-version
@@ -150,7 +140,6 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
             (gemini-companion-test-http-answer
              "302 Found" "elsewhere" "Location: /mirror/x.so" "Content-Length: 9")))
       (gemini-companion-install-test--switch-on)
-      (gemini-companion-install-test--finish)
       (should (= count 1))
       (gemini-companion-install-test--is-installed))))
 
@@ -185,14 +174,12 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
   (gemini-companion-install-test--in #'ignore
     (delete-process server)
     (gemini-companion-install-test--switch-on)
-    (gemini-companion-install-test--finish)
     (gemini-companion-install-test--is-refused "cannot be reached")))
 
 (ert-deftest gemini-companion-install/a-missing-answer-times-out ()
   (gemini-companion-install-test--in #'ignore
     (let ((gemini-companion-install--patience 0.1))
       (gemini-companion-install-test--switch-on)
-      (gemini-companion-install-test--finish)
       (gemini-companion-install-test--is-refused "nothing arrived for"))))
 
 (ert-deftest gemini-companion-install/an-answer-that-is-too-large-is-refused ()
@@ -201,7 +188,6 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
                                                            "Content-Length: 9999999")))
     (let ((gemini-companion-install--max-size 50000))
       (gemini-companion-install-test--switch-on)
-      (gemini-companion-install-test--finish)
       (gemini-companion-install-test--is-refused "too large to be a module"))))
 
 (ert-deftest gemini-companion-install/only-https-except-from-this-machine ()
@@ -214,46 +200,22 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
                                   (error-message-string
                                    (should-error (gemini-companion-install-test--switch-on))))))))))
 
-(ert-deftest gemini-companion-install/a-download-can-be-stopped ()
+(ert-deftest gemini-companion-install/a-download-can-be-quit ()
   (gemini-companion-install-test--in #'ignore
-    (gemini-companion-install-test--switch-on)
-    (gemini-companion-install-test--switch-on)
-    (gemini-companion-install-cancel)
-    (should-not gemini-companion-install--job)
-    (should-error (gemini-companion-install-cancel) :type 'user-error)
-    (should-not gemini-companion-install-test--warnings)
-    (should-not (gemini-companion-install-test--installed))))
-
-(ert-deftest gemini-companion-install/a-download-can-be-stopped-at-any-moment ()
-  "Emacs itself hangs if the name of the server is found at the same moment."
-  (gemini-companion-install-test--in #'ignore
-    (random "gemini-companion")
     (let ((processes (process-list)))
-      (dotimes (_ 200)
-        (gemini-companion-install-test--switch-on)
-        (dotimes (_ (random 300)) (random))
-        (gemini-companion-install-cancel))
-      (gemini-companion-test-wait
-       "the connections to be closed"
-       (lambda () (not (cl-set-difference (process-list) processes)))))))
-
-(ert-deftest gemini-companion-install/progress-hides-no-prompt ()
-  "Neither one in the minibuffer nor that of a search or a replacement."
-  (let ((job (gemini-companion-install--make-job))
-        (messages nil))
-    (cl-letf (((symbol-function 'message)
-               (lambda (&rest arguments) (push (apply #'format-message arguments) messages))))
-      (dolist (isearch-mode '(t nil))
-        (gemini-companion-install--watch job)))
-    (should (equal messages (list (concat "Downloading " (gemini-companion-native-asset)))))))
-
-(ert-deftest gemini-companion-install/progress-is-shown-in-percent ()
-  (with-temp-buffer
-    (setq-local url-http-content-length 2000000)
-    (should (equal (gemini-companion-install--progress (current-buffer) 500000)
-                   " 25% of 2 MB"))
-    (setq-local url-http-content-length nil)
-    (should (equal (gemini-companion-install--progress (current-buffer) 500000) " 500 kB"))))
+      (cl-letf* ((accept (symbol-function 'accept-process-output))
+                 ((symbol-function 'accept-process-output)
+                  (lambda (&rest arguments)
+                    (apply accept arguments)
+                    (when (equal arguments '(nil 0.1))
+                      (signal 'quit nil)))))
+        (gemini-companion-install-test--switch-on))
+      (should-not gemini-companion-install-test--warnings)
+      (should-not (gemini-companion-install-test--installed))
+      (should-not (seq-filter (lambda (process)
+                                (and (buffer-live-p (process-buffer process))
+                                     (not (memq process processes))))
+                              (process-list))))))
 
 ;;;; Questions
 
@@ -279,10 +241,8 @@ Return the choices offered, those of the last question first."
     (should-not (gemini-companion-install-test--answering ?d
                   (should-error (gemini-companion-install-test--switch-on)
                                 :type 'gemini-companion-native-missing)))
-    (should-not gemini-companion-install--job)
     (should (gemini-companion-install-test--answering ?d
               (gemini-companion-install-module)))
-    (gemini-companion-install-test--finish)
     (gemini-companion-install-test--is-installed)
     ;; The installation asked for first is done in the end.
     (should gemini-companion-install-test--continued)))
@@ -320,20 +280,15 @@ Return the choices offered, those of the last question first."
                                "nothing is installed in batch mode"
                                (error-message-string
                                 (should-error (gemini-companion-install-test--switch-on t)))))
-                      (should-error (gemini-companion-install-module)))))
-      (should-not gemini-companion-install--job))))
+                      (should-error (gemini-companion-install-module))))))))
 
 (ert-deftest gemini-companion-install/an-installed-module-is-not-installed-again ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (gemini-companion-install-module)
-    (gemini-companion-install-test--finish)
     (gemini-companion-install-test--is-installed)
     (gemini-companion-install-module)
-    (should-not gemini-companion-install--job)
     (should (gemini-companion-install-test--answering ?d
               (gemini-companion-install-module t)))
-    (should gemini-companion-install--job)
-    (gemini-companion-install-test--finish)
     (gemini-companion-install-test--is-installed)))
 
 (ert-deftest gemini-companion-install/a-file-named-by-the-user-is-not-installed ()
@@ -376,7 +331,6 @@ Return the choices offered, those of the last question first."
         (gemini-companion-test-write (expand-file-name name gemini-companion-module-directory)
                                      "x"))
       (gemini-companion-install-test--switch-on)
-      (gemini-companion-install-test--finish)
       (should (equal (gemini-companion-install-test--installed)
                      (sort (list (gemini-companion-native-asset) other "notes.txt")
                            #'string<))))))
@@ -387,14 +341,12 @@ Return the choices offered, those of the last question first."
       (gemini-companion-test-write file "old")
       (let ((before (file-attribute-inode-number (file-attributes file))))
         (gemini-companion-install-test--switch-on)
-        (gemini-companion-install-test--finish)
         (should-not (equal (file-attribute-inode-number (file-attributes file)) before))))))
 
 (ert-deftest gemini-companion-install/a-directory-that-cannot-be-created-is-reported ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (gemini-companion-test-write (expand-file-name "emacs" directory) "a file")
     (gemini-companion-install-test--switch-on)
-    (gemini-companion-install-test--finish)
     (should (string-match-p "The native module is not installed: .*emacs"
                             (car gemini-companion-install-test--warnings)))))
 
@@ -419,7 +371,6 @@ Return the choices offered, those of the last question first."
       (should (= (length (gemini-companion-install-test--installed)) 1))
       (should-not (gemini-companion-native-find))
       (gemini-companion-install-test--switch-on)
-      (gemini-companion-install-test--finish)
       (gemini-companion-install-test--is-installed))))
 
 ;;;; Building

@@ -102,7 +102,7 @@ Only the core was loaded, and Customize loads the rest."
                             offered))))))
     (should (equal (sort offered #'string<)
                    '("accept" "accept-all" "answer-no" "answer-yes" "compose" "connect" "copy-environment"
-                     "disconnect" "doctor" "install-cancel" "install-from-file"
+                     "disconnect" "doctor" "install-from-file"
                      "install-module" "log" "menu" "mode" "reject" "restart"
                      "review-history" "review-list" "review-merge" "review-next"
                      "review-other-view" "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"

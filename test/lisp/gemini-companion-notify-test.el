@@ -2,14 +2,15 @@
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
+;;; Commentary:
+
+;; The program notify-send is a script, test/support/fake-notify-send.sh.
+
 ;;; Code:
 
 (require 'ert)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-test-companion)
-(require 'gemini-companion-test-desktop)
-
-(declare-function dbus-call-method-asynchronously "dbus")
 
 (defvar gemini-companion-notify-test--rings 0
   "How often the bell has rung.")
@@ -17,19 +18,22 @@
 (defvar gemini-companion-notify-test--away t
   "Non-nil while the user is not looking at Emacs.")
 
-(defmacro gemini-companion-notify-test--with (client bus &rest body)
-  "Evaluate BODY with CLIENT connected and the user away.
-BUS is the address of the desktop's bus."
-  (declare (indent 2) (debug (symbolp form body)))
-  `(let ((gemini-companion-notify--bus ,bus)
-         (gemini-companion-notify--connected nil)
-         (gemini-companion-notify--id 0)
-         (gemini-companion-notify--subjects nil)
-         (gemini-companion-notify-test--rings 0)
-         (gemini-companion-notify-test--away t))
+(defvar gemini-companion-notify-test--directory nil
+  "The directory of the program notify-send.")
+
+(defmacro gemini-companion-notify-test--with (client &rest body)
+  "Evaluate BODY with CLIENT connected, the user away, and a notify-send."
+  (declare (indent 1) (debug (symbolp body)))
+  `(let* ((gemini-companion-notify--shown nil)
+          (gemini-companion-notify--subjects nil)
+          (gemini-companion-notify-test--rings 0)
+          (gemini-companion-notify-test--away t)
+          (gemini-companion-notify-test--directory (gemini-companion-test-temp-directory))
+          (exec-path (cons gemini-companion-notify-test--directory exec-path)))
+     (make-symbolic-link (gemini-companion-test-path "test" "support" "fake-notify-send.sh")
+                         (expand-file-name "notify-send" gemini-companion-notify-test--directory))
      (cl-letf (((symbol-function 'gemini-companion-notify--away-p)
                 (lambda () gemini-companion-notify-test--away))
-               ((symbol-function 'gemini-companion-notify--means) (lambda () 'dbus))
                ((symbol-function 'ding)
                 (lambda (&optional keep-macro)
                   (should keep-macro)
@@ -37,238 +41,127 @@ BUS is the address of the desktop's bus."
                         (1+ gemini-companion-notify-test--rings)))))
        (unwind-protect
            (gemini-companion-test-with-client ,client ,@body)
-         (gemini-companion-notify--answered)))))
+         (gemini-companion-notify--close)
+         (delete-directory gemini-companion-notify-test--directory t)))))
 
-(defmacro gemini-companion-notify-test--with-desktop (client desktop &rest body)
-  "Evaluate BODY with CLIENT connected, the user away, and DESKTOP.
-DESKTOP may be a list of the variable and a kind of desktop."
-  (declare (indent 2) (debug (symbolp sexp body)))
-  (let ((spec (ensure-list desktop)))
-    `(gemini-companion-test-with-desktop ,spec
-       ;; On a busy machine it may take long to answer.
-       (let ((gemini-companion-notify--patience gemini-companion-test-timeout))
-         (gemini-companion-notify-test--with ,client
-             (gemini-companion-test-desktop-address ,(car spec))
-           ,@body)))))
+(defun gemini-companion-notify-test--touch (name)
+  "Make an empty file NAME in the directory of notify-send."
+  (write-region "" nil (expand-file-name name gemini-companion-notify-test--directory) nil 0))
 
-(defun gemini-companion-notify-test--wait (what predicate)
-  "Wait for WHAT until PREDICATE holds, handling the messages of the bus."
-  (gemini-companion-test-wait what (lambda ()
-                                     (read-event nil nil 0.01)
-                                     (funcall predicate))))
+(defun gemini-companion-notify-test--log ()
+  "Return the lines that notify-send has logged."
+  (let ((log (expand-file-name "log" gemini-companion-notify-test--directory)))
+    (and (file-exists-p log)
+         (split-string (gemini-companion-test-read log) "\n" t))))
+
+(defun gemini-companion-notify-test--wait (&rest regexps)
+  "Wait until each line of notify-send's log matches one of REGEXPS, in order."
+  (gemini-companion-test-wait
+   (lambda () (format "%S; there is %S" regexps (gemini-companion-notify-test--log)))
+   (lambda ()
+     (let ((lines (gemini-companion-notify-test--log)))
+       (and (length= lines (length regexps))
+            (cl-every #'string-match-p regexps lines))))))
 
 (defun gemini-companion-notify-test--wait-bell ()
   "Wait until the bell rings."
-  (gemini-companion-notify-test--wait
+  (gemini-companion-test-wait
    "the bell" (lambda () (> gemini-companion-notify-test--rings 0))))
 
 (ert-deftest gemini-companion-notify/it-names-the-change-that-waits ()
-  (gemini-companion-notify-test--with-desktop client desktop
+  (gemini-companion-notify-test--with client
     (gemini-companion-test-propose client "a.txt" "one\n2\nthree\n")
-    (let-alist (gemini-companion-test-desktop-wait desktop "notify")
-      (should (equal .title "Gemini CLI proposes a change"))
-      (should (string-match-p "a\\.txt, \\+2 -1\\'" .body))
-      (should (equal .actions '("default" "Show")))
-      (should (equal .replaces 0)))
+    (gemini-companion-notify-test--wait
+     "--action=default=Show -- Gemini CLI proposes a change .*a\\.txt, \\+2 -1\\'")
     (should (equal gemini-companion-notify-test--rings 0))))
 
 (ert-deftest gemini-companion-notify/nothing-while-the-user-is-present ()
-  (gemini-companion-notify-test--with-desktop client desktop
+  (gemini-companion-notify-test--with client
     (setq gemini-companion-notify-test--away nil)
     (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "2\n"))
     (setq gemini-companion-notify-test--away t)
     (gemini-companion-test-propose client "new.txt" "2\n")
-    (let-alist (gemini-companion-test-desktop-wait desktop "notify")
-      (should (equal .title "Gemini CLI proposes a new file"))
-      (should (string-match-p "new\\.txt, \\+1\\'" .body)))))
+    (gemini-companion-notify-test--wait "proposes a new file .*new\\.txt, \\+1\\'")))
 
 (ert-deftest gemini-companion-notify/a-change-shown-later-is-notified-of ()
   "The change came while the user was here and is shown after the user has left."
-  (gemini-companion-notify-test--with-desktop client desktop
+  (gemini-companion-notify-test--with client
     (setq gemini-companion-notify-test--away nil)
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (setq gemini-companion-notify-test--away t)
       (gemini-companion-review-show review 'keep)
-      (gemini-companion-test-desktop-wait desktop "notify")
+      (gemini-companion-notify-test--wait "a\\.txt")
       ;; It notifies only once.
       (gemini-companion-review-postpone review)
       (gemini-companion-review-show review 'keep)
-      (gemini-companion-test-propose client "b.txt" "2\n")
-      (let-alist (gemini-companion-test-desktop-wait desktop "notify" 2)
-        (should (equal .title "2 changes wait for your decision"))
-        (should (string-match-p "b\\.txt" .body))))))
+      (gemini-companion-notify-test--wait "a\\.txt"))))
 
 (ert-deftest gemini-companion-notify/several-changes-are-one-notification ()
-  "It is updated for each change and closed when the last one is decided."
-  (gemini-companion-notify-test--with-desktop client desktop
+  "Each change replaces it, and it is closed when the last one is decided."
+  (gemini-companion-notify-test--with client
     (let ((one (gemini-companion-test-propose client "a.txt" "2\n"))
-          (two (gemini-companion-test-propose client "b.txt" "2\n")))
-      (gemini-companion-test-desktop-wait desktop "notify")
-      (gemini-companion-notify-test--wait
-       "a notification of two changes"
-       (lambda ()
-         (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
-           (equal .title "2 changes wait for your decision"))))
-      (let ((three (gemini-companion-test-propose client "c.txt" "2\n")))
-        (gemini-companion-notify-test--wait
-         "a notification of three changes"
-         (lambda ()
-           (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
-             (and (equal .title "3 changes wait for your decision")
-                  (equal .replaces 7)))))
-        (gemini-companion-review-reject two)
-        (gemini-companion-review-reject three)
-        (should-not (gemini-companion-test-desktop-events desktop "close"))
-        (gemini-companion-review-reject one))
-      (let-alist (gemini-companion-test-desktop-wait desktop "close")
-        (should (equal .id 7)))
-      ;; The next change gets a new notification.
-      (gemini-companion-test-propose client "a.txt" "2\n")
-      (gemini-companion-notify-test--wait
-       "a notification of its own"
-       (lambda ()
-         (let-alist (car (last (gemini-companion-test-desktop-events desktop "notify")))
-           (and (equal .replaces 0)
-                (equal .title "Gemini CLI proposes a change"))))))))
-
-(ert-deftest gemini-companion-notify/a-change-that-comes-while-connecting-is-included ()
-  "D-Bus handles other events while it connects."
-  (gemini-companion-notify-test--with-desktop client desktop
-    (require 'dbus)
-    (let ((register (symbol-function 'dbus-register-signal))
-          (nested nil))
-      (cl-letf (((symbol-function 'dbus-register-signal)
-                 (lambda (&rest arguments)
-                   (unless nested
-                     (setq nested t)
-                     (gemini-companion-test-propose client "b.txt" "2\n")
-                     (gemini-companion-notify-test--wait
-                      "what the second change has started"
-                      (lambda () (not (processp gemini-companion-notify--awaited)))))
-                   (apply register arguments))))
-        (gemini-companion-test-propose client "a.txt" "2\n")
-        (gemini-companion-test-desktop-wait desktop "notify"))
-      (gemini-companion-notify-test--wait "the answer"
-                                          (lambda () (not gemini-companion-notify--awaited)))
-      (should nested)
-      (should (equal (mapcar (lambda (event) (alist-get 'title event))
-                             (gemini-companion-test-desktop-events desktop "notify"))
-                     '("2 changes wait for your decision"))))))
-
-(ert-deftest gemini-companion-notify/a-change-decided-early-is-closed-at-once ()
-  (gemini-companion-notify-test--with-desktop client desktop
-    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (gemini-companion-test-desktop-wait desktop "notify")
-      (gemini-companion-review-reject review)
-      (gemini-companion-test-desktop-wait desktop "close"))))
+          (two nil))
+      (gemini-companion-notify-test--wait "a\\.txt")
+      (setq two (gemini-companion-test-propose client "b.txt" "2\n"))
+      (gemini-companion-test-wait
+       "three lines" (lambda () (length= (gemini-companion-notify-test--log) 3)))
+      (let ((lines (gemini-companion-notify-test--log)))
+        (should (member "closed" lines))
+        (should (seq-some (lambda (line)
+                            (string-match-p "2 changes wait for your decision .*b\\.txt" line))
+                          lines)))
+      (gemini-companion-review-reject two)
+      (should (processp gemini-companion-notify--shown))
+      (gemini-companion-review-reject one)
+      (should-not gemini-companion-notify--shown)
+      (gemini-companion-test-wait
+       "the end" (lambda () (equal (nth 3 (gemini-companion-notify-test--log)) "closed"))))))
 
 (ert-deftest gemini-companion-notify/texts-are-escaped-and-shortened ()
   "It has no invisible characters either, and is not long."
-  (gemini-companion-notify-test--with-desktop client desktop
+  (gemini-companion-notify-test--with client
     (let ((name (concat (make-string 150 ?x) "/a&<b>x</b>\n\u202e\u0085\u007f.txt")))
       (gemini-companion-test-propose client name "2\n")
-      (let-alist (gemini-companion-test-desktop-wait desktop "notify")
-        (should (string-match-p "\\`…x+/a&amp;&lt;b&gt;x&lt;/b&gt;\\^J\\\\u202e[?^]+\\.txt, \\+1\\'"
-                                .body))
-        (should (< (length .body) 170))))))
+      (gemini-companion-notify-test--wait
+       "…x+/a&amp;&lt;b&gt;x&lt;/b&gt;\\^J\\\\u202e[?^]+\\.txt, \\+1\\'"))))
 
-(ert-deftest gemini-companion-notify/invalid-unicode-does-not-reach-the-bus ()
+(ert-deftest gemini-companion-notify/invalid-unicode-is-not-passed-on ()
   (should (equal (gemini-companion-notify--plain "a\x3fffe9\xd800\u0000ä𝕏") "a???ä𝕏")))
 
-(ert-deftest gemini-companion-notify/without-a-desktop-the-bell-rings ()
-  "There is no bus, a dead one, one that does not answer, or one without a desktop."
-  (let ((gemini-companion-notify--patience 0.2))
-    (dolist (address '("unix:path=/nonexistent/bus" "unix:abstract=nothing" ""))
-      (gemini-companion-notify-test--with client address
-        (gemini-companion-test-propose client "a.txt" "2\n")
-        (gemini-companion-notify-test--wait-bell)
-        (should (equal gemini-companion-notify-test--rings 1)))))
-  (gemini-companion-notify-test--with-desktop client (desktop 'none)
+(ert-deftest gemini-companion-notify/an-old-notify-send-knows-no-actions ()
+  (gemini-companion-notify-test--with client
+    (gemini-companion-notify-test--touch "old")
     (gemini-companion-test-propose client "a.txt" "2\n")
-    (gemini-companion-notify-test--wait-bell)))
+    (gemini-companion-notify-test--wait "\\`--app-name=Emacs --icon=emacs -- Gemini CLI proposes")
+    (gemini-companion-test-wait "its end" (lambda () (not gemini-companion-notify--shown)))
+    (should (equal gemini-companion-notify-test--rings 0))))
 
-(ert-deftest gemini-companion-notify/a-bus-that-hangs-up-at-once-is-no-error ()
-  (gemini-companion-notify-test--with-desktop client desktop
-    (cl-letf* ((send (symbol-function 'process-send-string))
-               ((symbol-function 'process-send-string)
-                (lambda (process text)
-                  (if (string-prefix-p "gemini-companion-notify" (process-name process))
-                      (error "No longer connected")
-                    (funcall send process text)))))
-      (gemini-companion-test-propose client "a.txt" "2\n")
-      (gemini-companion-notify-test--wait-bell))
-    (should (equal gemini-companion-notify-test--rings 1))
-    (should-not gemini-companion-notify--awaited)))
-
-(ert-deftest gemini-companion-notify/a-bus-that-does-not-answer-does-not-block ()
-  "A change can be accepted while Emacs waits for the bus; then the bell rings."
-  (gemini-companion-notify-test--with-desktop client desktop
-    (gemini-companion-test-desktop-halt desktop)
-    (let ((gemini-companion-notify--patience 1000))
-      (gemini-companion-test-propose client "a.txt" "2\n")
-      (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "2\n"))
-      (should gemini-companion-notify--awaited)
-      (should (equal gemini-companion-notify-test--rings 0)))
-    (gemini-companion-notify--give-up "for the test")
-    (should (equal gemini-companion-notify-test--rings 1))
-    ;; Once it answers again, it notifies of the next change.
-    (gemini-companion-test-desktop-continue desktop)
-    (gemini-companion-test-propose client "c.txt" "2\n")
-    (gemini-companion-test-desktop-wait desktop "notify")))
-
-(ert-deftest gemini-companion-notify/a-desktop-that-does-not-answer-does-not-block ()
-  (gemini-companion-notify-test--with-desktop client (desktop 'silent)
-    (let ((gemini-companion-notify--patience 1000))
-      (gemini-companion-test-propose client "a.txt" "2\n")
-      (gemini-companion-test-desktop-wait desktop "notify")
-      (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "2\n"))
-      (should gemini-companion-notify--awaited)
-      (should (equal (length (gemini-companion-test-desktop-events desktop "notify")) 1)))
-    (gemini-companion-notify--give-up "for the test")
+(ert-deftest gemini-companion-notify/without-a-desktop-the-bell-rings ()
+  "There is no bus, or no program."
+  (gemini-companion-notify-test--with client
+    (gemini-companion-notify-test--touch "broken")
+    (gemini-companion-test-propose client "a.txt" "2\n")
+    (gemini-companion-notify-test--wait-bell)
+    (should-not gemini-companion-notify--shown))
+  (gemini-companion-notify-test--with client
+    (delete-file (expand-file-name "notify-send" gemini-companion-notify-test--directory))
+    (let ((exec-path (list gemini-companion-notify-test--directory)))
+      (gemini-companion-test-propose client "a.txt" "2\n"))
     (should (equal gemini-companion-notify-test--rings 1))))
 
-(ert-deftest gemini-companion-notify/a-late-answer-is-not-that-to-a-later-call ()
-  "The user is told of a change although the answer about another one comes."
-  (let (handlers)
-    (cl-letf (((symbol-function 'dbus-call-method-asynchronously)
-               (lambda (_bus _service _path _interface method handler &rest _)
-                 (when (equal method "Notify") (push handler handlers))
-                 (list :serial :session (length handlers)))))
-      (gemini-companion-notify-test--with client :session
-        (let ((gemini-companion-notify--connected t)
-              (gemini-companion-notify--patience 1000))
-          (gemini-companion-test-propose client "a.txt" "2\n")
-          (gemini-companion-notify--give-up "for the test")
-          (should (equal gemini-companion-notify-test--rings 1))
-          (setq gemini-companion-notify--connected t)
-          (gemini-companion-test-propose client "b.txt" "2\n")
-          (should (length= handlers 2))
-          (funcall (cadr handlers) 7)
-          (should gemini-companion-notify--awaited)
-          (gemini-companion-notify--give-up "for the test")
-          (should (equal gemini-companion-notify-test--rings 2)))))))
-
 (ert-deftest gemini-companion-notify/a-click-shows-the-change ()
-  (gemini-companion-notify-test--with-desktop client desktop
-    (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
-          (click (lambda (id)
-                   (dbus-call-method-asynchronously
-                    gemini-companion-notify--bus gemini-companion-notify--service
-                    gemini-companion-notify--path gemini-companion-notify--service
-                    "Click" nil :uint32 id))))
-      (gemini-companion-notify-test--wait
-       "the notification" (lambda () (eql gemini-companion-notify--id 7)))
-      ;; A click on the notification of another program.
-      (funcall click 8)
-      (funcall click 7)
-      (gemini-companion-notify-test--wait
+  (gemini-companion-notify-test--with client
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-notify-test--wait "a\\.txt")
+      (gemini-companion-notify-test--touch "click")
+      (gemini-companion-test-wait
        "the change on screen" (lambda () (gemini-companion-review-shown-p review)))
       (should (eq (gemini-companion-review-current) review)))))
 
 (ert-deftest gemini-companion-notify/options ()
   (let ((notified nil))
     (dolist (notify (list nil 'bell (lambda (review) (push review notified))))
-      (gemini-companion-notify-test--with client ""
+      (gemini-companion-notify-test--with client
         (let* ((gemini-companion-notify notify)
                (review (gemini-companion-test-propose client "a.txt" "2\n")))
           (should (equal gemini-companion-notify-test--rings (if (eq notify 'bell) 1 0)))
@@ -278,7 +171,7 @@ DESKTOP may be a list of the variable and a kind of desktop."
           (should (equal notified (and (functionp notify) (list review)))))))))
 
 (ert-deftest gemini-companion-notify/the-hook-runs-with-and-without-the-focus ()
-  (gemini-companion-notify-test--with client ""
+  (gemini-companion-notify-test--with client
     (setq gemini-companion-notify-test--away nil)
     (let* ((waiting nil)
            (gemini-companion-review-waiting-hook
@@ -293,14 +186,15 @@ DESKTOP may be a list of the variable and a kind of desktop."
 (ert-deftest gemini-companion-notify/text-terminals-have-a-bell ()
   (let ((terminals nil))
     (cl-letf (((symbol-function 'frame-list) (lambda () (mapcar #'car terminals)))
+              ((symbol-function 'executable-find) #'identity)
               ((symbol-function 'display-graphic-p)
                (lambda (frame) (eq (alist-get frame terminals) 'x)))
               ((symbol-function 'terminal-name)
                (lambda (frame) (format "%s" (alist-get frame terminals)))))
       (dolist (case '((((1 . /dev/tty)) bell)
-                      (((1 . initial_terminal)) dbus)
-                      (((1 . initial_terminal) (2 . /dev/pts/1)) dbus)
-                      (((1 . /dev/pts/1) (2 . x)) dbus)))
+                      (((1 . initial_terminal)) notify-send)
+                      (((1 . initial_terminal) (2 . /dev/pts/1)) notify-send)
+                      (((1 . /dev/pts/1) (2 . x)) notify-send)))
         (setq terminals (car case))
         (ert-info ((format "%S" case))
           (should (eq (gemini-companion-notify--means) (cadr case))))))))

@@ -98,7 +98,7 @@ it is in the kill ring")))))
                              (gemini ,(emacs-pid) nil)))
               (setf (gemini-companion-review-agent review) agent
                     (gemini-companion-review-process review) process)
-              (let ((terminal (gemini-companion-compose--terminal-of review)))
+              (let ((terminal (gemini-companion-send-terminal-of review)))
                 (should (equal (and terminal (process-name (get-buffer-process terminal)))
                                name)))))
         (dolist (buffer buffers)

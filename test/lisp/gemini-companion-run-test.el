@@ -11,6 +11,7 @@
 
 (require 'ert)
 (require 'gemini-companion-run)
+(require 'gemini-companion-send)
 (require 'gemini-companion-test-companion)
 
 (defvar gemini-companion-run-test--asked nil
@@ -102,6 +103,117 @@ sh -c 'echo front $$; exec sleep 1000'")))
         (ignore-errors (signal-process (funcall id "back") 'KILL)))
       (kill-buffer buffer))))
 
+;;;; Another emulator
+
+(defconst gemini-companion-run-test--question
+  "╭──────────────────╮
+│ ? Shell git push │
+│                  │
+│ ● 1. Allow once  │
+│   2. No (esc)    │
+╰──────────────────╯
+"
+  "A question of a CLI.")
+
+(defun gemini-companion-run-test--converse ()
+  "Run a CLI, send it a prompt, and answer what it asks then."
+  (let ((gemini-companion-send--poll-interval 0.01)
+        (read (lambda (name)
+                (let ((file (gemini-companion-test-file name)))
+                  (if (file-exists-p file) (gemini-companion-test-read file) "")))))
+    (gemini-companion-test-file "question" gemini-companion-run-test--question)
+    (gemini-companion-run-test--program
+     "stty raw -echo; echo ready; head -c 18 >prompt; cat question; head -c 1 >answer; echo end; cat")
+    (gemini-companion-mode 1)
+    (save-window-excursion
+      (gemini-companion-run)
+      (let ((terminal (window-buffer)))
+        (gemini-companion-test-wait
+         "the CLI" (lambda () (string-search "ready" (with-current-buffer terminal (buffer-string)))))
+        (gemini-companion-send-prompt "hello")
+        (gemini-companion-test-wait
+         "the prompt" (lambda () (equal (funcall read "prompt") "\e[200~hello\e[201~\r")))
+        (gemini-companion-test-wait
+         "the question"
+         (lambda () (with-current-buffer terminal
+                      (and (null gemini-companion-send--queue)
+                           (gemini-companion-screen-question-p)))))
+        ;; In batch mode, Emacs does not know what is on screen.
+        (cl-letf (((symbol-function 'gemini-companion-send--question-seen-p) #'always))
+          (gemini-companion-answer-no))
+        (gemini-companion-run-test--output terminal)
+        (should (equal (funcall read "answer") "\e"))
+        terminal))))
+
+(ert-deftest gemini-companion-run/the-emulator-of-the-manual-is-one-entry ()
+  "A CLI runs in it, gets a prompt, and gets an answer."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-terminals gemini-companion-terminals)
+          (gemini-companion-workspace-terminal-modes gemini-companion-workspace-terminal-modes)
+          (gemini-companion-terminal 'auto)
+          gemini-companion-program)
+      (with-temp-buffer
+        (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
+        (search-forward "(defun my-start-in-comint")
+        (narrow-to-region (match-beginning 0) (progn (search-forward "@end lisp") (match-beginning 0)))
+        (eval-buffer))
+      (should (eq gemini-companion-terminal 'comint))
+      (let ((terminal (gemini-companion-run-test--converse)))
+        (should (eq (buffer-local-value 'major-mode terminal) 'comint-mode))
+        (delete-process (get-buffer-process terminal))))))
+
+(defvar gemini-companion-run-test--keys nil
+  "What was sent to the fictitious emulator, the last first.")
+
+(defun gemini-companion-run-test--obey (&rest _)
+  "Do what a shell asks for."
+  'obeyed)
+
+(define-derived-mode gemini-companion-run-test-mode nil "Fictitious"
+  "Major mode of an emulator that shows the text that a program writes.")
+
+(defun gemini-companion-run-test--start (program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by the fictitious emulator."
+  (gemini-companion-run-test-mode)
+  (let ((process-environment environment))
+    (make-process :name "fictitious" :buffer (current-buffer) :noquery t :coding 'utf-8-unix
+                  :command (cons program arguments) :connection-type 'pty)))
+
+(ert-deftest gemini-companion-run/an-entry-says-what-differs-in-an-emulator ()
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-terminals
+            (cons '(fictitious
+                    :title "Fictitious"
+                    :mode gemini-companion-run-test-mode
+                    :start gemini-companion-run-test--start
+                    :variables (lambda (_) '("FICTITIOUS=1"))
+                    :send (lambda (process text)
+                            (push text gemini-companion-run-test--keys)
+                            (process-send-string process text))
+                    :frozen (lambda () buffer-read-only)
+                    :trackers (gemini-companion-run-test--obey))
+                  gemini-companion-terminals))
+           (gemini-companion-workspace-terminal-modes gemini-companion-workspace-terminal-modes)
+           (gemini-companion-run-test--keys nil)
+           (gemini-companion-terminal 'auto)
+           gemini-companion-program
+           (terminal (progn (provide 'fictitious)
+                            (unwind-protect (gemini-companion-run-test--converse)
+                              (setq features (delq 'fictitious features))))))
+      (should (equal (mapconcat #'identity (reverse gemini-companion-run-test--keys) "")
+                     "\e[200~hello\e[201~\r\e"))
+      (with-current-buffer terminal
+        (should (derived-mode-p 'gemini-companion-run-test-mode))
+        (should-not (gemini-companion-run-test--obey))
+        (setq buffer-read-only t)
+        (should-error (gemini-companion-send-prompt "next") :type 'user-error))
+      (should (gemini-companion-run-test--obey))
+      ;; The advice goes with the mode, and the last terminal.
+      (delete-process (get-buffer-process terminal))
+      (gemini-companion-mode -1)
+      (should-not (advice-member-p #'gemini-companion-terminals--not-ours-p
+                                   'gemini-companion-run-test--obey)))))
+
 ;;;; Term
 
 (ert-deftest gemini-companion-run/titles-are-not-shown-as-text ()
@@ -109,13 +221,13 @@ sh -c 'echo front $$; exec sleep 1000'")))
   (let ((text "a\e]0;title ◇\ab\e[31mred\e]2;x\e\\c\e[2K\e]8;;http://x\adone\e(B\e[0m"))
     (dotimes (one (length text))
       (dolist (other (number-sequence one (1- (length text))))
-        (let ((function (gemini-companion-run--term-output)))
+        (let ((function (gemini-companion-terminals--term-output)))
           (should (equal (concat (funcall function (substring text 0 one))
                                  (funcall function (substring text one other))
                                  (funcall function (substring text other)))
                          "ab\e[31mredc\e[1K\e[Kdone\e(B\e[0m"))))))
   ;; Text that turns out not to be a title is not held back.
-  (let ((function (gemini-companion-run--term-output))
+  (let ((function (gemini-companion-terminals--term-output))
         (long (concat "\e]" (make-string 2000 ?x))))
     (should (equal (funcall function long) long))))
 
@@ -124,7 +236,7 @@ sh -c 'echo front $$; exec sleep 1000'")))
   (let* ((text "aé│\e[1m│𝄞b")
          (bytes (encode-coding-string text 'utf-8)))
     (dotimes (cut (length bytes))
-      (let ((function (gemini-companion-run--term-output)))
+      (let ((function (gemini-companion-terminals--term-output)))
         (should (equal (mapconcat (lambda (part)
                                     (decode-coding-string (funcall function part) 'utf-8))
                                   (list (substring bytes 0 cut) (substring bytes cut))
@@ -242,7 +354,7 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                                           (16777216 "COLORTERM=x" nil)))
     (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) colors)))
       (should (equal (getenv-internal "COLORTERM"
-                                      (gemini-companion-run--color-variables (list own)))
+                                      (gemini-companion-terminals--color-variables (list own)))
                      value)))))
 
 (ert-deftest gemini-companion-run/programs-can-ask-for-the-background-color ()
@@ -260,7 +372,7 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
         (let* ((question "a\e[?u\e]11;?\e\\b\e]11;x")
                (answer (format "\e]11;rgb:%s\e\\" answer)))
           (dotimes (cut (length question))
-            (let ((filter (gemini-companion-run--answer-background)))
+            (let ((filter (gemini-companion-terminals--answer-background)))
               (should (equal (concat (cadr (funcall filter (list nil (substring question 0 cut))))
                                      (cadr (funcall filter (list nil (substring question cut)))))
                              "a\e[?ub\e]11;x"))
@@ -275,7 +387,7 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
     (with-temp-buffer
       (let* ((buffer (current-buffer))
              (process (make-process :name "cat" :buffer buffer :command '("cat") :noquery t))
-             (filter (gemini-companion-run--fit-once))
+             (filter (gemini-companion-terminals--fit-once))
              (asked nil))
         (process-put process 'adjust-window-size-function
                      (lambda (_ windows)

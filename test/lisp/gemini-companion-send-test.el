@@ -522,8 +522,6 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-send-prompt "next")
     (gemini-companion-send-test--wait sent "\e[200~next\e[201~\r")))
 
-(defvar vterm-copy-mode)
-
 (ert-deftest gemini-companion-send/no-key-is-sent-if-the-screen-may-be-outdated ()
   "While text is on its way to the CLI, or the terminal is in copy mode."
   (gemini-companion-send-test--with sent
@@ -539,10 +537,10 @@ SENT is bound to a function that returns the text sent to it."
       (should (string-prefix-p screen (funcall sent))))
     (let ((screen (gemini-companion-send-test--show
                    (car gemini-companion-send-test--questions))))
-      (with-current-buffer (gemini-companion-send-terminal) (setq-local vterm-copy-mode t))
-      (dolist (command '(gemini-companion-answer-no gemini-companion-send-prompt))
-        (should (string-search "copy mode" (gemini-companion-send-test--refused command))))
-      (with-current-buffer (gemini-companion-send-terminal) (setq-local vterm-copy-mode nil))
+      (let ((gemini-companion-terminals
+             '((fake :title "Fake" :mode fundamental-mode :frozen always))))
+        (dolist (command '(gemini-companion-answer-no gemini-companion-send-prompt))
+          (should (string-search "copy mode" (gemini-companion-send-test--refused command)))))
       (gemini-companion-answer-yes)
       ;; The CLI has not updated its screen yet.
       (should (string-search "try again"
@@ -655,8 +653,8 @@ SENT is bound to a function that returns the text sent to it."
   (gemini-companion-send-test--with-screen terminal sent
     (gemini-companion-send-test--draw terminal gemini-companion-send-test--at-rest)
     (let ((polls 0)
-          ;; It polls so often here that it would give up after some milliseconds.
-          (gemini-companion-send--shown-polls most-positive-fixnum))
+          ;; Otherwise it would give up after some milliseconds.
+          (gemini-companion-send--poll-interval 0.05))
       (cl-letf* ((shown-p (symbol-function 'gemini-companion-send--shown-p))
                  ((symbol-function 'gemini-companion-send--shown-p)
                   (lambda (&rest arguments)
@@ -780,20 +778,19 @@ SENT is bound to a function that returns the text sent to it."
         (should-not outcome)))))
 
 (ert-deftest gemini-companion-send/waiting-for-an-idle-cli-times-out ()
-  (let ((gemini-companion-send--rest-polls 10))
-    (pcase-dolist (`(,screen ,text ,outcome)
-                   `((,gemini-companion-send-test--question "" nil)
-                     ("no prompt at all\n" "" nil)
-                     (,(gemini-companion-send-test--screen
-                        " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
-                      "\e[200~\nuse tabs\e[201~" put)))
-      (gemini-companion-send-test--with-screen terminal sent
-        (let ((became 'nothing))
-          (gemini-companion-send-test--draw terminal screen)
-          (gemini-companion-send-at-rest "use tabs" terminal
-                                         (lambda (it) (setq became it)))
-          (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
-          (should (eq became outcome))
-          (gemini-companion-send-test--wait sent text))))))
+  (pcase-dolist (`(,screen ,text ,outcome)
+                 `((,gemini-companion-send-test--question "" nil)
+                   ("no prompt at all\n" "" nil)
+                   (,(gemini-companion-send-test--screen
+                      " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
+                    "\e[200~\nuse tabs\e[201~" put)))
+    (gemini-companion-send-test--with-screen terminal sent
+      (let ((became 'nothing))
+        (gemini-companion-send-test--draw terminal screen)
+        (gemini-companion-send-at-rest "use tabs" terminal
+                                       (lambda (it) (setq became it)))
+        (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
+        (should (eq became outcome))
+        (gemini-companion-send-test--wait sent text)))))
 
 ;;; gemini-companion-send-test.el ends here

@@ -22,7 +22,7 @@ not fetched yet."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
      (let* ((gemini-companion-terminal 'auto)
-            (gemini-companion-run--offered nil)
+            (gemini-companion-terminals--offered nil)
             (custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
             (user-init-file custom-file)
             (package-user-dir (gemini-companion-test-file "elpa"))
@@ -67,7 +67,7 @@ not fetched yet."
 (defun gemini-companion-terminal-test--offer ()
   "Offer a better terminal emulator as if a CLI was run; return the result."
   (let ((noninteractive nil))
-    (gemini-companion-run--offer-terminal)))
+    (gemini-companion-terminals-offer)))
 
 (ert-deftest gemini-companion-terminal/a-yes-installs-and-uses-eat ()
   "Only package.el saves something, as the best emulator is the default."
@@ -77,8 +77,8 @@ not fetched yet."
     (should (equal gemini-companion-test-questions
                    '("Term shows few colors: download and install the terminal Eat? ")))
     (should-not (file-exists-p package-user-dir))
-    (gemini-companion-run--install-terminal)
-    (should (eq (gemini-companion-run--choose-terminal) 'eat))
+    (gemini-companion-terminals-install-eat)
+    (should (eq (gemini-companion-terminals-choose) 'eat))
     (should (eq gemini-companion-terminal 'auto))
     (should (equal package-selected-packages '(eat)))
     (should-not (string-search "gemini" (gemini-companion-test-read custom-file)))
@@ -89,16 +89,16 @@ not fetched yet."
   "Nobody is asked again, and the init file is left alone."
   (gemini-companion-terminal-test--with 'no
     (should-not (gemini-companion-terminal-test--offer))
-    (should (eq (gemini-companion-run--choose-terminal) 'term))
+    (should (eq (gemini-companion-terminals-choose) 'term))
     (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
     (should (equal (car gemini-companion-test-messages)
                    "Using Term until you install Eat, vterm or Ghostel"))
     ;; The next session.
-    (setq gemini-companion-run--offered nil)
+    (setq gemini-companion-terminals--offered nil)
     (should-not (gemini-companion-terminal-test--offer))
     (should (= (length gemini-companion-test-questions) 1))
     (provide 'vterm)
-    (unwind-protect (should (eq (gemini-companion-run--choose-terminal) 'vterm))
+    (unwind-protect (should (eq (gemini-companion-terminals-choose) 'vterm))
       (setq features (delq 'vterm features)))))
 
 (ert-deftest gemini-companion-terminal/eat-is-offered-only-if-an-archive-has-it ()
@@ -123,7 +123,7 @@ not fetched yet."
         (unless offered
           (should (equal gemini-companion-test-messages
                          '("Term shows few colors; the packages Eat and vterm show all of them")))
-          (should (eq (gemini-companion-run--choose-terminal) 'term)))))))
+          (should (eq (gemini-companion-terminals-choose) 'term)))))))
 
 (ert-deftest gemini-companion-terminal/after-a-failure-term-is-used ()
   "Emacs says why and asks again only in the next session."
@@ -143,9 +143,9 @@ not fetched yet."
           (setq install nil))
         (cl-letf (((symbol-function 'package-install)
                    (or install (symbol-function 'package-install))))
-          (gemini-companion-run--install-terminal))
+          (gemini-companion-terminals-install-eat))
         (should (equal windows (window-list))))
-      (should (eq (gemini-companion-run--choose-terminal) 'term))
+      (should (eq (gemini-companion-terminals-choose) 'term))
       (unless (equal archive '("(error \"Broken\")"))
         (should-not package-selected-packages)
         (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
@@ -157,20 +157,20 @@ not fetched yet."
                  (car gemini-companion-test-messages))))
       (should (eq gemini-companion-terminal 'auto))
       (should-not (gemini-companion-terminal-test--offer))
-      (setq gemini-companion-run--offered nil)
+      (setq gemini-companion-terminals--offered nil)
       (should (gemini-companion-terminal-test--offer)))))
 
 (ert-deftest gemini-companion-terminal/nothing-is-asked-when-that-makes-no-sense ()
   (gemini-companion-terminal-test--with nil
     ;; In batch mode.
-    (should-not (gemini-companion-run--offer-terminal))
+    (should-not (gemini-companion-terminals-offer))
     ;; The user has chosen a terminal, or a good one is installed.
     (let ((gemini-companion-terminal 'term))
       (should-not (gemini-companion-terminal-test--offer)))
     (provide 'vterm)
     (unwind-protect
         (progn (should-not (gemini-companion-terminal-test--offer))
-               (should (eq (gemini-companion-run--choose-terminal) 'vterm)))
+               (should (eq (gemini-companion-terminals-choose) 'vterm)))
       (setq features (delq 'vterm features)))
     (should-not gemini-companion-test-messages)
     ;; If packages are not installed by package.el, a message names the emulators.
@@ -182,7 +182,7 @@ not fetched yet."
 (ert-deftest gemini-companion-terminal/a-missing-emulator-is-named ()
   (gemini-companion-terminal-test--with nil
     (let ((gemini-companion-terminal 'eat))
-      (should (equal (cadr (should-error (gemini-companion-run--choose-terminal) :type 'user-error))
+      (should (equal (cadr (should-error (gemini-companion-terminals-choose) :type 'user-error))
                      "`gemini-companion-terminal' is `eat', which is not installed")))))
 
 ;;; gemini-companion-terminal-test.el ends here
