@@ -96,7 +96,7 @@ entry here, or the user's own in that option.")
 ;;;; Options
 
 (defcustom gemini-companion-agents (mapcar #'car gemini-companion-agent--known)
-  "The programs that are served, names in `gemini-companion-agent-profiles'.
+  "Programs that can connect: names in `gemini-companion-agent-profiles'.
 Takes effect when `gemini-companion-mode' is next enabled."
   :type `(repeat (choice ,@(gemini-companion-agent-choices) (symbol :tag "Another")))
   :group 'gemini-companion-clients
@@ -106,49 +106,45 @@ Takes effect when `gemini-companion-mode' is next enabled."
 (defcustom gemini-companion-agent-profiles nil
   "Programs to serve, an alist of names and property lists.
 This package knows Gemini CLI (`gemini'), Qwen Code (`qwen') and LLxprt
-Code (`llxprt').  Add others here, or change properties of these: what you
-leave out is as this package has it.
+Code (`llxprt').  Add others here, or change properties of these; properties
+that you leave out keep this package's values.
 
-A program is served if its name is in `gemini-companion-agents', too.  Takes
+A program can connect only if `gemini-companion-agents' also names it.  Takes
 effect when `gemini-companion-mode' is next enabled.
 
 These properties are about the program and its user:
 
-:title          What users call the program.
-:program        The command that runs it.
-:install        The shell command that installs it, as a hint.
-:tested         The version with which this entry was tested.  Optional.
-:takes-edits    Non-nil if the program, when the user accepts a change
-                there, takes the user's edits of the proposal, too.  If
-                not, Emacs says where they are.
-:needs-no-text  Clients that need not be sent the text of a proposal that
-                is accepted unchanged, as a list of (NAME FIRST LAST):
-                the name that a client gives, and the first and the last
-                version for which this was tried.  Optional.
+:title What users call the program.  :program The command that runs it.
+:install The shell command that installs it, as a hint.  :tested The version
+with which this entry was tested.  Optional.  :takes-edits Non-nil if
+accepting a change in the program takes the user's edits along.  If not,
+Emacs tells the user where to find them.  :needs-no-text Clients that need
+no text when the user accepts a change unedited: a list of (NAME FIRST
+LAST), the client's name and the first and last version with which this was
+tested.  Optional.
 
-These are about the discovery file, by which the program finds Emacs:
+These are about the discovery file, which tells the program where Emacs is:
 
-:homes          Directories, which may begin with environment variables.
-                The program is announced only if one of them exists.
-                Optional; without it, that does not matter.
-:directory      Where the program looks for the file, one of
+:homes Directories, which may begin with environment variables.  If none of
+                them exists, Emacs writes no discovery file for the program.
+                Optional.  :directory Where the program looks for the file,
+                one of
                   (temporary DIRECTORY)
-                  (home VARIABLE DEFAULT DIRECTORY)
-                The former is DIRECTORY, of two components, in each
-                temporary directory.  The latter is DIRECTORY, of one
-                component, in the directory that the environment variable
-                VARIABLE holds, by default DEFAULT; the program is
-                announced only if that exists.
-:file           The name of the file.  PID and PORT stand for numbers.
-:stdio          Non-nil if the file may name a program by which to reach the
-                editor, so that the program can be served on other
-                machines.  A string is the first version for which it may.
-:by-process     Non-nil if the program looks only for the file with the id
-                of the process that it takes for its editor.  That is
-                often the process that started Emacs, so there is a file
-                with its id, too.
-:tells-process  Non-nil if the file has a member ppid, the process id of
-                Emacs.  Needed if :file has no PID, or with :by-process.
+                  (home VARIABLE DEFAULT DIRECTORY) The former is DIRECTORY,
+                of two components, in each temporary directory.  The latter
+                is DIRECTORY, of one component, in the directory that the
+                environment variable VARIABLE holds, by default DEFAULT; if
+                that does not exist, Emacs writes no discovery file.  :file
+                The name of the file.  PID and PORT stand for numbers.
+                :stdio Non-nil if the file may name a program that leads to
+                the editor, so that clients on other machines can connect.
+                A string is the first version for which it may.
+                :by-process Non-nil if the program looks only for the file
+                with the id of the process that it takes for its editor.
+                Often, that process started Emacs, so Emacs writes a file
+                with its id, too.  :tells-process Non-nil if the file has a
+                member ppid, the process id of Emacs.  Needed if :file has
+                no PID, or with :by-process.
 
 These are about the settings and the extensions of the program:
 
@@ -205,18 +201,18 @@ These are about the environment of processes that Emacs starts:
 
 (defcustom gemini-companion-temporary-directories nil
   "More temporary directories in which clients may look for Emacs.
-A client finds Emacs by a file in its own temporary directory, which is a
-different one if TMPDIR differs in its terminal.  Takes effect when
-`gemini-companion-mode' is next enabled."
+A client looks for Emacs in its own temporary directory, which differs if
+TMPDIR differs in its terminal.  Takes effect when `gemini-companion-mode'
+is next enabled."
   :type '(repeat directory)
   :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-export-workspace nil
-  "Non-nil means tell the processes that Emacs starts all workspace roots.
-Gemini CLI adds them to its own workspace, so that it works in projects
-other than the one in which it was started.  Takes effect when
+  "Non-nil means pass all workspace roots to processes that Emacs starts.
+Gemini CLI adds them to its own workspace, so that it also works in projects
+other than the one where you started it.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type 'boolean
   :group 'gemini-companion-context
@@ -511,9 +507,9 @@ Those whose value is nil are removed."
 (defun gemini-companion-copy-environment ()
   "Copy a shell command that lets a client elsewhere find this Emacs.
 Paste it in another terminal, container or login, and start the client
-there.  The command holds a secret: with it one can see what you look at,
-propose changes to you and, in the workspace, have them applied.  It is
-removed from the kill ring after a minute."
+there.  The command contains a secret, which lets its holder see what you
+look at, propose changes and, in the workspace, have them applied.  Emacs
+removes it from the kill ring after a minute."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion-agent--forget-copy)

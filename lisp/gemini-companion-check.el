@@ -103,7 +103,7 @@
     (list 'fine
           (format "The native module is loaded, version %s." gemini-companion-native-version)))
    ((gemini-companion-native-loaded-version)
-    (list 'problem (format "The native module that is loaded has version %s, this package needs %s."
+    (list 'problem (format "The loaded native module has version %s, but this package needs %s."
                            (gemini-companion-native-loaded-version) gemini-companion-native-version)
           "Switch the mode off and on; restart Emacs if that tells you to."))
    (t (condition-case error
@@ -136,7 +136,8 @@
                     (gemini-companion-check--connection case)
                     (gemini-companion-check--container)))
             (when gemini-companion-context-paused
-              (list 'note "Clients are told that no file is open, because the context is paused."
+              (list 'note "Context paused: clients see no open files, because the context is \
+paused."
                     "Resume it: M-x gemini-companion-toggle-context."
                     (cons "resume" #'gemini-companion-toggle-context)))))))
 
@@ -152,7 +153,7 @@
      (mapcar (lambda (file)
                (if (file-attributes file)
                    (list 'problem
-                         (format "%s is not as this Emacs wrote it: something changed it." file)
+                         (format "Something has changed %s since this Emacs wrote it." file)
                          "Write it again, which Emacs does within a minute; then type /ide enable \
 in the CLI." button)
                  (list 'problem
@@ -213,7 +214,7 @@ environment, which M-x gemini-companion-copy-environment also copies."
 this report is for the environment of Emacs."))
      (when headless
        (list 'problem
-             (format "%s=true: the CLI then runs without its user interface, and never connects."
+             (format "%s=true: the CLI runs without its user interface, and never connects."
                      headless)
              (format "Start it with that variable unset: env -u %s %s" headless
                      (gemini-companion-run-program (gemini-companion-check-case-agent case)))))
@@ -226,8 +227,8 @@ container."))
      (when (and proxy (not (equal direct "*"))
                 (not (member "127.0.0.1" (split-string direct "[, ]+" t))))
        (list 'note
-             (format "A proxy is set (%s), and NO_PROXY does not name 127.0.0.1: some versions \
-of the CLI and other clients ask the proxy for this Emacs." proxy)
+             (format "There is a proxy (%s), and NO_PROXY does not name 127.0.0.1: some versions \
+of the CLI and other clients look for this Emacs through the proxy." proxy)
              "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or by \
 M-x gemini-companion-run, which takes care of that.")))))
 
@@ -252,7 +253,7 @@ M-x gemini-companion-run, which takes care of that.")))))
                    (gemini-companion-check-case-settings case))
     (`(,_ ,file . ,fault)
      (list 'problem
-           (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
+           (format "The CLI does not start: its settings Cannot read %s (%s)." file fault)
            "Correct that file."
            (cons "open" (lambda () (find-file-other-window file)))))
     (_ (list (gemini-companion-check--ide-mode case)
@@ -311,7 +312,7 @@ settings, tools and environment of the project."
                (gemini-companion-check-case-search case)))
     (list (mapcar #'gemini-companion-check--file files)
           (cond (chosen (gemini-companion-check--chosen case chosen))
-                (files (list 'problem (format "No file in %s can be used." directory)
+                (files (list 'problem (format "No usable file in %s." directory)
                              "See what this report says about each."
                              (gemini-companion-check--announce-button)))
                 (t (gemini-companion-check--directory case directory))))))
@@ -334,7 +335,7 @@ settings, tools and environment of the project."
       (list (if own 'problem 'note)
             (format "%s %s: clients ignore it." name fault)
             (cond ((string-search "another user" fault)
-                   (format "Remove it, if you may: rm %s" (shell-quote-argument name)))
+                   (format "If you may, remove it: rm %s" (shell-quote-argument name)))
                   (own "Announce this Emacs again."))
             (and own (gemini-companion-check--announce-button))))))
 
@@ -367,7 +368,7 @@ the same TMPDIR." temporary)
                         (cons temporary gemini-companion-temporary-directories))
                        (gemini-companion-mode -1)
                        (gemini-companion-mode 1)
-                       (message "To keep that: M-x customize-save-customized")))))))))
+                       (message "To save this: M-x customize-save-customized")))))))))
 
 (defun gemini-companion-check--chosen (case chosen)
   "Check whether CHOSEN, which the CLI in CASE takes, leads it to an Emacs."
@@ -375,14 +376,14 @@ the same TMPDIR." temporary)
     (cond
      ((not (gemini-companion-client-ide chosen))
       (list 'problem
-            (format "The CLI takes %s, which lacks \"ideInfo\": it says that this editor is not \
-supported." name)
+            (format "The CLI uses %s, which lacks \"ideInfo\", and says that it does not support \
+this editor." name)
             "Update the companion that wrote it, or delete the file if nobody needs it."
             (gemini-companion-check--delete-button name)))
      ((not (gemini-companion-client-file-fits chosen))
       (gemini-companion-check--describe-mismatch case chosen))
      ((gemini-companion-check-own-p chosen)
-      (list 'fine (format "A CLI that is started here takes the file of this Emacs, %s." name)))
+      (list 'fine (format "A CLI that you start here uses this Emacs's file, %s." name)))
      (t (gemini-companion-check--describe-other case chosen)))))
 
 (defun gemini-companion-check--describe-mismatch (case chosen)
@@ -414,9 +415,9 @@ the CLI says \"Directory mismatch\"."
     (cond
      ((gemini-companion-client-elsewhere-p chosen)
       (list 'problem
-            (format "The CLI takes %s, and not this Emacs (%s).  That file was written in another \
-container (PID namespace), or before this machine was started: nothing here can tell whether its \
-Emacs is alive." name reason)
+            (format "The CLI takes %s, and not this Emacs (%s).  That file comes from another \
+container (PID namespace), or from before a reboot: nothing here can tell whether its Emacs is \
+alive." name reason)
             "If that Emacs is gone, delete the file; else give each of the two a TMPDIR of its own."
             (gemini-companion-check--delete-button name)))
      ((not (gemini-companion-client-file-alive chosen))
@@ -425,9 +426,9 @@ no other file." name process reason)
             "Delete that file, and restart the CLI."
             (gemini-companion-check--delete-button name)))
      ((not (gemini-companion-bridge-running-p))
-      (list 'fine (format "A CLI that is started here takes %s, of %s." name editor)))
+      (list 'fine (format "A CLI that you start here uses %s, of %s." name editor)))
      (t (list 'problem
-              (format "The CLI takes %s, of %s, and not this Emacs (%s)." name editor reason)
+              (format "The CLI uses %s, of %s, and not this Emacs (%s)." name editor reason)
               "Start it by M-x gemini-companion-run, or give its terminal the variables \
 that M-x gemini-companion-copy-environment copies."
               (cons "copy" #'gemini-companion-copy-environment))))))
@@ -452,7 +453,7 @@ that M-x gemini-companion-copy-environment copies."
                       "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
                       button)))
         ((and (pred stringp) reason)
-         (list 'note (format "The model cannot use the tools of Emacs: %s." reason)))
+         (list 'note (format "The model cannot use Emacs's tools: %s." reason)))
         (state
          (list
           (if (eq state 'stale)

@@ -54,8 +54,8 @@ Each is called with the review, its outcome and the comments as a prompt.")
 ;;;###autoload
 (defun gemini-companion-comment ()
   "Comment on the line at point, or on the lines of the region.
-If there is a comment, edit it; if you leave none, it is removed.  All
-comments on a change are sent when you have accepted or rejected it."
+If there is a comment already, edit it; to remove it, leave it empty.  Emacs
+sends all comments on a change when you have accepted or rejected it."
   (interactive nil gemini-companion-review-mode)
   (gemini-companion-review-check-open
    (or gemini-companion-review-of-buffer (user-error "No proposed change is shown here")))
@@ -90,7 +90,7 @@ comments on a change are sent when you have accepted or rejected it."
   "Return the place of a comment on the lines from START to END of a proposal."
   (unless (eq (current-buffer)
               (gemini-companion-review-proposal gemini-companion-review-of-buffer))
-    (user-error "Comment on lines of the proposal"))
+    (user-error "Comment on lines of the proposed text"))
   (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
 
 (defun gemini-companion-comment--add (proposal first last quote text)

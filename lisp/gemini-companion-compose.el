@@ -63,7 +63,7 @@ sends, \\[gemini-companion-compose-quit] quits, \
 
 ;;;###autoload
 (defun gemini-companion-compose ()
-  "Compose a prompt for the CLI in a buffer of its own."
+  "Compose a prompt for the CLI in its own buffer."
   (interactive)
   (let* ((terminal (gemini-companion-send-terminal))
          (name (buffer-name terminal))
@@ -88,7 +88,7 @@ sends, \\[gemini-companion-compose-quit] quits, \
     (when (string-empty-p prompt)
       (user-error "There is nothing to send"))
     (unless (process-live-p (get-buffer-process gemini-companion-compose--terminal))
-      (user-error "The CLI has ended; your prompt is still here: run the CLI again, then \
+      (user-error "The CLI has ended, but your prompt is still here: run the CLI again, then \
 M-x gemini-companion-compose"))
     (gemini-companion-send-text prompt t gemini-companion-compose--terminal)
     (gemini-companion-compose-quit)))
@@ -261,7 +261,8 @@ If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
          ('sent (gemini-companion-ui-message review "%s; %s %s" ended title
                                              (if comments "has your comments" "was told why")))
          ('put (gemini-companion-ui-message
-                review "In the prompt of %s is %s, not sent: complete it, or send it, in %s"
+                review "Added %2$s to the prompt of %1$s without sending: complete or send it in \
+%3$s"
                 title what (buffer-name terminal)))
          (_ (gemini-companion-compose--keep-reason review reason comments))))
      ;; After an accept the CLI goes on with its turn.
@@ -271,7 +272,7 @@ If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
   "Put REASON, for which the user rejects REVIEW, where the user can paste it.
 COMMENTS is as in `gemini-companion-compose--send-reason'."
   (gemini-companion-ui-message
-   review "%s: %s.  Paste %s into %s: it is in %s"
+   review "%s: %s.  Yank %s into %s: it is in %s"
    (gemini-companion-review-file review)
    (gemini-companion-review-reason review)
    (if comments "your comments" "the reason")

@@ -30,15 +30,15 @@
 ;;;###autoload
 (defun gemini-companion-connect (directory)
   "Let clients on the host of DIRECTORY, a remote name, connect to this Emacs.
-This takes the current directory if it is remote, and otherwise, or with a
-prefix argument, prompts for a host, such as /ssh:build:.  The project of
-DIRECTORY becomes a workspace root; without a directory, the home directory
-does.
+If the current directory is remote, use that; otherwise, or with a prefix
+argument, prompt for a host, such as /ssh:build:.  The project of DIRECTORY
+becomes a workspace root, or your home directory there if DIRECTORY names
+none.
 
-You are asked for your consent once for each host.  The connection is made
-by ssh, which must not need to ask for a password, and made again when it
-breaks.  \\[gemini-companion-disconnect] ends it, and so does
-`gemini-companion-mode' when you switch it off."
+Emacs asks for your consent once for each host.  It connects with ssh, which
+must not need to ask for a password, and connects again when the connection
+breaks.  \\[gemini-companion-disconnect] ends the connection, and so does
+turning `gemini-companion-mode' off."
   (interactive (list (gemini-companion-connect--read)))
   ;; Before Tramp is asked for the project.
   (gemini-companion-ssh-hops directory)
@@ -58,8 +58,7 @@ starts there now finds this Emacs" name))
 ;;;###autoload
 (defun gemini-companion-disconnect (name)
   "End the connection to the host with NAME.
-Clients there find this Emacs no longer, and the reviews of their changes
-end."
+Clients there no longer find this Emacs, and their open changes end."
   (interactive
    (list (let ((names (mapcar #'gemini-companion-connection-name
                               (gemini-companion-connections))))
@@ -95,7 +94,7 @@ If it names only a host, return it as it is."
 (defun gemini-companion-connect--parse (text)
   "Return the remote name that TEXT, which a user has entered, stands for."
   (let ((text (string-trim text)))
-    (cond ((string-empty-p text) (user-error "No host was entered"))
+    (cond ((string-empty-p text) (user-error "Enter a host"))
           ((file-remote-p text) text)
           ((string-search "/" text) (user-error "%s is not remote" text))
           (t (format "/ssh:%s:" text)))))

@@ -199,7 +199,7 @@ For their form see `gemini-companion-bridge-sessions'."
   (condition-case problem
       (let ((default-directory gemini-companion-agent-neutral-directory))
         (unless (executable-find gemini-companion-ssh-program)
-          (error "There is no program %s" gemini-companion-ssh-program))
+          (error "Cannot find the program %s" gemini-companion-ssh-program))
         (setf (gemini-companion-connection-directory connection) (make-temp-file "gc-" t))
         (gemini-companion-connection--run-master connection))
     (error
@@ -639,7 +639,7 @@ DETAIL, text for the user, may say more."
     (cond ((null lost) (setf (gemini-companion-connection-lost connection) now))
           ((and (numberp lost) (> (- now lost) gemini-companion-connection--notice-delay))
            (setf (gemini-companion-connection-lost connection) t)
-           (gemini-companion-ui-message connection "The connection to %s is lost; trying again"
+           (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
                                         (gemini-companion-connection-name connection))))
     (setf (gemini-companion-connection-pause connection) (min 60 (* 2 pause))
           (gemini-companion-connection-retry connection)

@@ -33,7 +33,7 @@
 ;;;; Options
 
 (defcustom gemini-companion-active-file 'last
-  "Which file is the active one while the selected window shows no file.
+  "Which file is active while the selected window shows no file.
 If `last', the file of the buffer that you selected last, until you kill
 that buffer: while you type in a terminal, clients know where you came
 from.  If `visible', that file, but only while a window shows it.  If nil,
@@ -51,15 +51,15 @@ none."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-trusted-roots nil
-  "Workspace roots that clients are told to trust.
-If nil, clients are told nothing, and decide that by their own settings.
-Otherwise a list of directories: a client that works in one of them, or
-below, is told that the user trusts it, as `isTrusted' of document 000.  If
-`trusted-content', these are the directories in that variable of Emacs 30.
+  "Workspace roots that clients should trust.
+If nil, Emacs says nothing, and clients follow their own settings.
+Otherwise a list of directories: Emacs tells a client that works in or below
+one of them that you trust it (`isTrusted' of document 000).  If
+`trusted-content', use the directories in that variable of Emacs 30.
 
-Gemini CLI, if its folder trust is on, then asks no question of its own and
-ignores its own list of trusted folders.  If what it is told differs from
-what it has assumed, it asks to be started again."
+If its folder trust is on, Gemini CLI then does not ask and ignores its own
+list of trusted folders.  If that list says otherwise, it asks to be
+restarted."
   :type '(choice (const :tag "Clients decide" nil)
                  (repeat :tag "These directories" directory)
                  (const :tag "Those that Emacs trusts" trusted-content))
@@ -124,15 +124,15 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 ;;;###autoload
 (defun gemini-companion-toggle-context ()
-  "Pause telling clients which files you have open, or resume.
-While this is paused, they are told that no file is open."
+  "Pause or resume telling clients which files you have open.
+While this is paused, Emacs tells them that no file is open."
   (interactive)
   (setq gemini-companion-context-paused (not gemini-companion-context-paused))
   (gemini-companion-context-update)
   (force-mode-line-update t)
   (message (if gemini-companion-context-paused
-               "Clients are told that no file is open"
-             "Clients are told again which files are open")))
+               "Context paused: clients see no open files"
+             "Context resumed: clients see your open files again")))
 
 (defconst gemini-companion-context--hooks
   '((gemini-companion-context--record-focus

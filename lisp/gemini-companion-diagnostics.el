@@ -458,7 +458,7 @@ LAZY is as in `gemini-companion-diagnostics-when-fresh'."
 
 (defun gemini-companion-diagnostics--text (call found)
   "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
-  (unless found (user-error "The buffer was killed meanwhile"))
+  (unless found (user-error "The buffer has been killed in the meantime"))
   (let ((lines nil) (notes nil))
     (pcase-dolist (`(,buffer ,diagnostics ,fresh) found)
       (let ((name (gemini-companion-tool-file-name call (buffer-file-name buffer))))
@@ -491,9 +491,8 @@ FRESH is nil if it is not known that its present text was checked."
     (let ((disabled (gemini-companion-diagnostics--disabled)))
       (append (unless fresh
                 (list (format (if (gemini-companion-diagnostics--silent-p)
-                                  "(%s: the language server has reported nothing since the last \
-change, as some do if nothing is wrong)"
-                                "(%s: not all checks have finished, this may be out of date)")
+                                  "(%s: the language server has reported nothing since the last edit; some do that if nothing is wrong)"
+                                "(%s: some checks are still running, so this may be out of date)")
                               name)))
               (when disabled
                 (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"

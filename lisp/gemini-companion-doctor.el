@@ -44,7 +44,7 @@
 ;;;; Commands
 
 (define-derived-mode gemini-companion-doctor-mode gemini-companion-report-mode "Gemini-Doctor"
-  "Major mode for the report on what keeps a CLI from connecting.
+  "Major mode for the report on why a CLI does not connect.
 \\{gemini-companion-doctor-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-doctor-mode)
@@ -125,10 +125,10 @@ Return the number of problems."
   (let* ((groups (seq-group-by #'car findings))
          (problems (length (alist-get 'problem groups)))
          (summary (pcase problems
-                    ((and 0 (guard (> pending 0))) "No problem was found so far")
-                    (0 "No problem: a CLI that is started here finds an Emacs")
+                    ((and 0 (guard (> pending 0))) "No problem found so far")
+                    (0 "No problem: a CLI that you start here finds Emacs")
                     (1 "One problem")
-                    (_ (format "%d problems; begin with the first" problems)))))
+                    (_ (format "%d problems; start with the first" problems)))))
     (insert (propertize summary 'face 'bold) (if (> pending 0) ", still looking...\n" "\n"))
     (gemini-companion-doctor--line "for %s in %s, in %s"
                                    (gemini-companion-check-title case)
@@ -187,7 +187,7 @@ Return the number of problems."
             (when-let* ((ide (gemini-companion-client-ide file)))
               (concat ", " (cdr ide))))
           (cond ((gemini-companion-client-elsewhere-p file)
-                 ", of another container or start of the machine")
+                 ", from another container or before a reboot")
                 ((not (gemini-companion-client-file-alive file)) ", its process is dead"))
           ", "
           (or (gemini-companion-client-file-fault file)
@@ -353,7 +353,7 @@ Call CALLBACK with the finding, or nil."
           ;; A CLI that runs was found in some other way.
           (running (funcall callback nil))
           (t (funcall callback
-                      (list 'problem (format "There is no program `%s' on PATH." name)
+                      (list 'problem (format "Cannot find the program `%s' on PATH." name)
                             (format "Install it (%s), or set `gemini-companion-program'."
                                     (gemini-companion-agent-get agent :install))))))))
 
@@ -415,7 +415,7 @@ that may have printed something, too."
       (list 'fine (concat (format "%s has version %s" program version)
                           (if tested (format "; %s was tested with this package." tested) "."))))
      (remote
-      (list 'note (format "It is not known which version %s has: it did not print it." program)
+      (list 'note (format "%s did not print its version." program)
             (format "If it is missing, install it there: %s" install)))
      (t (list 'problem (format "%s does not print its version, but: %s" program
                                (truncate-string-to-width (string-trim output) 200 nil nil "..."))

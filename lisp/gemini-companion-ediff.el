@@ -172,22 +172,22 @@ See `gemini-companion-comment-place-function'."
   "Describe the keys of the control panel in the echo area."
   (interactive nil ediff-mode)
   (message "%s" (format "\
-n p      next, previous difference   %-2s       take the difference back
+n p      next, previous difference   %-2s       drop the difference
 v V      scroll                      |        side by side, or above each other
-e        edit the proposal           !        compare again, after an edit
+e        edit the text               !        compare again, after an edit
 C-c C-c  accept                      C-c C-k  reject
-C-c C-a  accept all that wait        C-c C-e  merge edits that are missing
+C-c C-a  accept all of the turn      C-c C-e  merge edits that are missing
 C-c ;    comment on the difference   C-c C-v  another view
 q        accept, reject or decide later"
                         (if ediff-3way-job "ab" "a"))))
 
 (defun gemini-companion-ediff-edit ()
-  "Select the proposal, for you to edit."
+  "Select the proposed text so that you can edit it."
   (interactive nil ediff-mode)
   (unless (window-live-p ediff-window-B)
     (ediff-recenter 'no-rehighlight))
   (select-window ediff-window-B)
-  (message "%s" (substitute-command-keys "Edit the proposal; \\[gemini-companion-accept] \
+  (message "%s" (substitute-command-keys "Edit the proposed text; \\[gemini-companion-accept] \
 accepts it, \\[gemini-companion-review-next] goes back")))
 
 (defun gemini-companion-ediff--turner (view)
@@ -215,7 +215,7 @@ so ask first unless the user has selected a difference."
     (interactive "P")
     (when (or (not (gemini-companion-ediff--offered view))
               argument
-              (y-or-n-p "Change the proposal at the selected difference? "))
+              (y-or-n-p "Drop the current difference? "))
       (setf (gemini-companion-ediff--offered view) nil)
       (funcall command argument))))
 

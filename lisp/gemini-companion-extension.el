@@ -166,8 +166,8 @@ else has written it."
                 (and (not (file-symlink-p directory))
                      (not (file-symlink-p hooks))
                      (gemini-companion-extension--mark manifest)))
-      (format "%s is left alone, since it was not written by this package: rename it to enable \
-the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
+      (format "This package did not write %s, and leaves it alone: rename it to enable Emacs's \
+tools" (abbreviate-file-name (expand-file-name directory))))))
 
 (defun gemini-companion-extension--vacant-p (directory)
   "Return non-nil if there is nothing called DIRECTORY, or it is empty."
@@ -259,14 +259,14 @@ text, and gets to know of new diagnostics after each of its edits.  You are
 asked once; the question says what is written.  A CLI that is running
 takes notice when it is started again.
 
-The files that this writes are kept current while `gemini-companion-mode'
-is on; `gemini-companion-tools-disable' removes them."
+`gemini-companion-mode' keeps these files up to date;
+`gemini-companion-tools-disable' removes them."
   (interactive)
   (unless (gemini-companion-native-load)
-    (user-error "Switch the companion on first: M-x gemini-companion-mode: its native module is \
-missing"))
+    (user-error "First turn the companion on with M-x gemini-companion-mode: its native module \
+is missing"))
   (let* ((agents (or (gemini-companion-extension--agents)
-                     (user-error "No program is served that could use the tools of Emacs")))
+                     (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
          (absent (gemini-companion-extension--absent agents)))
     (if (or (null absent) (gemini-companion-extension--ask absent))
         (gemini-companion-extension--report
@@ -275,9 +275,8 @@ missing"))
 
 ;;;###autoload
 (defun gemini-companion-tools-disable ()
-  "Remove what `gemini-companion-tools-enable' has written.
-Files that you have added stay, and so do the directories in which they
-are."
+  "Remove the files that `gemini-companion-tools-enable' wrote.
+Keep files that you added, and their directories."
   (interactive)
   (gemini-companion-extension--report
    (or (delq nil (mapcar #'gemini-companion-extension--disable
@@ -298,8 +297,8 @@ are."
 (defun gemini-companion-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
   (let ((question
-         (format "Let the model use Emacs in %s?  Tools that only read need no confirmation, nor \
-does showing you a file, which is visited as you do, with all that this starts.  (Writes %s) "
+         (format "Let the model use Emacs in %s?  The CLI will not ask before tools that only \
+read, or before showing you a file, which runs your hooks as C-x C-f does.  (Writes %s) "
                  (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
                             agents " and ")
                  (string-join (mapcan #'gemini-companion-extension--places agents) " and "))))
@@ -331,7 +330,7 @@ Return the outcome, as a list of a text for the user and whether it failed."
   (when-let* ((policy (gemini-companion-extension--get agent :policy)))
     (gemini-companion-extension--in (gemini-companion-extension--home agent process-environment)
       (when (gemini-companion-extension--foreign-policy-p policy)
-        (format ", which may ask you first: %s was not written by this package, and is left alone"
+        (format ", which may ask you first: this package did not write %s, and leaves it alone"
                 (abbreviate-file-name (expand-file-name policy)))))))
 
 (defun gemini-companion-extension--disable (agent)

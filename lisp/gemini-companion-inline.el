@@ -73,8 +73,8 @@
 
 (define-derived-mode gemini-companion-inline-mode special-mode "Gemini-Review"
   "Major mode for a proposed change in the window of its file.
-The text is the proposal, with the lines that it removes.  You accept or
-reject all hunks together, but can drop some first.
+It contains the proposed text, with the lines that the change removes.  You
+accept or reject all hunks together, but can drop some first.
 
 \\<gemini-companion-review-mode-map>\
 \\[gemini-companion-accept] accepts the change as it now reads, \
@@ -88,14 +88,14 @@ reject all hunks together, but can drop some first.
   (setq buffer-read-only t))
 
 (defun gemini-companion-inline-show-keys ()
-  "Describe the keys of the review in the echo area."
+  "Describe the keys for the change in the echo area."
   (interactive nil gemini-companion-inline-mode)
   (message "%s" "\
 n p      next, previous hunk      k        drop the hunk, or the region's lines
 y        keep the hunk, go on     u        undo
-e RET    edit the proposal here   c        comment on the line or region
+e RET    edit the text here       c        comment on the line or region
 C-c C-c  accept                   C-c C-k  reject
-C-c C-a  accept all that wait     C-c C-v  another view
+C-c C-a  accept all of the turn   C-c C-v  another view
 q        accept, reject or decide later"))
 
 ;;;; Showing
@@ -360,12 +360,12 @@ lines."
   (let ((view (gemini-companion-inline--view-here)))
     (unless (buffer-live-p (gemini-companion-inline--current view))
       (gemini-companion-inline--revert)
-      (user-error "The file was read again: check the change, then try again"))
+      (user-error "The file has been read again; check the change, then try again"))
     (unless (and (eql (gemini-companion-inline--tick view)
                       (buffer-chars-modified-tick (gemini-companion-view-proposal view)))
                  (not (buffer-modified-p)))
       (gemini-companion-inline--update view)
-      (user-error "The change was edited: check it, then try again"))
+      (user-error "The change has been edited; check it, then try again"))
     view))
 
 ;;;; Comments
@@ -393,7 +393,7 @@ By default that is the view of the current buffer."
 \\<gemini-companion-inline-mode-map>\\[gemini-companion-inline-next] goes to the next one"))))
 
 (defun gemini-companion-inline-next (count)
-  "Go to the next hunk, or, with a prefix argument, COUNT hunks further."
+  "Go to the next hunk; with a prefix argument, COUNT hunks forward."
   (interactive "p" gemini-companion-inline-mode)
   (gemini-companion-inline--current-view)
   (let* ((point (point))
@@ -408,14 +408,14 @@ By default that is the view of the current buffer."
           (user-error "There is no %s hunk" (if (> count 0) "next" "previous")))))))
 
 (defun gemini-companion-inline-previous (count)
-  "Go to the previous hunk, or, with a prefix argument, COUNT hunks back."
+  "Go to the previous hunk; with a prefix argument, COUNT hunks back."
   (interactive "p" gemini-companion-inline-mode)
   (gemini-companion-inline-next (- count)))
 
 (defun gemini-companion-inline-goto-line (line)
-  "Go to LINE of the proposal."
+  "Go to LINE of the proposed text."
   (interactive (list (if current-prefix-arg (prefix-numeric-value current-prefix-arg)
-                       (read-number "Go to line of the proposal: ")))
+                       (read-number "Go to line of the proposed text: ")))
                gemini-companion-inline-mode)
   (push-mark)
   (widen)
@@ -423,7 +423,7 @@ By default that is the view of the current buffer."
 
 (defun gemini-companion-inline-drop ()
   "Drop the hunk at point, or the changes in the region if that is active.
-The proposal then agrees with the file there.
+The proposed text is then the same as the file there.
 \\<gemini-companion-inline-mode-map>\\[gemini-companion-inline-undo] brings it back."
   (interactive nil gemini-companion-inline-mode)
   (let* ((view (gemini-companion-inline--current-view))
@@ -435,7 +435,7 @@ The proposal then agrees with the file there.
                                 gemini-companion-inline-text-hunks)
                   (list (gemini-companion-inline--hunk-here)))))
     (unless hunks
-      (user-error "No hunk is in the region"))
+      (user-error "No hunk in the region"))
     (gemini-companion-inline-text-replace
      (gemini-companion-view-proposal view)
      (nreverse (mapcar (lambda (hunk)
@@ -462,7 +462,7 @@ The proposal then agrees with the file there.
 
 (defun gemini-companion-inline-keep ()
   "Keep the hunk at point, and go to the next one.
-It is then shown as if it was in the file; what an accept sends is the same.
+It then looks as if the file had it already; accepting still sends it.
 \\<gemini-companion-inline-mode-map>\\[gemini-companion-inline-undo] shows it as a hunk again."
   (interactive nil gemini-companion-inline-mode)
   (let* ((view (gemini-companion-inline--current-view))
@@ -501,7 +501,7 @@ to do."
           (gemini-companion-ui-line-start line))))
 
 (defun gemini-companion-inline-undo ()
-  "Undo the last change of the proposal, such as a dropped hunk."
+  "Undo the last edit of the proposed text, such as a dropped hunk."
   (interactive nil gemini-companion-inline-mode)
   (let ((view (gemini-companion-inline--view-here)))
     (with-current-buffer (gemini-companion-view-proposal view)
@@ -524,7 +524,7 @@ to do."
   "Keys while the proposal is edited in place of the change.")
 
 (define-minor-mode gemini-companion-inline-edit-mode
-  "Edit the proposal in place of the change, and go back to that.
+  "Edit the proposed text in place of the change, and go back.
 \\{gemini-companion-inline-edit-mode-map}"
   :interactive nil
   :lighter nil
@@ -542,7 +542,7 @@ to do."
      (gemini-companion-inline-return "goes back"))))
 
 (defun gemini-companion-inline-edit ()
-  "Edit the proposal in this window, at the line at point.
+  "Edit the proposed text in this window, at the line at point.
 \\<gemini-companion-inline-edit-mode-map>\\[gemini-companion-inline-return] \
 or \\[save-buffer] goes back."
   (interactive nil gemini-companion-inline-mode)
@@ -558,11 +558,11 @@ or \\[save-buffer] goes back."
     (goto-char (gemini-companion-ui-line-start line))
     (move-to-column column)
     (recenter row)
-    (message "%s" (substitute-command-keys "Edit the proposal; \
+    (message "%s" (substitute-command-keys "Edit the proposed text; \
 \\<gemini-companion-inline-edit-mode-map>\\[gemini-companion-inline-return] goes back"))))
 
 (defun gemini-companion-inline-return ()
-  "Go back from the proposal to the change, at the same line."
+  "Go back from the proposed text to the change, at the same line."
   (interactive nil gemini-companion-inline-edit-mode)
   (let* ((view gemini-companion-inline--of-buffer)
          (line (line-number-at-pos nil t))

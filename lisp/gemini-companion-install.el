@@ -30,10 +30,10 @@
 ;;;###autoload (custom-add-load 'gemini-companion-server 'gemini-companion-install)
 (defcustom gemini-companion-install-policy 'ask
   "How to get the native module if it is missing.
-If `ask', you are asked once, when you switch the mode on by a command.
-If `download' or `build', that is done without a question, even when your
-init file switches the mode on.  If nil, a warning says that the module is
-missing.  In batch mode nothing is installed."
+If `ask', Emacs asks once, when you turn the mode on with a command.  If
+`download' or `build', Emacs does that without asking, even if your init
+file turns the mode on.  If nil, Emacs only warns you.  In batch mode, it
+never installs anything."
   :group 'gemini-companion-server
   :type '(choice (const :tag "Ask" ask)
                  (const :tag "Download it" download)
@@ -44,10 +44,9 @@ missing.  In batch mode nothing is installed."
 
 (defcustom gemini-companion-module-url
   "https://github.com/gemini-companion/gemini-companion/releases/download/"
-  "The URL of the directory of published modules, with a slash at its end.
-A mirror need not be trusted: downloads are checked against the SHA-256
-that is part of this package.  The URL must use https, unless it is on
-this machine."
+  "URL of the directory with the published modules, with a final slash.
+You need not trust a mirror: Emacs checks downloads against the SHA-256 in
+this package.  The URL must use https, unless it is on this machine."
   :group 'gemini-companion-server
   :type 'string
   :risky t
@@ -90,10 +89,10 @@ done."
 
 ;;;###autoload
 (defun gemini-companion-install-module (&optional again)
-  "Install the native module of gemini-companion: download it or build it.
-You are asked which, unless `gemini-companion-install-policy' says so.
-With a prefix argument AGAIN, you are asked in any case, and the module is
-installed even if there is one already."
+  "Install the native module of gemini-companion: download or build it.
+Ask which, unless `gemini-companion-install-policy' says so.  With a prefix
+argument AGAIN, always ask, and install the module even if there is one
+already."
   (interactive "P")
   (gemini-companion-install--as-command
     (cond (noninteractive (gemini-companion-install--signal-missing))
@@ -108,9 +107,9 @@ GEMINI_COMPANION_MODULE says so" (gemini-companion-native-named-file)))
 
 ;;;###autoload
 (defun gemini-companion-install-from-file (file)
-  "Install the native module from FILE, which you have downloaded.
+  "Install the native module from the downloaded FILE.
 FILE must be the published module of this version.  To use one that you
-have built yourself, set `gemini-companion-module-file'."
+built yourself, set `gemini-companion-module-file'."
   (interactive "fFile of the native module: ")
   (gemini-companion-install--as-command
     (gemini-companion-install--check-published)
@@ -200,7 +199,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
     (condition-case problem
         (gemini-companion-install--put-published (gemini-companion-install--fetch url)
                                                  "what was downloaded")
-      (quit (message "The native module of gemini-companion is not installed: you stopped that"))
+      (quit (message "Stopped installing the native module of gemini-companion"))
       (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-install--fetch (url)
@@ -217,7 +216,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
          (buffer (condition-case error
                      (url-retrieve url (lambda (status) (setq answer (list status (current-buffer))))
                                    nil nil 'inhibit-cookies)
-                   (error (gemini-companion-native-signal "the server cannot be reached (%s)"
+                   (error (gemini-companion-native-signal "cannot reach the server (%s)"
                                                           (error-message-string error))))))
     (unwind-protect
         (progn
@@ -273,7 +272,7 @@ Signal an error if it failed, as STATUS, that of `url-retrieve', says."
             "the server answered %d, %s" code
             (or (nth 2 (assq code url-http-codes)) "which is an error")))
           (failure (gemini-companion-native-signal
-                    "the server cannot be reached (%s)"
+                    "cannot reach the server (%s)"
                     (string-trim (mapconcat (lambda (it) (format "%s" it)) (cdr failure) " "))))
           ((not (and start (eql code 200)))
            (gemini-companion-native-signal "the server gave no answer"))

@@ -24,10 +24,10 @@
 
 (defcustom gemini-companion-module-file nil
   "The file of the native module, or nil to look for it.
-If nil, the environment variable GEMINI_COMPANION_MODULE may name the
-file.  If one of them names a file, no other is looked for, and it is an
-error if that file is not the right module.  Otherwise Emacs looks beside
-the package, in `load-path', and in `gemini-companion-module-directory'."
+If nil, the environment variable GEMINI_COMPANION_MODULE may name the file.
+If either names a file, Emacs uses no other, and signals an error if it is
+not the right module.  Otherwise, Emacs looks beside the package, in
+`load-path', and in `gemini-companion-module-directory'."
   :group 'gemini-companion-server
   :type '(choice (const :tag "Look for it" nil) file)
   :risky t
@@ -36,9 +36,9 @@ the package, in `load-path', and in `gemini-companion-module-directory'."
 (defcustom gemini-companion-module-directory
   ;; Not `locate-user-emacs-file', which makes that directory if it is not there.
   (expand-file-name "gemini-companion/" user-emacs-directory)
-  "The directory into which native modules are installed.
-It is made when it is needed.  It is not that of the package, which may
-be read-only, and which package managers delete."
+  "Directory in which to install native modules.
+Emacs creates it when needed.  It should not be the package's own directory,
+which may be read-only, and which package managers delete."
   :group 'gemini-companion-server
   :type 'directory
   :risky t
@@ -102,7 +102,7 @@ build option is --with-modules)"))
       (push file tried)
       (condition-case error
           (gemini-companion-native--load-file file)
-        (error (push (format "%s cannot be loaded (%s)" file (error-message-string error))
+        (error (push (format "Cannot load %s (%s)" file (error-message-string error))
                      failures))))
     (cond ((gemini-companion-native-current-p))
           (failures

@@ -28,12 +28,12 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-notify)
 (defcustom gemini-companion-notify t
-  "How to notify you of what waits while no frame of this Emacs has the focus.
-That is a change, or another question of a CLI in a terminal of Emacs.
-If t, show a notification of the desktop; clicking on it shows the change.
-Where there are no notifications, and in text terminals, ring the bell.
-A terminal that does not report its focus counts as having it until you
-have pressed no key for a while.
+  "How to notify you while no frame of this Emacs has the focus.
+This is about changes that wait, and other questions of a CLI in a terminal
+of Emacs.  If t, show a desktop notification; click it to see the change.
+Where there are no notifications, and in text terminals, ring the bell.  A
+terminal that does not report its focus counts as unfocused when you have
+pressed no key for a while.
 
 If `bell', ring the bell.  If nil, do nothing.  If it is a function, call
 it with the review, or with the buffer of the terminal."

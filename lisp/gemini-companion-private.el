@@ -27,10 +27,10 @@
     "credentials" "credentials.json" "credentials.y*ml*" "credentials.toml"
     "credentials.ini" "credentials.txt" "credentials.csv" "credentials.db" "secrets.*"
     ".ssh/*" ".gnupg/*" ".aws/*" ".kube/*" ".docker/config.json" ".password-store/*")
-  "Globs for files that clients are never told of.
-A glob with a slash is matched against the end of the absolute file name,
-one without a slash against its last component; case is ignored.  Clients
-learn neither that such a file is open nor where point is in it."
+  "Globs for files to hide from all clients.
+A glob with a slash must match the end of the absolute file name, one
+without a slash its last component.  Case does not matter.  Clients learn
+neither that such a file is open nor where point is in it."
   :type '(repeat (string :tag "Glob"))
   :group 'gemini-companion-context
   :package-version '(gemini-companion . "0.1.0"))
@@ -136,7 +136,7 @@ An error counts as a reason, so that only this file is withheld."
               ((cl-loop for name in names thereis (gemini-companion-private--named-p name))
                "named by `gemini-companion-private-files'")
               (t (gemini-companion-private--ignored-reason names host))))
-    (error (format "cannot be judged: %s" (error-message-string err)))))
+    (error (format "cannot be checked: %s" (error-message-string err)))))
 
 (defun gemini-companion-private--named-p (file)
   "Return non-nil if `gemini-companion-private-files' matches FILE."

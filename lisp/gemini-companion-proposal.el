@@ -35,12 +35,11 @@
     (modalka-global-mode . modalka-mode)
     (boon-mode . boon-local-mode)
     (god-global-mode . god-local-mode))
-  "Modes in which letters are commands, to be enabled in reviews, too.
+  "Modal editing modes to enable in the buffers of changes, too.
 Each element is a pair: the variable of a global minor mode, and the
-function that enables it in a buffer.  The hooks that would do so do not
-run in the buffers of a review, and letters would be inserted into the
-proposal.  Viper is not included, since it may change the text when it is
-enabled."
+function that enables it in a buffer.  The hooks that usually do this do not
+run in these buffers, so letters would go into the proposed text.  Viper is
+not included, because enabling it may change the text."
   :type '(alist :key-type (symbol :tag "Variable of the global mode")
                 :value-type (function :tag "Function for a buffer"))
   :group 'gemini-companion-review
@@ -64,7 +63,7 @@ enabled."
     (((min-colors 88) (background dark)) :background "#262626" :foreground "#ff8787" :extend t)
     (((min-colors 88)) :background "#ffd7d7" :extend t)
     (t :foreground "red"))
-  "Face for text that is removed if you accept."
+  "Face for text that accepting the change removes."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -74,7 +73,7 @@ enabled."
     (((min-colors 88) (background dark)) :background "#262626" :foreground "#87d787" :extend t)
     (((min-colors 88)) :background "#d7ffd7" :extend t)
     (t :foreground "green"))
-  "Face for text that is added if you accept."
+  "Face for text that accepting the change adds."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -84,7 +83,7 @@ enabled."
     (((min-colors 88) (background dark)) :background "#5f0000" :extend t)
     (((min-colors 88)) :background "#ffafaf" :extend t)
     (t :inverse-video t :foreground "red"))
-  "Face for text that is removed in the selected difference."
+  "Face for text that the current difference removes."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -94,7 +93,7 @@ enabled."
     (((min-colors 88) (background dark)) :background "#005f00" :extend t)
     (((min-colors 88)) :background "#afffaf" :extend t)
     (t :inverse-video t :foreground "green"))
-  "Face for text that is added in the selected difference."
+  "Face for text that the current difference adds."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -104,7 +103,7 @@ enabled."
     (((min-colors 88) (background dark)) :background "#af0000" :foreground "white" :weight bold)
     (((min-colors 88)) :background "#ff8787" :weight bold)
     (t :inherit gemini-companion-removed-current :weight bold :underline t))
-  "Face for words that are removed if you accept."
+  "Face for words that accepting the change removes."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -114,7 +113,7 @@ enabled."
     (((min-colors 88) (background dark)) :background "#008700" :foreground "white" :weight bold)
     (((min-colors 88)) :background "#87ff5f" :weight bold)
     (t :inherit gemini-companion-added-current :weight bold :underline t))
-  "Face for words that are added if you accept."
+  "Face for words that accepting the change adds."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -141,7 +140,7 @@ enabled."
   "Keys in the buffers of a review.")
 
 (define-minor-mode gemini-companion-review-mode
-  "Keys to decide the review to which this buffer belongs."
+  "Keys to decide the change that this buffer belongs to."
   :interactive nil
   :keymap gemini-companion-review-mode-map)
 
@@ -150,7 +149,8 @@ enabled."
 
 (defun gemini-companion-proposal-save ()
   "Explain that the client, not you, writes the file.
-Where you edit the proposal in place of the change, go back to that."
+While you edit the proposed text in the window of the file, go back to the
+change."
   (interactive nil gemini-companion-review-mode)
   (if gemini-companion-proposal-save-function
       (funcall gemini-companion-proposal-save-function)
@@ -224,7 +224,7 @@ on disk."
                  ((gemini-companion-proposal-file-p review)
                   (let ((bytes (gemini-companion-review-bytes review)))
                     (unless (stringp bytes)
-                      (error "It is too large, or no longer a regular file that Emacs can read"))
+                      (error "It is too large, or no longer a file that Emacs can read"))
                     (list "On disk" (gemini-companion-review-text-of-file review bytes))))
                  (t '("No file yet" ""))))))
 

@@ -29,7 +29,7 @@
 ;;;###autoload
 (defun gemini-companion-accept ()
   "Accept the proposed change as its text now reads.
-The client then writes the file.  This decides the review of the current
+The client then writes the file.  This decides the change in the current
 buffer, or else the one on screen.  If none is on screen, show the oldest
 instead.  If accepting would lose something, ask first."
   (interactive)
@@ -39,10 +39,10 @@ instead.  If accepting would lose something, ask first."
 ;;;###autoload
 (defun gemini-companion-reject (&optional with-reason)
   "Reject the proposed change; the file stays as it is.
-This decides the review of the current buffer, or else the one on screen.
+This decides the change in the current buffer, or else the one on screen.
 If none is on screen, show the oldest instead.  With WITH-REASON,
-interactively the prefix argument, ask for a reason, which becomes the
-next prompt of the client if that runs in a terminal of Emacs."
+interactively the prefix argument, ask for a reason, which becomes the next
+prompt of the client if that runs in a terminal of Emacs."
   (interactive "P")
   (gemini-companion-review-commands-decide (gemini-companion-review-current)
                                            (if with-reason
@@ -68,7 +68,7 @@ Return nil if it cannot be shown."
       (progn
         (gemini-companion-review-show-again review 'keep)
         ;; Unlike `message', replace a pending message about REVIEW, that it still waits.
-        (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
+        (gemini-companion-ui-message review "%s was not on screen; look at it, then decide"
                                      (gemini-companion-review-file review))
         t)
     (error nil)))
@@ -114,8 +114,7 @@ Return nil if the client has decided it already."
 
 ;;;###autoload
 (defun gemini-companion-review-next ()
-  "Show the next change that awaits your decision, and select its window.
-If there is only the one on screen, select its window."
+  "Select the window of the change on screen, or show the next one that waits."
   (interactive)
   (let ((current (gemini-companion-review-current))
         (open (gemini-companion-review-all-open)))
@@ -147,7 +146,7 @@ If there is only the one on screen, select its window."
 
 ;;;###autoload
 (defun gemini-companion-review-other-view ()
-  "Show the change in another view, with all that you have dropped or edited."
+  "Show the change in the other view, with all that you dropped or edited."
   (interactive)
   (let* ((review (gemini-companion-review-current))
          (view (if (eq (gemini-companion-review-view review) 'gemini-companion-ediff-show)
@@ -162,9 +161,9 @@ If there is only the one on screen, select its window."
 
 ;;;###autoload
 (defun gemini-companion-review-three-way ()
-  "Show or hide the text from which the change was made.
-While it is shown, the proposal is compared with the text as you have it,
-including unsaved edits."
+  "Show or hide the text that the change is based on.
+While it is shown, compare the proposed text with your own text, including
+unsaved edits."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (gemini-companion-review-commands--show-with-base
@@ -182,7 +181,7 @@ including unsaved edits."
 (defun gemini-companion-review-merge ()
   "Merge your edits of the file into the proposed text, if they do not overlap.
 These are your unsaved edits, and what was written to the file since the
-change was proposed.  Nothing is saved or accepted."
+client proposed the change.  Save and accept nothing."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (gemini-companion-review-check-open review)
@@ -214,7 +213,7 @@ Signal a `user-error' unless the user wants it."
             (lambda ()
               (car (read-multiple-choice
                     (concat (gemini-companion-review-effect-warning review) ".")
-                    '((?a "accept" "Have this text written; unsaved edits remain in their buffer")
+                    '((?a "accept" "Accept this text; your unsaved edits stay in their buffer")
                       (?m "merge" "Merge the edits into this text, then decide")
                       (?t "three-way" "Show all texts side by side, then decide")
                       (?c "cancel" "Decide later"))))))
@@ -229,7 +228,7 @@ Signal a `user-error' unless the user wants it."
   "Ask before an accept of REVIEW, which cannot be shown."
   (gemini-companion-review-commands-confirm
    review
-   (format "%s cannot be shown (%s).  Accept it unseen, %d lines in place of %d? "
+   (format "Cannot show %s (%s).  Accept it unseen, %d lines in place of %d? "
            (gemini-companion-ui-one-line (gemini-companion-review-path review))
            (gemini-companion-review-reason review)
            (gemini-companion-review-effect-count-lines

@@ -76,7 +76,7 @@
 
 ;;;###autoload
 (defun gemini-companion-review-history ()
-  "List the changes that were decided, the newest first.
+  "List the changes that were decided, newest first.
 You can show them again, and undo them."
   (interactive)
   (gemini-companion-review-list-pop-to gemini-companion-review-history--buffer
@@ -218,9 +218,9 @@ ID is an entry or a prompt."
   "Keymap of `gemini-companion-review-diff-mode'.")
 
 (define-derived-mode gemini-companion-review-diff-mode special-mode "Gemini-Change"
-  "Major mode for a change of the history.
-It highlights diffs as Diff mode does, but has none of its commands, which
-edit files, and does not read files to highlight their syntax.
+  "Major mode for a change in the history.
+It highlights diffs like Diff mode, but has none of the commands that edit
+files, and reads no files for their syntax.
 
 \\{gemini-companion-review-diff-mode-map}"
   :interactive nil
@@ -233,7 +233,7 @@ edit files, and does not read files to highlight their syntax.
               bidi-inhibit-bpa t))
 
 (defun gemini-companion-review-history-show (entry)
-  "Show the change of ENTRY, the one on the current line, as a diff."
+  "Show the change of ENTRY, by default on the current line, as a diff."
   (interactive (list (gemini-companion-review-history--entry))
                gemini-companion-review-history-mode)
   (let ((text (gemini-companion-review-history--diff entry)))
@@ -282,8 +282,8 @@ edit files, and does not read files to highlight their syntax.
 
 (defun gemini-companion-review-history-undo (entry)
   "Undo the change of ENTRY, on the current line or in this buffer; ask first.
-This restores the contents that the file had before.  If the change was
-undone already, make it again."
+This restores the file's previous contents.  If the change has already been
+undone, make it again."
   (interactive (list (gemini-companion-review-history--entry))
                gemini-companion-review-history-mode gemini-companion-review-diff-mode)
   (let* ((undone (eq (gemini-companion-history-outcome entry) 'undone))
@@ -321,7 +321,7 @@ The value is nil if there is no file, `unreadable' if it cannot be read, and
 CURRENT is the value of `gemini-companion-review-history--read'."
   (let ((file (gemini-companion-review-history--file entry)))
     (pcase current
-      ('unreadable (format "%s cannot be read" file))
+      ('unreadable (format "Cannot read %s" file))
       ('moved (format "%s now leads to another file" file)))))
 
 (defun gemini-companion-review-history--access (entry function)
@@ -355,8 +355,8 @@ CURRENT is the value of `gemini-companion-review-history--read'."
           ((gemini-companion-review-history--fault entry current))
           ((not (equal current bytes)) nil)
           ((eq outcome 'undone)
-           (format "%s is as it was before the undo already" file))
-          (t (format "%s is as it was before the change already" file)))))
+           (format "%s is already as it was before the undo" file))
+          (t (format "%s is already as it was before the change" file)))))
 
 (defun gemini-companion-review-history--ask (question)
   "Signal a `user-error' unless the user says yes to QUESTION."
@@ -367,9 +367,9 @@ CURRENT is the value of `gemini-companion-review-history--read'."
   "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
   (let ((file (gemini-companion-review-history--file entry)))
     (concat (cond ((not current)
-                   (format "%s is gone by now.  " file))
+                   (format "%s is gone.  " file))
                   ((not (gemini-companion-review-history--unchanged-p entry current))
-                   (format "%s has changed since; later changes would be lost, too.  " file)))
+                   (format "%s has changed since then; you would lose later changes, too.  " file)))
             (pcase (gemini-companion-history-outcome entry)
               ('undone (format "Make the change to %s again" file))
               ('unreviewed (gemini-companion-review-history--unreviewed-question
@@ -385,7 +385,7 @@ BYTES and CURRENT are those of `gemini-companion-review-history--question'."
          (text (gemini-companion-change-decode path (or bytes "")
                                                (gemini-companion-history-after entry)))
          (change (gemini-companion-change-of path current text)))
-    (format "Only the CLI says what was in %s before.  Undo the change, %s"
+    (format "Only the CLI knows what %s contained before.  Undo the change, %s"
             file (gemini-companion-change-size change))))
 
 (defun gemini-companion-review-history--unchanged-p (entry bytes)
@@ -403,7 +403,7 @@ BYTES and CURRENT are those of `gemini-companion-review-history--question'."
 (defun gemini-companion-review-history--replace (entry current bytes)
   "Write BYTES to the file of ENTRY if it still contains CURRENT."
   (unless (equal (gemini-companion-review-history--read entry) current)
-    (user-error "%s was written just now; left as it is"
+    (user-error "%s has just been written; left as it is"
                 (gemini-companion-review-history--file entry)))
   (gemini-companion-review-history--access
    entry
@@ -431,7 +431,7 @@ Return how the buffer still differs from the file, as text for the user."
       (cond ((not buffer) "")
             ((buffer-modified-p buffer)
              (format "; unsaved edits in %s are kept" (buffer-name buffer)))
-            (t (format "; buffer %s was not updated" (buffer-name buffer)))))))
+            (t (format "; could not update the buffer %s" (buffer-name buffer)))))))
 
 (defun gemini-companion-review-history--refresh ()
   "Update the buffers that show the history, or a change of it."
@@ -453,16 +453,15 @@ Return how the buffer still differs from the file, as text for the user."
   (fault nil :documentation "Why it cannot be undone, or nil."))
 
 (defun gemini-companion-review-history-undo-prompt (prompt)
-  "Undo all accepted changes that came after PROMPT, that of the current line.
-Show what will happen, and ask first.  This includes the changes that
-cannot be undone."
+  "Undo all accepted changes that PROMPT, on the current line, led to.
+First list them, with those that cannot be undone, and ask."
   (interactive (list (or (gemini-companion-review-history--prompt
                           (gemini-companion-review-list-at-point))
-                         (user-error "The prompt of this change is not known")))
+                         (user-error "The prompt that led to this change is unknown")))
                gemini-companion-review-history-mode)
   (let* ((plan (gemini-companion-review-history--plan
                 (or (gemini-companion-review-history--accepted prompt)
-                    (user-error "Nothing to undo: no change of this prompt is accepted"))))
+                    (user-error "Nothing to undo: you accepted no change of this prompt"))))
          (steps (seq-remove #'gemini-companion-review-history--step-fault plan))
          (faults (delq nil (mapcar #'gemini-companion-review-history--step-fault plan))))
     (unless steps
@@ -517,7 +516,7 @@ cannot be undone."
             (unless (gemini-companion-history-before entry) ", the file is deleted")
             (cond ((not current) ", is gone by now")
                   ((not (gemini-companion-review-history--unchanged-p entry current))
-                   ", has changed since: later changes are lost, too")))))
+                   ", has changed since then: you lose later changes, too")))))
 
 (defun gemini-companion-review-history--run-plan (steps faults)
   "Run each of STEPS whose file has not changed, and report it with FAULTS."
@@ -545,8 +544,8 @@ cannot be undone."
 
 (defun gemini-companion-review-history-write (entry)
   "Write the text of ENTRY, on the current line or in this buffer, to its file.
-Ask first.  This is for a change that you accepted and that its client did
-not write, or not with your edits."
+Ask first.  Use this if the client did not write a change that you accepted,
+or wrote it without your edits."
   (interactive (list (gemini-companion-review-history--entry))
                gemini-companion-review-history-mode gemini-companion-review-diff-mode)
   (let ((current (gemini-companion-review-history--read entry)))
@@ -574,7 +573,7 @@ CURRENT is the value of `gemini-companion-review-history--read'."
            (user-error "%s" (gemini-companion-review-history--fault entry current)))
           ((and (stringp current)
                 (gemini-companion-file-text-p current (gemini-companion-history-after entry)))
-           (user-error "%s has this text already" file)))))
+           (user-error "%s already has this text" file)))))
 
 (provide 'gemini-companion-review-history)
 ;;; gemini-companion-review-history.el ends here

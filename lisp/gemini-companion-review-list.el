@@ -57,7 +57,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
   "Keymap of `gemini-companion-review-list-mode'.")
 
 (define-derived-mode gemini-companion-review-list-mode tabulated-list-mode "Gemini-Reviews"
-  "Major mode for the list of changes that await your decision.
+  "Major mode for the list of changes that wait for your decision.
 
 \\{gemini-companion-review-list-mode-map}"
   :interactive nil
@@ -75,27 +75,27 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 
 ;;;###autoload
 (defun gemini-companion-review-list ()
-  "List the changes that await your decision, to show or to decide them."
+  "List the changes that wait for your decision."
   (interactive)
   (gemini-companion-review-list-pop-to "*gemini reviews*"
                                        #'gemini-companion-review-list-mode))
 
 (defun gemini-companion-review-list-visit (review)
-  "Show REVIEW, the one on the current line, and select it."
+  "Show and select the change on the current line, REVIEW."
   (interactive (list (gemini-companion-review-list--review))
                gemini-companion-review-list-mode)
   (gemini-companion-review-visit review))
 
 (defun gemini-companion-review-list-accept (review)
-  "Accept REVIEW, the one on the current line; the client writes the file.
-If it was never on screen, show it instead.  If accepting it would lose
-something, ask first."
+  "Accept the change on the current line, REVIEW.
+The client then writes the file.  If you have not seen the change yet, show
+it instead.  If accepting it would lose something, ask first."
   (interactive (list (gemini-companion-review-list--review))
                gemini-companion-review-list-mode)
   (gemini-companion-review-commands-accept review))
 
 (defun gemini-companion-review-list-reject (review &optional with-reason)
-  "Reject REVIEW, the one on the current line; the file stays as it is.
+  "Reject the change on the current line, REVIEW; the file stays as it is.
 For WITH-REASON, interactively the prefix argument, see
 `gemini-companion-reject'."
   (interactive (list (gemini-companion-review-list--review) current-prefix-arg)
@@ -239,7 +239,7 @@ Signal a `user-error' if it may be another one than the user has seen."
                                gemini-companion-review-list--moved-at
                              gemini-companion-review-list--changed-at))
            gemini-companion-review-list--pause)
-    (user-error "The list has just changed: look, and try again"))
+    (user-error "The list has just changed; look, and try again"))
   (gemini-companion-review-list-go-to-click)
   (or (tabulated-list-get-id)
       (user-error "No change on this line")))

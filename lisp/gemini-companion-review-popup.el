@@ -22,8 +22,8 @@
 
 (defcustom gemini-companion-diff-policy 'pop-up
   "What happens when a client proposes a change.
-If `pop-up', it is shown as soon as you pause and no prompt is open.  If
-`queue', it waits until you ask for it, for instance with
+If `pop-up', show it as soon as you pause and no prompt is open.  If
+`queue', let it wait until you ask for it, for example with
 \\[gemini-companion-review-next]; the mode line shows how many wait."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Show it" pop-up)
@@ -31,14 +31,14 @@ If `pop-up', it is shown as soon as you pause and no prompt is open.  If
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-diff-focus 'keep
-  "Which window is selected when a change is shown automatically.
-If `keep', the selected window stays selected, so that you can go on
-typing; the review appears above it.  If `select', the review is selected,
-and gets as much of the frame as possible.  If `announce', nothing is
-shown: a message says that a change waits."
+  "Which window to select when a change appears by itself.
+If `keep', the selected window stays selected, so that you can go on typing;
+the change appears above it.  If `select', select the change, and give it as
+much of the frame as possible.  If `announce', show only a message that a
+change waits."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
-                 (const :tag "Goes to the review" select)
+                 (const :tag "Goes to the change" select)
                  (const :tag "Only announce the change" announce))
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -210,8 +210,8 @@ could not type meanwhile if it was done all at once."
         ;; Also after a quit, which was perhaps meant for something else.
         (gemini-companion-review-popup--announce review))
     (error
-     (message "The change to %s cannot be shown: %s.  Decide it in %s, or in \
-M-x gemini-companion-review-list"
+     (message "Cannot show the change to %s: %s.  Decide it in %s, or in M-x \
+gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
               (gemini-companion-review-client-title review))))
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
@@ -343,7 +343,7 @@ The mode line shows it, and the echo area if that is empty."
                      (active-minibuffer-window)
                      (bound-and-true-p isearch-mode)
                      (not (gemini-companion-ui-user-frame-p)))
-           (message "A change to %s will be shown when you pause"
+           (message "A change to %s will appear when you pause"
                     (gemini-companion-review-file review))))))
 
 (defun gemini-companion-review-popup--release ()

@@ -33,11 +33,11 @@ accepted since the user had accepted the same before.")
 
 ;;;###autoload
 (defun gemini-companion-accept-all (&optional review)
-  "Accept all changes of this turn of the CLI, after a question that names them.
-It is the turn of REVIEW, by default the current one.  These are the ones
-that wait in Emacs, and those that the CLI will propose next, as far as its
-terminal in Emacs shows their files.  A change of which an accept would lose
-something is shown to you, not accepted."
+  "Ask, naming the files, then accept all changes of this turn of the CLI.
+REVIEW is a change of the turn, by default the current one.  This accepts
+the changes that wait in Emacs, and those that the CLI will propose next if
+its terminal in Emacs shows their files.  If accepting a change would lose
+something, show it instead."
   (interactive)
   (let* ((review (or review (gemini-companion-review-current)))
          (open (cons review (gemini-companion-write-others review)))

@@ -40,21 +40,20 @@
 ;;;; Options
 
 (defcustom gemini-companion-diff-function 'auto
-  "Function that shows a review.
-If `auto', use Ediff in a frame in which its windows are side by side with
-80 columns each, or have 12 lines, and show the change in the window of its
-file in a smaller one.  What a terminal beside or below takes does not count.
-`gemini-companion-ediff-show' compares the file and the proposal in Ediff.
-`gemini-companion-inline-show' shows the proposal, with the lines that it
-removes, in the window of the file.
+  "Function that shows a change.
+If `auto', use Ediff where its windows fit side by side with 80 columns
+each, or above each other with 12 lines each; in a smaller frame, use the
+window of the file.  The space of a terminal beside or below does not count.
+`gemini-companion-ediff-show' compares the file and the proposed text in
+Ediff.  `gemini-companion-inline-show' shows the proposed text, with the
+lines that the change removes, in the window of the file.
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-other-view] \
-in a review shows it in another way.
+shows a change in the other view.
 
-Any other function is called with a `gemini-companion-review' and `keep'
-or `select', as in `gemini-companion-diff-focus'.  It shows the buffer that
-`gemini-companion-proposal-buffer' returns, or lets the user change that
-in another way, and returns a function of no arguments that takes the
-review off the screen again."
+Any other function is called with a `gemini-companion-review' and `keep' or
+`select', as in `gemini-companion-diff-focus'.  It displays the buffer that
+`gemini-companion-proposal-buffer' returns, and returns a function of no
+arguments that takes the change off the screen again."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Ediff, or the file's window in a small frame" auto)
                  (function-item :tag "Ediff" gemini-companion-ediff-show)
@@ -64,17 +63,17 @@ review off the screen again."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-diff-on-kill 'later
-  "What happens when you kill a buffer of a review, or its frame or tab.
-If `later', the client keeps waiting, and you can have the change shown
-again.  If `reject', the change is rejected."
+  "What happens when you kill a buffer of a change, or its frame or tab.
+If `later', the client keeps waiting, and you can show the change again.  If
+`reject', reject the change."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Decide later" later)
                  (const :tag "Reject the change" reject))
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-review-waiting-hook nil
-  "Hook run when a client has proposed a change, and when a change is shown.
-Meanwhile `gemini-companion-review-waiting' is the review; for example,
+  "Hook run when a change begins to wait, and when one appears.
+While it runs, `gemini-companion-review-waiting' is the change; for example,
 `gemini-companion-review-path' returns the name of its file."
   :group 'gemini-companion-review
   :type 'hook
@@ -314,8 +313,8 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
       (not (gemini-companion-ui-user-frame-p))
       (let ((count (gemini-companion-review-count)))
         (yes-or-no-p (format "%s for your decision.  Reject %s and exit? "
-                             (if (= count 1) "A proposed change waits"
-                               (format "%d proposed changes wait" count))
+                             (if (= count 1) "A change waits"
+                               (format "%d changes wait" count))
                              (if (= count 1) "it" "them"))))))
 
 (defun gemini-companion-review--run-waiting-hook (review)
@@ -356,7 +355,7 @@ REVIEW cannot be shown, record why, and signal the error."
     (condition-case error
         (let ((hide (funcall (gemini-companion-review-view review) review focus)))
           (unless (functionp hide)
-            (error "`gemini-companion-diff-function' has not returned a function"))
+            (error "`gemini-companion-diff-function' did not return a function"))
           (setf (gemini-companion-review-hide-function review) hide
                 (gemini-companion-review-seen review) t)
           (gemini-companion-review--enter review 'shown)
@@ -434,7 +433,7 @@ so before."
     (cond ((not (funcall report (gemini-companion-review-id review)))
            ;; The event `close-review' must be answered with the present text.
            (gemini-companion-bridge-drain)
-           (message "The change to %s was decided in %s already" file
+           (message "The change to %s has already been decided in %s" file
                     (gemini-companion-review-client-title review))
            nil)
           (t
@@ -454,8 +453,7 @@ so before."
   "Return what else OUTCOME of REVIEW means in its turn, to be added to a message."
   (let ((rest (length (nth 2 (gemini-companion-review-turn review)))))
     (if (or (zerop rest) (not (eq outcome 'rejected))) ""
-      (format (ngettext "; %s cancels %d more that waits behind it"
-                        "; %s cancels %d more that wait behind it" rest)
+      (format "; %s cancels %d more behind it"
               (gemini-companion-review-client-title review) rest))))
 
 (defun gemini-companion-review-reject (review)

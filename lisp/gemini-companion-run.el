@@ -39,8 +39,8 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-run)
 (defcustom gemini-companion-agent 'gemini
-  "Agent that `gemini-companion-run' runs.
-It is the name of one in `gemini-companion-agent-profiles'."
+  "Program that `gemini-companion-run' runs, by its name.
+The names are in `gemini-companion-agent-profiles'."
   :type `(choice ,@(gemini-companion-agent-choices) symbol)
   :group 'gemini-companion-terminal
   :risky t
@@ -48,8 +48,8 @@ It is the name of one in `gemini-companion-agent-profiles'."
 
 (defcustom gemini-companion-program nil
   "Program of `gemini-companion-agent', a name or an absolute file name.
-If nil, use the agent's usual program.  On other machines the usual program
-is always used, as found by a login shell."
+If nil, use the usual program.  On other machines, always use the usual
+program that a login shell finds."
   :type '(choice (const :tag "The usual one" nil)
                  string)
   :group 'gemini-companion-terminal
@@ -66,9 +66,9 @@ is always used, as found by a login shell."
 (defcustom gemini-companion-run-display-action
   '((display-buffer-reuse-window gemini-companion-run-display-in-side-window))
   "Display action for the terminal of `gemini-companion-run'.
-By default, it is on the right if both it and the rest of the frame are
-then wide enough, and at the bottom otherwise.  See `display-buffer' for
-the possible values."
+By default, it is on the right if that leaves it and the rest of the frame
+wide enough, and otherwise at the bottom.  See `display-buffer' for the
+possible values."
   :type display-buffer--action-custom-type
   :group 'gemini-companion-terminal
   :risky t
@@ -90,11 +90,11 @@ the possible values."
 (defun gemini-companion-run (&optional another)
   "Run Gemini CLI in a terminal, in the current project.
 If it is already running, show its terminal; in that terminal, hide it.
-With ANOTHER, interactively the prefix argument, run one more beside it.
+With ANOTHER, interactively the prefix argument, run another one.
 To run another program, customize `gemini-companion-agent'.
 
-If the project is on another machine, the CLI runs there, in a terminal
-here that logs in by ssh.  First the machine is connected, as by
+If the project is on another machine, run the CLI there, in a terminal here
+that logs in with ssh.  First connect that machine, like
 \\[gemini-companion-connect]."
   (interactive "P")
   (gemini-companion-run--toggle gemini-companion-agent another))
@@ -273,7 +273,7 @@ its terminal, and would run it."
   "Return the program of AGENT, a name or an absolute file name."
   (or (and (eq agent gemini-companion-agent) gemini-companion-program)
       (gemini-companion-agent-get agent :program)
-      (user-error "No agent is called %s: see `gemini-companion-agent-profiles'" agent)))
+      (user-error "No program is called %s; see `gemini-companion-agent-profiles'" agent)))
 
 (defun gemini-companion-run--find-program (agent)
   "Return the file name of the program of AGENT."
@@ -293,8 +293,8 @@ A client looks for it only when it starts."
                                       (directory-file-name (file-name-directory file)))
                                     (gemini-companion-bridge-discovery-files))
                             (gemini-companion-agent-directories agent))
-    (message "%s will not find this Emacs: switch `gemini-companion-mode' off and on once \
-it has created its directory, and see `gemini-companion-agents'"
+    (message "%s will not find this Emacs: turn `gemini-companion-mode' off and on once it has \
+created its directory; see also `gemini-companion-agents'"
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 

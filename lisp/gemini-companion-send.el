@@ -57,7 +57,7 @@ Its form is that of a prompt in `gemini-companion-review'.")
 
 ;;;###autoload
 (defun gemini-companion-send-prompt (prompt)
-  "Send PROMPT, read in the minibuffer, to the CLI."
+  "Read PROMPT in the minibuffer, and send it to the CLI."
   (interactive (progn
                  ;; Signals an error before the user types anything.
                  (with-current-buffer (gemini-companion-send-terminal)
@@ -100,7 +100,7 @@ interactively the prefix argument, send the prompt as well."
 ;;;###autoload
 (defun gemini-companion-send-diagnostic (&optional submit)
   "Insert the diagnostics at point into the prompt of the CLI.
-They are those of Flymake and Flycheck.  With SUBMIT, interactively the
+They come from Flymake or Flycheck.  With SUBMIT, interactively the
 prefix argument, send the prompt as well."
   (interactive "P")
   (let ((diagnostics
@@ -201,7 +201,7 @@ If the question is not on screen, show it instead."
              (message "Answered %s in %s" name (buffer-name)))
             (t
              (gemini-companion-send--show-question)
-             (message "The question of %s was not on screen: check it, then answer"
+             (message "The question of %s was not on screen; look at it, then answer"
                       (gemini-companion-send-title)))))))
 
 (defvar-local gemini-companion-send--shown nil
@@ -238,12 +238,12 @@ Leave the selected window selected."
 
 (defun gemini-companion-send--question-fault ()
   "Return why no question of the CLI in the current buffer is answered, or nil."
-  (cond (gemini-companion-send--queue "Something else is still being sent: try again")
+  (cond (gemini-companion-send--queue "Emacs is still sending something else; try again shortly")
         ((gemini-companion-terminals-frozen))
         ((not (gemini-companion-screen-question-p))
-         (format "%s asks nothing now" (gemini-companion-send-title)))
+         (format "%s asks no question now" (gemini-companion-send-title)))
         ((eql gemini-companion-send--answered (buffer-chars-modified-tick))
-         "Your last answer is not shown yet: try again")))
+         "The CLI has not shown your last answer yet; try again shortly")))
 
 ;;;; Sending
 
@@ -299,12 +299,12 @@ defaults to the value of `gemini-companion-send-terminal'."
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (assq (current-buffer) (gemini-companion-run-terminals)))
-         (format "No CLI is known to run in %s, and a shell would run the text" (buffer-name)))
+         (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
         ((gemini-companion-terminals-frozen))
         ((gemini-companion-screen-question-p)
-         (format "%s asks a question: answer that first" (gemini-companion-send-title)))
+         (format "%s asks a question; answer it first" (gemini-companion-send-title)))
         ((gemini-companion-screen-shell-p)
-         (format "%s is in shell mode, and would run the text: leave that first"
+         (format "%s is in shell mode, and would run the text; leave shell mode first"
                  (gemini-companion-send-title)))))
 
 (defun gemini-companion-send--check (fault)

@@ -22,7 +22,7 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion-clients 'gemini-companion-ssh)
 (defcustom gemini-companion-ssh-program "ssh"
-  "Program that makes connections to other machines, OpenSSH's client."
+  "Program for connections to other machines: OpenSSH's client."
   :type 'string
   :group 'gemini-companion-clients
   :risky t
@@ -50,11 +50,11 @@ Signal a `user-error' if ssh does not lead there."
 (defun gemini-companion-ssh--check-hop (hop)
   "Signal an error if ssh cannot be used for HOP, or could misunderstand it."
   (unless (member (tramp-file-name-method hop) gemini-companion-ssh-methods)
-    (error "Only ssh can connect clients to this Emacs, not %s" (tramp-file-name-method hop)))
+    (error "Clients can connect to this Emacs only through ssh, not %s" (tramp-file-name-method hop)))
   (dolist (part (list (tramp-file-name-user hop) (tramp-file-name-host hop)
                       (tramp-file-name-port hop)))
     (unless (or (null part) (gemini-companion-ssh--safe-p part))
-      (error "The program ssh may misunderstand %s" part))))
+      (error "This name could mean something else to ssh: %s" part))))
 
 (defun gemini-companion-ssh--safe-p (part)
   "Return non-nil if PART of a remote name is certainly no more than that to ssh.

@@ -151,7 +151,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
        (gemini-companion-status--session session) (aref session 0)
        (cons "disconnect" (lambda ()
                             (unless (gemini-companion-bridge-disconnect (aref session 0))
-                              (user-error "This session has ended meanwhile"))))))))
+                              (user-error "This session has ended in the meantime"))))))))
 
 (defun gemini-companion-status--row (text subject &rest buttons)
   "Insert a line of TEXT about SUBJECT, with BUTTONS, each (LABEL . FUNCTION)."
@@ -175,7 +175,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--disconnect (connection)
   "End CONNECTION to a host."
   (unless (memq connection (gemini-companion-connections))
-    (user-error "This connection has ended meanwhile"))
+    (user-error "This connection has ended in the meantime"))
   (gemini-companion-disconnect (gemini-companion-connection-name connection)))
 
 (defun gemini-companion-status--session (session)
@@ -197,7 +197,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
             (pcase stream
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
-            (and own-front "; reviews are in its own front")
+            (and own-front "; you decide its changes in its own front end")
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
             (unless (zerop undelivered) (format ", %d decisions not delivered" undelivered)))))
 
@@ -205,7 +205,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Insert the open reviews, and how many were decided."
   (let ((reviews (gemini-companion-review-all-open)))
     (gemini-companion-status--heading
-     (format "Changes that wait for you: %d; decided: %d" (length reviews)
+     (format "Changes that wait: %d; decided: %d" (length reviews)
              (length (gemini-companion-history-list)))
      (cons "list" #'gemini-companion-review-list)
      (cons "history" #'gemini-companion-review-history))
@@ -219,7 +219,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--show (review)
   "Show REVIEW, unless it was decided meanwhile."
   (unless (memq review (gemini-companion-review-all-open))
-    (user-error "This change was decided meanwhile"))
+    (user-error "This change has been decided in the meantime"))
   (unless (gemini-companion-review-shown-p review)
     (gemini-companion-review-show review 'select)))
 
@@ -227,7 +227,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Insert whether clients are told what the user looks at."
   (gemini-companion-status--heading
    (if gemini-companion-context-paused
-       "Clients are told that no file is open"
+       "Context paused: clients see no open files"
      "Clients are told what you look at in their projects")
    (cons "show" #'gemini-companion-show-context)
    (cons (if gemini-companion-context-paused "resume" "pause")
@@ -255,7 +255,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Keymap of `gemini-companion-context-view-mode'.")
 
 (define-derived-mode gemini-companion-context-view-mode special-mode "Gemini-Context"
-  "Major mode for what clients are told about what you look at.
+  "Major mode for what Emacs tells clients about what you look at.
 
 \\{gemini-companion-context-view-mode-map}"
   :interactive nil
@@ -268,7 +268,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 ;;;###autoload
 (defun gemini-companion-show-context ()
-  "Show what clients are told about what you look at, as it changes.
+  "Show what Emacs tells clients about what you look at, as it changes.
 This works even if no client is connected."
   (interactive)
   (gemini-companion-bridge-check)
@@ -310,7 +310,7 @@ When it appears on screen, this is called as well."
    (substitute-command-keys
     (format "\\<gemini-companion-context-view-mode-map>%s  \
 (\\[gemini-companion-toggle-context] %s)\n"
-            (if gemini-companion-context-paused "Clients are told that no file is open: paused"
+            (if gemini-companion-context-paused "Context paused: clients see no open files: paused"
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; They are loaded when a client wants them.
@@ -337,7 +337,7 @@ When it appears on screen, this is called as well."
   (append (mapcar (lambda (root)
                     (concat (gemini-companion-workspace-root-directory root)
                             (unless (gemini-companion-workspace-root-project root)
-                              ", not a project: only clients there are told about its files")))
+                              ", not a project: only clients there learn about its files")))
                   (gemini-companion-workspace-known))
           (cl-loop for host in (gemini-companion-hosts)
                    append (mapcar (lambda (root) (concat (gemini-companion-host-prefix host) root))
@@ -350,9 +350,8 @@ directory alone, or nil in its place if it is on a host that is not served."
   (let ((directories nil))
     (dolist (session (gemini-companion-bridge-sessions))
       (pcase-let ((`[,_ ,client ,process ,_ ,_ ,_ ,_ ,directory] session))
-        (unless (eq directory t)        ; not known yet
-          (push (concat client (and process (format ", process %d" process)))
-                (alist-get directory directories nil nil #'equal)))))
+        (push (concat client (and process (format ", process %d" process)))
+              (alist-get directory directories nil nil #'equal))))
     (if directories
         (mapcar (pcase-lambda (`(,directory . ,clients)) (cons directory (reverse clients)))
                 (nreverse directories))

@@ -255,7 +255,7 @@ What it asks about a change shows as a review instead."
 
 ;;;###autoload
 (defun gemini-companion-terminal-show ()
-  "Show the terminal of a CLI that asks something other than about a change."
+  "Show the terminal of a CLI that asks a question, except about a change."
   (interactive)
   (gemini-companion-run-show
    (or (seq-find (lambda (buffer) (not (gemini-companion-ui-window-of buffer)))
@@ -304,7 +304,7 @@ For one whose process is unknown, there must be no other client."
   "An element of `emulation-mode-map-alists', before the maps of the emulators.")
 
 (define-minor-mode gemini-companion-terminal--mode
-  "Ask before a key cancels the change of the CLI in this terminal that waits."
+  "Ask before a key cancels the change that waits for this terminal's CLI."
   :interactive nil
   :lighter nil
   (setq gemini-companion-ui-local-keys
@@ -341,7 +341,7 @@ keys that MAP leads to."
   (interactive nil gemini-companion-terminal--mode)
   (if-let* ((review (gemini-companion-terminal--review)))
       (gemini-companion-terminal--do review (gemini-companion-terminal--ask review))
-    (message "You have just accepted a change: wait a moment before you interrupt %s"
+    (message "You have just accepted a change; wait a moment before you interrupt %s"
              (gemini-companion-send-title))))
 
 (defun gemini-companion-terminal--ask (review)
@@ -358,7 +358,7 @@ keys that MAP leads to."
                  (format "%s (^C cancels %s)" (gemini-companion-review-file review) cancels)
                  `((?a "accept" ,(concat title " writes the text as it now reads"))
                    ,@(and (gemini-companion-review-position review)
-                          '((?! "all" "Accept all changes of this turn, which are named first")))
+                          '((?! "all" "Name all changes of this turn, then accept them")))
                    (?r "reject" "The file stays as it is")
                    (?g "go there" "Select the change")
                    (?c "send ^C" ,(concat "That cancels " cancels))

@@ -600,8 +600,9 @@ NOW are snapshots."
   "Keys in the proposal of a new file until it is edited.")
 
 (define-minor-mode gemini-companion-new-file-mode
-  "Read the proposal of a new file; letters do not insert themselves.
-\\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit] ends this mode, for you to edit.
+  "Read the proposed text of a new file; letters do not insert themselves.
+\\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit]
+ends this mode, so that you can edit.
 
 \\{gemini-companion-new-file-mode-map}"
   :interactive nil
@@ -609,7 +610,7 @@ NOW are snapshots."
   (setq buffer-read-only gemini-companion-new-file-mode))
 
 (defun gemini-companion-new-file-edit ()
-  "Make the proposal editable."
+  "Make the proposed text editable."
   (interactive nil gemini-companion-new-file-mode)
   (gemini-companion-review-check-open gemini-companion-review-of-buffer)
   (gemini-companion-new-file-mode -1)

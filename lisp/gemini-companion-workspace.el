@@ -38,9 +38,9 @@
     (gemini-companion-workspace--announce-soon)))
 
 (defcustom gemini-companion-workspace-roots nil
-  "Directories that are workspace roots even if nothing in them is open.
-Gemini CLI connects to this Emacs from directories inside a root.  See
-also `gemini-companion-workspace-guess'."
+  "Directories that are workspace roots even if you have nothing in them open.
+Gemini CLI connects to this Emacs from directories inside a root.  See also
+`gemini-companion-workspace-guess'."
   :type '(repeat directory)
   :group 'gemini-companion-context
   :risky t
@@ -50,7 +50,7 @@ also `gemini-companion-workspace-guess'."
 
 (defcustom gemini-companion-workspace-guess t
   "Non-nil means the projects of open files and terminals are workspace roots.
-They are added to `gemini-companion-workspace-roots'."
+They are roots in addition to `gemini-companion-workspace-roots'."
   :type 'boolean
   :group 'gemini-companion-context
   :risky t
@@ -59,14 +59,14 @@ They are added to `gemini-companion-workspace-roots'."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-context-scope 'project
-  "Which open files a client is told of.
-If `project', those in the innermost workspace root around the directory
-in which the client works.  If `all', those in other projects, too.
+  "Which open files to tell a client about.
+If `project', those in the innermost workspace root around the directory in
+which the client works.  If `all', also those in other projects.
 
-If Emacs does not know that directory, or if it is in no workspace root,
-as in a container with other directory names, the client is told of the
-files in all projects.  Files outside of projects are told only to clients
-that work in their directory or above it; but see
+If Emacs does not know that directory, or if it is in no workspace root, as
+in a container with other directory names, tell the client about the files
+in all projects.  Tell only clients that work in the directory of a file, or
+above it, about files outside of projects; but see
 `gemini-companion-share-outside-workspace'."
   :type '(choice (const :tag "The client's own project" project)
                  (const :tag "All projects" all))
@@ -75,7 +75,7 @@ that work in their directory or above it; but see
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share-outside-workspace nil
-  "Non-nil means tell all clients of open files outside of projects, too."
+  "Non-nil means tell all clients about open files outside of projects, too."
   :type 'boolean
   :group 'gemini-companion-context
   :risky t

@@ -43,17 +43,17 @@
 ;;;; Options
 
 (defcustom gemini-companion-accept-without-text 'tried
-  "Whether the text is omitted when you accept a proposal unchanged.
-Gemini CLI takes any text that it is sent for an edit of yours, and sends
-its model the whole file, twice.  Without a text it writes what it has
+  "Whether to omit the text when you accept a change unedited.
+Gemini CLI takes any text that Emacs sends for an edit of yours, and sends
+its model the whole file, twice.  Without a text, it writes what it
 proposed, and its model reads a few lines.
 
-If `tried', the text is omitted for versions of clients with which that
-was tested.  If `always', it is omitted for all clients; some might then
-write an empty file.  If `never', all clients are sent the text.
+If `tried', omit the text for versions of clients with which this was
+tested.  If `always', omit it for all clients; some might then write an
+empty file.  If `never', send all clients the text.
 
-Whenever the text was omitted Emacs checks that the file becomes what you
-accepted, and warns you if it does not.  You can then write it with
+After an accept without the text, Emacs checks that the file becomes what
+you accepted, and warns you if it does not.  You can then write it with
 \\[gemini-companion-review-history]."
   :type '(choice (const :tag "For tested versions" tried)
                  (const :tag "Always" always)
@@ -202,8 +202,7 @@ BEFORE is the stamp of the file before, by default its present one."
                 (when same (gemini-companion-history-note entry 'unwritten))
                 (gemini-companion-ui-message
                  review
-                 "%s has not written what you accepted to %s: \
-w in M-x gemini-companion-review-history does it"
+                 "%s has not written what you accepted to %s; w in M-x gemini-companion-review-history does"
                  (gemini-companion-review-client-title review)
                  (gemini-companion-review-file review))))
          (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
@@ -283,8 +282,7 @@ Return nil if it drops none."
                               (gemini-companion-review-id review))
     (gemini-companion-ui-message
      review
-     "%s ignores your edits when you answer there: those of %s are kept in \
-M-x gemini-companion-review-history"
+     "%s ignores your edits when you answer there; M-x gemini-companion-review-history keeps those of %s"
      (gemini-companion-review-client review) (gemini-companion-review-file review))
     t))
 
@@ -459,7 +457,7 @@ For MERGED and TEXT see `gemini-companion-write-revert'."
                         (or (not text) (gemini-companion-file-written-p path text)))))
             ((buffer-modified-p)
              (gemini-companion-ui-message
-              buffer "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
+              buffer "%s changed on disk; its buffer keeps your edits" (buffer-name)))
             (t (gemini-companion-ui-message
                 buffer "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
 

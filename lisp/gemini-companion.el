@@ -104,7 +104,7 @@
   :link '(url-link "https://github.com/gemini-companion/gemini-companion"))
 
 (defgroup gemini-companion-review nil
-  "How proposed changes are shown and decided."
+  "How changes appear, and how you decide them."
   :group 'gemini-companion)
 
 (defgroup gemini-companion-terminal nil
@@ -112,7 +112,7 @@
   :group 'gemini-companion)
 
 (defgroup gemini-companion-context nil
-  "What clients are told, and what is withheld from them."
+  "What Emacs tells clients, and what it withholds."
   :group 'gemini-companion)
 
 (defgroup gemini-companion-clients nil
@@ -124,10 +124,10 @@
   :group 'gemini-companion)
 
 (defcustom gemini-companion-port 0
-  "TCP port on 127.0.0.1 on which clients are served; 0 means a free one.
-Only clients of older protocols need one of 58767, 3000 and 8080; all
-others find any port.  If the port is in use, a free one is taken.  Takes
-effect when `gemini-companion-mode' is next enabled."
+  "TCP port on 127.0.0.1 for clients; 0 means any free port.
+Only clients of older protocols need one of 58767, 3000 and 8080; all others
+find any port.  If the port is in use, Emacs takes a free one.  Takes effect
+when `gemini-companion-mode' is next enabled."
   :type '(choice (const :tag "A free port" 0)
                  (integer :tag "Port"))
   :risky t
@@ -229,7 +229,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
                 (t "commands"))))
 
 (defun gemini-companion-mode-line-click (event)
-  "Show what waits for you: a change, or the question of a CLI; or the menu.
+  "Show the change or the question that waits for you, or else the menu.
 EVENT is the click."
   (declare (completion ignore))
   (interactive "e")
@@ -310,19 +310,18 @@ It is made only once, since the mode line is displayed often.")
 ;;;###autoload
 (define-minor-mode gemini-companion-mode
   "Let Gemini CLI connect to this Emacs.
-It is told which files you look at, and the changes that it proposes are
-shown for you to review.
+Emacs tells it which files you look at, and shows you the changes that it
+proposes.
 
-The mode line shows \"Gem\", the number of connected clients, and after
-an exclamation mark the number of changes that await your decision; a
+The mode line shows \"Gem\", the number of connected clients, and after an
+exclamation mark the number of changes that wait for your decision; a
 question mark if a CLI asks something in a terminal that you do not see;
-\"waits\" if one will be shown when you pause, and \"paused\" if
-`gemini-companion-toggle-context' has paused what clients are told.
+\"waits\" if a change will appear when you pause, and \"paused\" if
+`gemini-companion-toggle-context' has paused the context.
 
 If the native module of this package is missing, and you enable the mode
-by a command, you are asked how to get it.  The mode is enabled, and its
-hooks run again, when the module is there; see
-`gemini-companion-install-policy'."
+with a command, Emacs asks how to get it.  The mode turns on, and its hooks
+run again, when the module is there; see `gemini-companion-install-policy'."
   :global t
   :group 'gemini-companion-server
   :lighter gemini-companion-mode-line
@@ -331,7 +330,7 @@ hooks run again, when the module is there; see
       (gemini-companion--switch-on (called-interactively-p 'any))
     (gemini-companion--stop))
   (when (and gemini-companion-mode (called-interactively-p 'any))
-    (message "Gemini companion is on: M-x gemini-companion-run starts Gemini CLI here")))
+    (message "Gemini companion is on; M-x gemini-companion-run starts Gemini CLI here")))
 
 (defun gemini-companion--switch-on (ask)
   "Start the companion; if that fails, leave the mode off and say why.
@@ -421,8 +420,8 @@ For LEVEL, see `display-warning'."
   "Warn if something keeps clients from finding this Emacs."
   (when-let* ((fault (gemini-companion-bridge-port-fault)))
     (gemini-companion--warn
-     :warning "%s.  Clients that look only there do not find this Emacs, which listens on \
-port %d: free the port, or change `gemini-companion-port'"
+     :warning "%s.  Clients that look only there do not find this Emacs, which listens on port \
+%d; free the port, or change `gemini-companion-port'"
      fault (gemini-companion-bridge-port)))
   (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
     (gemini-companion--warn :warning "Some clients will not find this Emacs: %s" fault)))
@@ -430,8 +429,8 @@ port %d: free the port, or change `gemini-companion-port'"
 ;;;###autoload
 (defun gemini-companion-restart ()
   "Restart the server, in case it does not answer.
-Clients keep their sessions and open reviews.  Discovery files that are
-missing or were changed are written again."
+Clients keep their sessions and open changes.  This also writes missing or
+altered discovery files again."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion--restart-server)
@@ -439,7 +438,7 @@ missing or were changed are written again."
 
 ;;;###autoload
 (defun gemini-companion-ping ()
-  "Ping each connected client, and show which ones answer."
+  "Ping each connected client, and show which clients answer."
   (interactive nil gemini-companion-status-mode gemini-companion-log-mode)
   (gemini-companion-bridge-check)
   (let ((asked (gemini-companion-bridge-ping)))
@@ -457,8 +456,8 @@ missing or were changed are written again."
   (interactive)
   (gemini-companion-bridge-trace (not gemini-companion-bridge-tracing))
   (message (if gemini-companion-bridge-tracing
-               "Each message is logged from now on"
-             "Messages are no longer logged")))
+               "Logging each message from now on"
+             "No longer logging messages")))
 
 (defun gemini-companion--restart-server ()
   "Restart the server; if that fails, switch the mode off and signal an error."
@@ -468,8 +467,8 @@ missing or were changed are written again."
         (gemini-companion-agent-set-environment))
     (error
      (gemini-companion--switch-off)
-     (error "Gemini companion is off, since its server could not be restarted: %s.  \
-M-x gemini-companion-mode switches it on again" (gemini-companion-ui-error-text error)))))
+     (error "Gemini companion is off, because it could not restart its server: %s.  M-x \
+gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error)))))
 
 (defun gemini-companion--switch-off ()
   "Switch the mode off, since the companion cannot go on."
@@ -488,14 +487,14 @@ M-x gemini-companion-mode switches it on again" (gemini-companion-ui-error-text 
   (if (time-less-p (time-since gemini-companion--died) 60)
       (progn
         (gemini-companion--switch-off)
-        (gemini-companion--warn :error "The server died twice, and the companion is off.  \
-M-x gemini-companion-log says more, M-x gemini-companion-mode switches it on again"))
+        (gemini-companion--warn :error "The server died twice, and the companion is off.  M-x \
+gemini-companion-log tells you more, M-x gemini-companion-mode turns it on again"))
     (setq gemini-companion--died (current-time))
     (condition-case error
         (progn
           (gemini-companion--restart-server)
           (gemini-companion--warn
-           :warning "The server died and was restarted; clients are served again"))
+           :warning "The server died; Emacs has restarted it, and clients can connect again"))
       (error (gemini-companion--warn :error "%s" (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion--stop ()

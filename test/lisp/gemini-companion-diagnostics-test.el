@@ -126,7 +126,7 @@ a.txt:2:5: warning: odd word")))))
       (should (cdr reports))
       (kill-buffer)
       (should (equal (gemini-companion-test-tools-wait id)
-                     '("The buffer was killed meanwhile"))))))
+                     '("The buffer has been killed in the meantime"))))))
 
 (ert-deftest gemini-companion-diagnostics/a-cancelled-call-stops-waiting ()
   (gemini-companion-diagnostics-test--with-backend reports

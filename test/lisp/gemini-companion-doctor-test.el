@@ -381,7 +381,7 @@ It has no other variables with which a CLI finds this Emacs."
          "another container (PID namespace)" "nothing here can tell whether its Emacs is alive"
          "-> If that Emacs is gone, delete the file"
          (concat (file-name-nondirectory file)
-                 ", Emacs, of another container or start of the machine"))))))
+                 ", Emacs, from another container or before a reboot"))))))
 
 (ert-deftest gemini-companion-doctor/own-files-are-not-from-another-container ()
   (gemini-companion-doctor-test--with
@@ -604,7 +604,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--home "settings.json" text)
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       (format "settings %s cannot be read (holds no JSON)"
+       (format "settings Cannot read %s (holds no JSON)"
                (gemini-companion-test-file "home/.gemini/settings.json"))
        "-> Correct that file"))
     (gemini-companion-test-file "work/.gemini/settings.json" (make-string (* 2 1024 1024) ?\s))
