@@ -533,7 +533,7 @@ local variables only safe ones are obeyed."
 ;;;; Their definitions
 
 ;;;###autoload
-(defun gemini-companion-tools-define ()
+(defun gemini-companion-tools-add-own ()
   "Define the tools of this file."
   (gemini-companion-define-tool "getOpenFiles"
     :description "Files that are open in Emacs, the one used last first, and which of them \
@@ -553,7 +553,7 @@ reading the file does not show."
                  ("line" integer "Line to show" optional))
     :read-only t
     :function #'gemini-companion-tools--show-file))
-;;;###autoload (add-hook 'gemini-companion-tools-hook #'gemini-companion-tools-define)
+;;;###autoload (add-hook 'gemini-companion-tools-hook #'gemini-companion-tools-add-own)
 
 (provide 'gemini-companion-tools)
 ;;; gemini-companion-tools.el ends here

@@ -43,7 +43,7 @@
     (let ((gemini-companion-tools--wanted nil)
           (gemini-companion-tools--table nil)
           (gemini-companion-tools-hook
-           (list (lambda () (error "Oh")) #'gemini-companion-tools-define)))
+           (list (lambda () (error "Oh")) #'gemini-companion-tools-add-own)))
       (gemini-companion-handle-event 'tools-wanted)
       (should (= 3 (length gemini-companion-test-tools-set)))
       (should (string-search "gemini-companion-tools-hook: Oh" (car (gemini-companion-log-last 1)))))))
